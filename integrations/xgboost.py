@@ -1,0 +1,276 @@
+"""XGBoost random forests (one round of parallel trees): their votes, their bags, and truncation."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from rfsize.adapter import Adapter, Bags, Leaves, finite_in, labels_in, weights_for
+from rfsize.errors import InbagError, NotAForestError
+
+_BINARY = {"binary:logistic", "binary:logitraw"}
+_MULTICLASS = {"multi:softprob", "multi:softmax"}
+
+_NO_LEAF = np.float32(np.nan)
+
+# ---------------------------------------------------------------------------------------------------------
+# Bags
+
+_RNG_MULTIPLIER = 16807
+_RNG_MASK = np.uint64(2**63 - 1)
+
+# Stored hessians are sums in single precision: they match to this share of the sum …
+_RELATIVE_TOLERANCE = 4e-6
+# … and to this share of one average row.
+_ROW_TOLERANCE = 0.02
+
+
+class XgboostBags(Bags):
+    """Bags drawn by XGBoost's histogram updater with uniform sampling on the CPU.
+
+    The Mersenne twister of the booster's seed gives, from its second output on, one seed per tree; from it
+    a multiplicative congruential generator modulo 2⁶³ draws once for every row in order, and a row is in the
+    bag where its draw is below ``subsample``.
+    """
+
+    def __init__(
+        self, n_rows: int, tree_of: NDArray[np.int64], seed: int, subsample: float, mass: NDArray[np.float64]
+    ) -> None:
+        self.n_rows = n_rows
+        twister = np.random.RandomState(seed % 2**32)
+        self._tree_seed = twister.randint(0, 2**32, size=tree_of.size + 1, dtype=np.uint32)[1:].astype(np.uint64)
+        self._tree_of = tree_of
+        self._level = float(np.float32(subsample)) * 2.0**63
+        self._mass = mass
+
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore"):
+            steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
+            steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
+            drawn = np.cumprod(steps)[:, None] * self._tree_seed & _RNG_MASK
+        return (drawn.astype(np.float64) < self._level)[:, self._tree_of]
+
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        return self._mass[start:stop]
+
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        # The hessian of a row of unit weight is a constant of its class, and its value is the model's affair.
+        group_of_tree = np.arange(leaves.offset.size) % leaves.offset.shape[1]
+        group = group_of_tree[leaves.tree_of_leaf()]
+        stored = np.where(leaves.provable, leaves.mass, 0.0)
+        unit = np.bincount(group, weights=stored) / np.maximum(
+            np.bincount(group, weights=np.where(leaves.provable, rebuilt, 0.0)), 1e-300
+        )
+        expected = rebuilt * unit[group]
+        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
+        return np.asarray(np.abs(expected - leaves.mass) > tolerance)
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
+            "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=. Bags "
+            "drawn on a GPU, by several machines, or by tree_method='exact', and those of a truncated multiclass forest, "
+            "cannot be rebuilt."
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The adapter
+
+
+class XgboostForest(Adapter):
+    """One round of parallel trees in an `xgboost.Booster`, alone or inside a fitted classifier."""
+
+    framework = "XGBoost"
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
+        learner = _document(self._booster)["learner"]
+        _refuse_other_models(learner)
+        forest = learner["gradient_booster"]["model"]
+        tree_class = np.asarray(forest["tree_info"])
+        n_outputs = max(1, int(learner["learner_model_param"]["num_class"]))
+        self.n_trees = tree_class.size // n_outputs
+        self.n_features = int(learner["learner_model_param"]["num_feature"])
+        self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
+        # Member t is made of the t-th tree of each class.
+        self._tree_of = np.argsort(tree_class, kind="stable").reshape(n_outputs, self.n_trees).T
+        self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
+        self.leaves = _leaf_table(learner, self._tree_of)
+        if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] == "grow_histmaker":
+            self.shared_bags = "tree_method='approx' gives all parallel trees the same bag"
+
+    def _config(self) -> dict[str, Any]:
+        config: dict[str, Any] = json.loads(self._booster.save_config())["learner"]
+        return config
+
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        leaf = self._booster.predict(self._matrix(X), pred_leaf=True, strict_shape=True)
+        n_outputs = self._tree_of.shape[1]
+        return leaf.reshape(-1, n_outputs, self.n_trees).transpose(0, 2, 1).astype(np.int64)
+
+    def _matrix(self, X: Any) -> xgb.DMatrix:
+        if isinstance(X, xgb.DMatrix):
+            return X
+        names = {}
+        if not (hasattr(X, "columns") or hasattr(X, "column_names")):
+            names = {"feature_names": self._booster.feature_names, "feature_types": self._booster.feature_types}
+        missing = getattr(self._model, "missing", np.nan)
+        return xgb.DMatrix(X, missing=missing, enable_categorical=True, **names)
+
+    def check(self, X: Any) -> Any:
+        X = super().check(X)
+        if isinstance(X, xgb.DMatrix) and X.get_base_margin().size:
+            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+        return X
+
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
+        config = self._config()
+        training = _training_parameters(config["gradient_booster"])
+        if self.shared_bags is not None:
+            raise InbagError(f"{self.shared_bags}, so no row is out of bag for some trees only; give validation rows")
+        if training.get("sampling_method", "uniform") != "uniform":
+            raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; give validation rows")
+        share = float(training.get("subsample", 1.0)) if subsample is None else subsample
+        if share == 1.0:
+            raise InbagError(
+                "the booster says subsample=1: either it was trained without bagging, and no row is out of bag, or it "
+                "was loaded from a file, which does not keep its settings; then give seed= and subsample= as at "
+                "training. Otherwise give validation rows and leave oob=False"
+            )
+        finite_in("subsample", share, 0.0, 1.0)
+        mass = weights_for(sample_weight, n_rows)
+        if self._scale_pos_weight != 1.0:
+            if y is None:
+                raise InbagError(
+                    f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, so the proof of its "
+                    "bags needs the labels: give y"
+                )
+            mass = np.where(labels_in(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * mass
+        chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
+        return XgboostBags(n_rows, self._tree_of, chosen, share, mass)
+
+    def truncated(self, n_trees: int) -> Any:
+        booster = self._truncated_booster(n_trees)
+        if self._model is self._booster:
+            return booster
+        model = copy.copy(self._model)
+        is_forest = isinstance(model, (xgb.XGBRFClassifier, xgb.XGBRFRegressor))
+        model.set_params(**{"n_estimators" if is_forest else "num_parallel_tree": n_trees})
+        model._Booster = booster
+        return model
+
+    def _truncated_booster(self, n_trees: int) -> xgb.Booster:
+        document = _document(self._booster)
+        forest = document["learner"]["gradient_booster"]["model"]
+        scale = self.n_trees / n_trees
+        kept = self._tree_of[:n_trees].T.ravel()
+        forest["trees"] = [_rescaled(forest["trees"][tree], scale, index) for index, tree in enumerate(kept)]
+        forest["tree_info"] = [forest["tree_info"][tree] for tree in kept]
+        forest["iteration_indptr"] = [0, kept.size]
+        forest["gbtree_model_param"].update(num_trees=str(kept.size), num_parallel_tree=str(n_trees))
+        booster = xgb.Booster()
+        booster.load_model(bytearray(json.dumps(document).encode()))
+        # A model keeps no training settings; with them, out-of-bag votes stay possible.
+        config = json.loads(self._booster.save_config())
+        config["learner"]["gradient_booster"]["gbtree_model_param"].update(
+            num_trees=str(kept.size), num_parallel_tree=str(n_trees)
+        )
+        booster.load_config(json.dumps(config))
+        return booster
+
+
+def adapt(model: Any) -> XgboostForest:
+    """The adapter of an XGBoost model; raises `NotAForestError` where there is none."""
+    if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
+        raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBRFClassifier")
+    return XgboostForest(model)
+
+
+def _document(booster: xgb.Booster) -> dict[str, Any]:
+    """The model as XGBoost's own JSON."""
+    document: dict[str, Any] = json.loads(booster.save_raw("json"))
+    return document
+
+
+def _refuse_other_models(learner: dict[str, Any]) -> None:
+    kind = learner["gradient_booster"]["name"]
+    if kind != "gbtree":
+        raise NotAForestError(
+            f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: train one round of "
+            "booster='gbtree' with num_parallel_tree (XGBRFClassifier does)"
+        )
+    forest = learner["gradient_booster"]["model"]
+    rounds = len(forest["iteration_indptr"]) - 1
+    if rounds < 1 or not forest["trees"]:
+        raise NotAForestError("the XGBoost model has no trees: train it first")
+    if rounds > 1:
+        raise NotAForestError(
+            f"the XGBoost model was boosted for {rounds} rounds, where each round corrects the ones before it; T*(α) "
+            "needs independent trees: train one round with num_parallel_tree (XGBRFClassifier does)"
+        )
+    if any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in forest["trees"]):
+        raise NotAForestError(
+            "the forest has one tree for all classes (multi_strategy='multi_output_tree'), which is not supported yet; "
+            "train with multi_strategy='one_output_per_tree'"
+        )
+    objective = learner["objective"]["name"]
+    if objective not in _BINARY | _MULTICLASS:
+        raise NotAForestError(
+            f"the forest's objective is '{objective}', whose trees cast no votes; rfsize sizes classification forests "
+            f"({', '.join(sorted(_BINARY | _MULTICLASS))})"
+        )
+
+
+def _training_parameters(gradient_booster: dict[str, Any]) -> dict[str, Any]:
+    parameters = gradient_booster.get("tree_train_param")
+    if parameters is None:
+        raise InbagError("the booster's configuration does not say how rows were sampled; give validation rows")
+    return dict(parameters)
+
+
+def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
+    """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
+    trees = learner["gradient_booster"]["model"]["trees"]
+    sizes = np.array([len(tree["left_children"]) for tree in trees])
+    offset = np.cumsum(sizes) - sizes
+    is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
+    value = np.concatenate([np.asarray(tree["split_conditions"], dtype=np.float32) for tree in trees])
+    alone = value * np.float32(tree_of.shape[0])
+    margin = np.repeat(_base_margins(learner, tree_of), sizes) + alone
+    score = margin if tree_of.shape[1] > 1 else expit(margin)
+    return Leaves(
+        offset=offset[tree_of],
+        score=np.where(is_leaf, score, _NO_LEAF),
+        mass=np.concatenate([np.asarray(tree["sum_hessian"], dtype=np.float64) for tree in trees]),
+        provable=is_leaf & np.repeat(sizes > 1, sizes),
+    )
+
+
+def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
+    """What the booster adds to each tree's output, in the order of the trees: one number or one per class."""
+    stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
+    if learner["objective"]["name"] in _BINARY:
+        stored = -np.log(1.0 / stored - 1.0)
+    margins = np.empty(tree_of.size, dtype=np.float32)
+    margins[tree_of] = np.broadcast_to(stored, tree_of.shape[1])
+    return margins
+
+
+def _rescaled(tree: dict[str, Any], scale: float, index: int) -> dict[str, Any]:
+    """The tree with its leaves weighing ``scale`` times as much."""
+    leaf = np.asarray(tree["left_children"]) == -1
+    scaled = dict(tree, id=index)
+    for name in ("split_conditions", "base_weights"):
+        values = np.asarray(tree[name], dtype=np.float32)
+        values[leaf] = (values[leaf].astype(np.float64) * scale).astype(np.float32)
+        scaled[name] = values.astype(np.float64).tolist()
+    return scaled

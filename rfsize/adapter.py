@@ -1,0 +1,257 @@
+"""What rfsize asks of a model, whatever framework trained it.
+
+An integration subclasses `Adapter` for its framework's models and `Bags` for its way of sampling rows;
+counting votes and proving bags are then the same for all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import rows as matrix
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.votes import Votes
+
+_INTEGRATIONS = {"lightgbm": "rfsize.integrations.lightgbm", "xgboost": "rfsize.integrations.xgboost"}
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves of all trees in one flat table.
+
+    A *member* is what casts one vote: one tree, or the K trees of one iteration of a multiclass forest,
+    each of which scores one class.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_members, n_outputs)
+        Where each tree's leaves begin in the table; ``n_outputs`` is 1 for two classes, else K.
+    score : ndarray of float, shape (n_leaves,)
+        What the leaf's tree predicts alone: for two classes the probability of class 1, else the score
+        of its class.
+    mass : ndarray of float, shape (n_leaves,)
+        The training rows that the model says reached the leaf: their number, or their summed hessian.
+    provable : ndarray of bool, shape (n_leaves,)
+        Whether ``mass`` can be compared with rebuilt bags.
+    """
+
+    offset: NDArray[np.int64]
+    score: NDArray[np.floating[Any]]
+    mass: NDArray[np.float64]
+    provable: NDArray[np.bool_]
+
+    def tree_of_leaf(self) -> NDArray[np.int64]:
+        """Flat index (member-major) of the tree that each leaf belongs to."""
+        order = np.argsort(self.offset, axis=None)
+        ends = np.append(self.offset.ravel()[order][1:], self.score.size)
+        return np.repeat(order, ends - self.offset.ravel()[order])
+
+
+class Bags(ABC):
+    """The in-bag rows of every member, rebuilt from the model's own seed."""
+
+    n_rows: int
+
+    @abstractmethod
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
+
+    @abstractmethod
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows,)."""
+
+    @abstractmethod
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
+
+    @property
+    @abstractmethod
+    def advice(self) -> str:
+        """What a failed proof may mean for this framework and what to do, as a clause."""
+
+
+class Adapter(ABC):
+    """A forest of one framework.
+
+    Attributes
+    ----------
+    n_trees : int
+        Members that vote.
+    n_features : int
+        Columns the forest was trained on.
+    classes : ndarray, shape (n_classes,)
+        Class labels in the caller's encoding.
+    leaves : Leaves
+        Scores and masses of all leaves.
+    shared_bags : str or None
+        Why trees share bags, where they do.
+    """
+
+    framework: ClassVar[str]
+    n_trees: int
+    n_features: int
+    classes: NDArray[Any]
+    leaves: Leaves
+    shared_bags: str | None = None
+
+    @abstractmethod
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        """Leaf that each row of a block reaches, shape (rows, n_members, n_outputs), counted per tree."""
+
+    @abstractmethod
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
+        """The forest's bags over ``n_rows`` training rows, not yet proven."""
+
+    @abstractmethod
+    def truncated(self, n_trees: int) -> Any:
+        """A new model of the caller's type, of the first ``n_trees`` members."""
+
+    def check(self, X: Any) -> Any:
+        """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
+        X = matrix.as_rows(X)
+        if matrix.n_features(X) != self.n_features:
+            raise ValueError(
+                f"X has {matrix.n_features(X)} columns, but the forest was trained on {self.n_features} features"
+            )
+        return X
+
+    def cast(self, leaf: NDArray[Any], threshold: float) -> NDArray[Any]:
+        """Votes of the members whose leaves (indices into the table) are given.
+
+        Returns
+        -------
+        ndarray, shape (rows, n_members)
+            Class index; ties go to the lowest.
+        """
+        if leaf.shape[2] == 1:
+            return (self.leaves.score > threshold)[leaf[:, :, 0]]
+        return self.leaves.score[leaf].argmax(axis=2)
+
+
+def adapter_for(model: Any) -> Adapter:
+    """The adapter of the framework that ``model`` comes from; an adapter is its own.
+
+    Raises
+    ------
+    NotAForestError
+        If no integration knows the model, or the model is not a forest.
+    """
+    if isinstance(model, Adapter):
+        return model
+    if isinstance(model, type):
+        raise NotAForestError(f"model is the class {model.__name__}, not a trained model")
+    for base in type(model).__mro__:
+        module = _INTEGRATIONS.get(base.__module__.partition(".")[0])
+        if module is not None:
+            adapter: Adapter = importlib.import_module(module).adapt(model)
+            return adapter
+    raise NotAForestError(
+        f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
+        "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or counted rfsize.Votes"
+    )
+
+
+def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Votes:
+    """Votes of all members on every row; with ``bags``, only of those that did not train on the row.
+
+    The rows go through in blocks, so memory grows with the rows but not with rows × trees. The bags are
+    proven in the same pass, and no vote is returned where the proof fails. ``X`` has been checked.
+    """
+    rows, n_classes = matrix.n_rows(X), len(adapter.classes)
+    counts = np.zeros((rows, n_classes), dtype=np.int32)
+    proof = None if bags is None else _Proof(adapter, bags)
+    for start, stop in matrix.blocks(rows, adapter.leaves.offset.size, what="votes"):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        vote = adapter.cast(leaf, threshold)
+        may_vote = None
+        if proof is not None:
+            may_vote = ~proof.add(start, stop, leaf).any(axis=2)
+        for index in range(1, n_classes):
+            counts[start:stop, index] = np.sum(vote == index, axis=1, where=True if may_vote is None else may_vote)
+        asked = adapter.n_trees if may_vote is None else may_vote.sum(axis=1)
+        counts[start:stop, 0] = asked - counts[start:stop, 1:].sum(axis=1)
+    if proof is not None:
+        proof.conclude()
+    return Votes(counts, adapter.classes, adapter.n_trees)
+
+
+def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
+    """In-bag mask of shape (n_members, n_rows); raises `InbagError` where the proof fails."""
+    mask = np.zeros((adapter.n_trees, matrix.n_rows(X)), dtype=np.bool_)
+    proof = _Proof(adapter, bags)
+    for start, stop in matrix.blocks(mask.shape[1], adapter.leaves.offset.size, what="in-bag rows"):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        mask[:, start:stop] = proof.add(start, stop, leaf).any(axis=2).T
+    proof.conclude()
+    return mask
+
+
+class _Proof:
+    """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training."""
+
+    def __init__(self, adapter: Adapter, bags: Bags) -> None:
+        self._adapter = adapter
+        self._bags = bags
+        self._rebuilt = np.zeros(adapter.leaves.score.size)
+
+    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
+        """Count a block of rows by leaf and return its in-bag mask."""
+        inbag = self._bags.take(start, stop)
+        seen = np.broadcast_to(inbag, leaf.shape)
+        mass = np.broadcast_to(self._bags.row_mass(start, stop)[:, None, None], leaf.shape)
+        self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
+        return inbag
+
+    def conclude(self) -> None:
+        leaves = self._adapter.leaves
+        if not leaves.provable.any():
+            raise InbagError(
+                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
+                "validation rows instead of oob=True"
+            )
+        wrong = self._bags.contradicted(leaves, self._rebuilt) & leaves.provable
+        if wrong.any():
+            trees = np.unique(leaves.tree_of_leaf()[wrong])
+            first = int(trees[0]) // leaves.offset.shape[1]
+            raise InbagError(
+                f"the in-bag rows could not be proven: in {trees.size} of {leaves.offset.size} trees, the first of "
+                f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
+                f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
+            )
+
+
+def labels_in(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
+    """Index into ``classes`` of each training label; raises ``ValueError`` where they do not fit."""
+    labels = np.asarray(y).ravel()
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
+    order = np.argsort(classes)
+    place = np.searchsorted(classes, labels, sorter=order).clip(max=len(classes) - 1)
+    if not np.array_equal(classes[order][place], labels):
+        unknown = sorted(set(labels.tolist()) - set(classes.tolist()))[:5]
+        raise ValueError(f"y holds labels that the model does not know: {unknown}; it knows {classes.tolist()}")
+    return order[place].astype(np.int64)
+
+
+def weights_for(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Sample weights as an array, 1 where none are given; raises ``ValueError`` where they do not fit."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64).ravel()
+    if weight.shape != (n_rows,) or not (weight >= 0).all():
+        raise ValueError(f"sample_weight must hold one non-negative number per row of X ({n_rows} rows)")
+    return weight
+
+
+def finite_in(name: str, value: float, low: float, high: float) -> float:
+    """``value`` as a float strictly between two bounds, or a ``ValueError`` that names it."""
+    number = float(value)
+    if not low < number < high:
+        raise ValueError(f"{name} must lie strictly between {low:g} and {high:g}, found {value}")
+    return number

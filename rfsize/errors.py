@@ -1,0 +1,21 @@
+"""Every error and warning rfsize raises of its own accord.
+
+All errors are ``ValueError``s, so one ``except ValueError`` is enough; the subclasses let a caller tell
+them apart.
+"""
+
+
+class NotAForestError(ValueError):
+    """The model is not a forest of independently trained trees, so the theory of T*(α) does not hold."""
+
+
+class InbagError(ValueError):
+    """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted."""
+
+
+class NotConvergedWarning(UserWarning):
+    """The forest has fewer trees than T*(α)."""
+
+
+class SharedBagsWarning(UserWarning):
+    """Several trees were trained on the same bag, so their votes are not independent draws."""

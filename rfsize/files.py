@@ -1,0 +1,128 @@
+"""Models and tables read from files, for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_DATA_KINDS = ".csv, .csv.gz, .parquet, .npy or .npz"
+
+
+def load_model(path: Path) -> Any:
+    """A LightGBM text model or an XGBoost JSON/UBJ model; which one is read from the first bytes.
+
+    Raises
+    ------
+    ValueError
+        If the file is neither, or its framework cannot read it.
+    """
+    content = path.read_bytes()
+    if content.startswith((b"tree\n", b"tree\r\n")):
+        import lightgbm
+
+        if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
+            raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
+        return lightgbm.Booster(model_str=content.decode("utf-8"), params={"verbosity": -1})
+    if content.startswith(b"{"):
+        import xgboost
+
+        booster = xgboost.Booster()
+        booster.load_model(bytearray(content))
+        return booster
+    raise ValueError(f"{path} is neither a LightGBM text model nor an XGBoost JSON or UBJ model")
+
+
+def check_model_name(model: Any, path: Path) -> None:
+    """Raise ``ValueError`` where a file's name does not go with the format that ``model`` is written in."""
+    is_json = path.suffix in {".json", ".ubj"}
+    if _is_xgboost(model) and not is_json:
+        raise ValueError(f"an XGBoost model is written to a .json or .ubj file, found {path}")
+    if not _is_xgboost(model) and is_json:
+        raise ValueError(f"a LightGBM model is written as text, to a .txt file for instance, found {path}")
+
+
+def features_of(model: Any, X: Any) -> Any:
+    """The columns of a table that ``model`` was trained on, found by name where both have names.
+
+    Raises
+    ------
+    ValueError
+        If a text column would be coded otherwise than at training.
+    """
+    if not hasattr(X, "columns"):
+        return X
+    names = model.feature_names if _is_xgboost(model) else model.feature_name()
+    if names is not None and set(names) <= set(X.columns):
+        X = X[names]
+    texts = list(X.select_dtypes(include="category").columns)
+    if _is_xgboost(model) and texts:
+        import xgboost
+
+        if tuple(int(part) for part in xgboost.__version__.split(".")[:2]) < (3, 1):
+            raise ValueError(
+                f"the columns {texts} hold categories, which models of XGBoost {xgboost.__version__} do not keep; give "
+                "their integer codes, or use XGBoost 3.1 or later"
+            )
+    return X.to_numpy() if names is None and not texts else X
+
+
+def _is_xgboost(model: Any) -> bool:
+    return type(model).__module__.startswith("xgboost")
+
+
+def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
+    """Features and, if ``target`` names a column or array, labels.
+
+    Returns
+    -------
+    X : ndarray or pandas.DataFrame
+        Every column but the target; text columns of a DataFrame are categorical.
+    y : ndarray, pandas.Series or None
+        The target.
+
+    Raises
+    ------
+    ValueError
+        If the kind of file is not known, or the target is not in it.
+    """
+    name = path.name.lower()
+    if name.endswith(".npy"):
+        if target is not None:
+            raise ValueError(f"{path} holds one array without column names, so --target cannot be taken from it")
+        return np.load(path, allow_pickle=False), None
+    if name.endswith(".npz"):
+        return _from_npz(path, target)
+    if name.endswith((".csv", ".csv.gz", ".parquet")):
+        return _from_frame(path, target)
+    raise ValueError(f"{path} is not a known kind of table; give {_DATA_KINDS}")
+
+
+def _from_npz(path: Path, target: str | None) -> tuple[Any, Any]:
+    with np.load(path, allow_pickle=False) as arrays:
+        names = set(arrays.files)
+        if target is not None and target not in names:
+            raise ValueError(f"{path} has no array '{target}'; it has {sorted(names)}")
+        features = names - {target, "y"}
+        if "X" in features:
+            features = {"X"}
+        if len(features) != 1:
+            raise ValueError(f"{path} must hold one array X of features (and labels y), found {sorted(names)}")
+        label = target or ("y" if "y" in names else None)
+        return arrays[features.pop()], None if label is None else arrays[label]
+
+
+def _from_frame(path: Path, target: str | None) -> tuple[Any, Any]:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ValueError(f"reading {path} needs pandas: pip install rfsize[files]") from None
+    frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    labels = None
+    if target is not None:
+        if target not in frame.columns:
+            raise ValueError(f"{path} has no column '{target}'; it has {list(frame.columns)}")
+        labels = frame.pop(target)
+    texts = frame.select_dtypes(include=["object", "string"]).columns
+    return frame.astype(dict.fromkeys(texts, "category")), labels

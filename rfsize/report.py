@@ -1,0 +1,241 @@
+"""SizeReport: how many trees are enough, and what that rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import theory
+from rfsize.votes import VoteHistogram, Votes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_REPLICATES = 200
+_COVERAGE = 0.95
+_BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
+
+# Bins of vote fractions for the bootstrap, even on the arcsine scale, where a fraction's noise is.
+_FRACTION_BINS = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class SizeReport:
+    """The answer of `rfsize.size`.
+
+    Attributes
+    ----------
+    n_trees : int or float
+        T*(α), the smallest odd forest that agrees with the infinite forest on a share ``alpha`` of the rows,
+        on average; ``math.inf`` where no size does (`reason` says why).
+    alpha : float
+        Confidence α.
+    available : int
+        Trees of the forest at hand.
+    source : str
+        Where the votes come from: "oob" or "rows given" (or, in training, the validation set).
+    n_rows : int
+        Rows whose votes were used.
+    n_dropped : int
+        Rows left out because no tree could vote on them.
+    votes_per_row : float
+        Mean number of trees asked per row.
+    """
+
+    n_trees: int | float
+    alpha: float
+    available: int
+    source: str
+    n_rows: int
+    n_dropped: int
+    votes_per_row: float
+    _fractions: NDArray[np.float64]
+    _weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, votes: Votes, *, alpha: float, available: int, source: str) -> SizeReport:
+        """Size a forest of ``available`` trees from two-class votes by the plug-in estimate, equation (17).
+
+        Raises
+        ------
+        ValueError
+            If α is out of range, there are more than two classes, or no row has a vote.
+        """
+        cells = votes.histogram()
+        if not len(cells.rows):
+            raise ValueError("no row has a vote" + _no_votes_advice(source))
+        fractions, weights = _folded(cells)
+        n_rows = int(cells.rows.sum())
+        return cls(
+            n_trees=theory.ensemble_size(alpha, fractions, weights),
+            alpha=float(alpha),
+            available=int(available),
+            source=source,
+            n_rows=n_rows,
+            n_dropped=len(votes) - n_rows,
+            votes_per_row=float(np.average(cells.asked, weights=cells.rows)),
+            _fractions=fractions,
+            _weights=weights,
+        )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the forest at hand has at least T*(α) trees."""
+        return self.n_trees <= self.available
+
+    @property
+    def reason(self) -> str | None:
+        """Why T*(α) is infinite; None where it is not."""
+        if math.isfinite(self.n_trees):
+            return None
+        return theory.why_infinite(self.alpha, self._fractions, self._weights)
+
+    @cached_property
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*(α): the bootstrap over rows, with the votes of each row held fixed."""
+        low, high = _bootstrap_interval(self.alpha, self._fractions, self._weights)
+        return min(low, self.n_trees), max(high, self.n_trees)
+
+    def agreement(self, n_trees: int) -> float:
+        """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (17).
+
+        Raises
+        ------
+        ValueError
+            If ``n_trees`` is below 1.
+        """
+        return theory.mean_agreement(n_trees, self._fractions, self._weights)
+
+    def size_at(self, alpha: float) -> int | float:
+        """T* at another confidence, from the same votes; ``math.inf`` where no size reaches it.
+
+        Raises
+        ------
+        ValueError
+            If ``alpha`` is not strictly between 0 and 1.
+        """
+        return theory.ensemble_size(alpha, self._fractions, self._weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+        return {
+            "n_trees": _finite(self.n_trees),
+            "interval": [_finite(bound) for bound in self.interval],
+            "alpha": self.alpha,
+            "available": self.available,
+            "agreement": self.agreement(self.available),
+            "converged": self.converged,
+            "reason": self.reason,
+            "source": self.source,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "votes_per_row": self.votes_per_row,
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw mean agreement over the number of trees, with T*(α) and the forest at hand.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.plots import plot_report
+
+        return plot_report(self, ax)
+
+    def headline(self) -> str:
+        """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
+        low, high = self.interval
+        return f"T*({self.alpha:g}) = {_trees(self.n_trees)} ({_trees(low)} to {_trees(high)})"
+
+    def not_converged(self) -> str:
+        """What to say of a forest that is too small."""
+        if self.reason is not None:
+            return (
+                f"no forest size reaches {self.alpha:.2%} agreement by this estimate: {self.reason}. All "
+                f"{self.available:,} trees are kept; more trees settle such rows, or ask for a lower alpha"
+            )
+        return (
+            f"the forest has {self.available:,} trees, but {self.n_trees:,} are needed to agree with the infinite "
+            f"forest on {self.alpha:.2%} of the rows; it agrees on about {self.agreement(self.available):.2%}. Train "
+            "more trees, or ask for a lower alpha"
+        )
+
+    def __str__(self) -> str:
+        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} votes each on average"
+        if self.n_dropped:
+            rows += f"; {self.n_dropped:,} rows dropped, on which no tree could vote"
+        state = "enough" if self.converged else "not enough"
+        lines = [
+            f"{self.headline()} trees, 95 % interval in brackets",
+            f"forest at hand: {self.available:,} trees, {state}: agrees with the infinite forest on "
+            f"{self.agreement(self.available):.2%} of the rows",
+            f"estimated from {rows}",
+        ]
+        if not self.converged:
+            lines.append(self.not_converged())
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _folded(cells: VoteHistogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distinct fractions of the losing class and the rows of each; agreement is the same for π and 1 − π."""
+    losing = np.minimum(cells.count, cells.asked - cells.count) / cells.asked
+    fractions, cell = np.unique(losing, return_inverse=True)
+    return fractions, np.bincount(cell, weights=cells.rows).astype(np.float64)
+
+
+def _bootstrap_interval(
+    alpha: float, fractions: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[int | float, int | float]:
+    """Quantiles of T*(α) over rows drawn again with replacement.
+
+    Rows of nearly the same fraction are drawn as one bin; each replicate's T* is read off its disagreement
+    curve, which is close to a straight line on logarithmic axes.
+    """
+    bins = np.floor(np.arcsin(np.sqrt(fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
+    _, bins = np.unique(bins, return_inverse=True)
+    rows = np.bincount(bins, weights=weights)
+    centre = np.bincount(bins, weights=weights * fractions) / rows
+    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
+    sizes = np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+    curves = theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None])
+
+    n_rows = round(rows.sum())
+    drawn = np.random.default_rng(_BOOTSTRAP_SEED).multinomial(n_rows, rows / rows.sum(), size=_REPLICATES)
+    log_curves = np.log(np.maximum(drawn @ curves / n_rows, 1e-300))
+    log_sizes, target = np.log(sizes), math.log(1.0 - alpha)
+    found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
+    tail = (1.0 - _COVERAGE) / 2.0
+    low, high = np.quantile(np.exp(found), [tail, 1.0 - tail], method="inverted_cdf")
+    return _odd(low), _odd(high)
+
+
+def _odd(size: float) -> int | float:
+    """The smallest odd whole number that is at least ``size``."""
+    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
+
+
+def _finite(size: int | float) -> int | None:
+    return int(size) if math.isfinite(size) else None
+
+
+def _trees(size: int | float) -> str:
+    return f"{size:,}" if math.isfinite(size) else "∞"
+
+
+def _no_votes_advice(source: str) -> str:
+    if source == "oob":
+        return ": every tree saw every row; lower the bagging fraction or give validation rows"
+    return ": nothing to size a forest from"

@@ -1,0 +1,78 @@
+"""Rows of a feature matrix of any kind: how many there are, and how to take some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+# Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
+CELLS_PER_BLOCK = 1 << 22
+
+# A progress bar shows only when counting takes longer than this.
+SECONDS_BEFORE_PROGRESS = 2.0
+
+
+def as_rows(X: Any) -> Any:
+    """``X`` in a form that `take` can slice, and known to be a non-empty matrix.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is missing, is no matrix, or has no rows.
+    """
+    if X is None:
+        raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
+    if isinstance(X, (list, tuple)):
+        X = np.asarray(X)
+    if getattr(X, "format", "csr") != "csr" and hasattr(X, "tocsr"):
+        X = X.tocsr()
+    if not (hasattr(X, "shape") or hasattr(X, "num_row")):
+        raise ValueError(
+            f"X is a {type(X).__module__}.{type(X).__qualname__}; give a NumPy array, a DataFrame, a SciPy sparse "
+            "matrix or an Arrow table"
+        )
+    shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have two dimensions, rows and features, found shape {tuple(shape)}; a single row is "
+            "X.reshape(1, -1)"
+        )
+    if shape[0] == 0:
+        raise ValueError("X has no rows")
+    return X
+
+
+def n_rows(X: Any) -> int:
+    """Rows of what `as_rows` returned."""
+    return int(X.shape[0] if hasattr(X, "shape") else X.num_row())
+
+
+def n_features(X: Any) -> int:
+    """Columns of what `as_rows` returned."""
+    return int(X.shape[1] if hasattr(X, "shape") else X.num_col())
+
+
+def take(X: Any, start: int, stop: int) -> Any:
+    """Rows ``start`` to ``stop`` of what `as_rows` returned, in the same form and without their labels."""
+    if start == 0 and stop == n_rows(X):
+        return X
+    if hasattr(X, "iloc"):
+        return X.iloc[start:stop]
+    if hasattr(X, "to_batches"):  # an Arrow table
+        return X.slice(start, stop - start)
+    if hasattr(X, "num_row"):  # an XGBoost DMatrix
+        return X.slice(np.arange(start, stop))
+    return X[start:stop]
+
+
+def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:
+    """Ranges of rows small enough to hold one number per row and tree, with a progress bar when slow."""
+    step = max(1, CELLS_PER_BLOCK // max(1, n_trees))
+    with tqdm(total=rows, desc=what, unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False) as bar:
+        for start in range(0, rows, step):
+            stop = min(rows, start + step)
+            yield start, stop
+            bar.update(stop - start)

@@ -1,0 +1,276 @@
+"""The main job: how many trees are enough, and a forest cut down to them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.adapter import Adapter, adapter_for, count_votes, finite_in, proven_inbag
+from rfsize.errors import NotConvergedWarning, SharedBagsWarning
+from rfsize.report import SizeReport
+from rfsize.rows import n_rows
+from rfsize.votes import Votes
+
+
+def votes(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    oob: bool = False,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> Votes:
+    """Count how many trees vote for each class, row by row.
+
+    A tree votes for the class that it would predict alone. For two classes that is class 1 where its
+    probability exceeds ``threshold``; for more, the class of the highest score among the trees of one
+    iteration. Ties go to the lowest class index.
+
+    Parameters
+    ----------
+    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier
+        A trained forest.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        Rows to vote on; with ``oob``, all training rows in the order of training.
+    y : array_like, shape (n_rows,), optional
+        Training labels; only for ``oob``, and only where the bags depend on them (balanced bagging,
+        ``scale_pos_weight``).
+    oob : bool, default False
+        Count on each row only the trees that did not see it in training. The bags are rebuilt from the
+        model's seed and proven, see `inbag`.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree votes for it; two classes only.
+    sample_weight, seed, subsample
+        See `inbag`; used only with ``oob``.
+
+    Returns
+    -------
+    Votes
+        One row of counts per row of ``X``. A row that every tree saw has no votes.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees.
+    InbagError
+        If ``oob`` and the bags cannot be proven.
+    ValueError
+        If ``X`` or an option does not fit.
+    """
+    adapter = adapter_for(model)
+    finite_in("threshold", threshold, 0.0, 1.0)
+    X = adapter.check(X)
+    bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
+    return count_votes(adapter, X, threshold, bags)
+
+
+def inbag(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> NDArray[np.bool_]:
+    """The rows that each tree was trained on, rebuilt from the model's seed and proven.
+
+    The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as
+    LightGBM stored in ``leaf_count``, or sum to the hessian that XGBoost stored in ``sum_hessian``.
+
+    Parameters
+    ----------
+    model
+        As in `votes`.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training.
+    y : array_like, shape (n_rows,), optional
+        Training labels, where the bags or the proof depend on them: LightGBM's balanced bagging,
+        XGBoost's ``scale_pos_weight``.
+    sample_weight : array_like, shape (n_rows,), optional
+        Training weights, where XGBoost had any: its hessians contain them.
+    seed, subsample : int and float, optional
+        For an XGBoost model loaded from a file, which does not keep them.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_trees, n_rows)
+        True where the row was in the bag; for a multiclass forest, in that of any of the K trees that cast
+        the vote together.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be rebuilt, or the proof fails; it says where, and what to do instead.
+    NotAForestError
+        If the model is not a forest of independent trees.
+    """
+    adapter = adapter_for(model)
+    X = adapter.check(X)
+    return proven_inbag(adapter, X, adapter.bags(n_rows(X), y, sample_weight, seed, subsample))
+
+
+def size(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    alpha: float = 0.99,
+    oob: bool = False,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> SizeReport:
+    """How many trees are enough: T*(α).
+
+    T*(α) is the smallest odd forest whose majority votes agree with those of the infinite forest on a
+    share α of the rows, on average over rows and forests. It says nothing about accuracy, and no labels
+    are needed.
+
+    Parameters
+    ----------
+    model
+        As in `votes`, or counted `Votes`, for which ``X`` is left out.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
+    y : array_like, shape (n_rows,), optional
+        Training labels, only where `inbag` needs them.
+    alpha : float, default 0.99
+        Confidence α, strictly between 0 and 1.
+    oob : bool, default False
+        Use out-of-bag votes on the training rows.
+    voting : {"hard"}, default "hard"
+        The majority of the trees' votes.
+    estimator : {"auto", "plugin"}, default "auto"
+        Mean agreement with each row's counted vote fraction in place of its true one, equation (17) of
+        Hernández-Lobato et al. 2013. With few votes per row it asks for too many trees rather than too few.
+    threshold : float, default 0.5
+        As in `votes`.
+    sample_weight, seed, subsample
+        See `inbag`; used only with ``oob``.
+
+    Returns
+    -------
+    SizeReport
+        T*(α), its 95 % interval, and whether the forest at hand is large enough.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees, or has more than two classes.
+    InbagError
+        If ``oob`` and the bags cannot be proven.
+    ValueError
+        If ``X`` or an option does not fit.
+
+    Warns
+    -----
+    SharedBagsWarning
+        If several trees were trained on the same bag.
+
+    References
+    ----------
+    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+    be?" Pattern Recognition 46(5), 1323-1336.
+    """
+    finite_in("alpha", alpha, 0.0, 1.0)
+    _check_choice("voting", voting, {"hard"})
+    _check_choice("estimator", estimator, {"auto", "plugin"})
+    if isinstance(model, Votes):
+        if X is not None or oob:
+            raise ValueError("counted Votes are sized as they are: leave out X and oob")
+        _check_two_classes(len(model.classes))
+        source = "oob" if (model.asked < model.n_trees).any() else "rows given"
+        return SizeReport.of(model, alpha=alpha, available=model.n_trees, source=source)
+    adapter = adapter_for(model)
+    _check_two_classes(len(adapter.classes))
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    _warn_of_shared_bags(adapter)
+    counted = votes(
+        adapter, X, y, oob=oob, threshold=threshold, sample_weight=sample_weight, seed=seed, subsample=subsample
+    )
+    return SizeReport.of(counted, alpha=alpha, available=adapter.n_trees, source="oob" if oob else "rows given")
+
+
+def truncate(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    alpha: float = 0.99,
+    n_trees: int | None = None,
+    **as_size: Any,
+) -> Any:
+    """A forest of the first T*(α) trees, of the same type as ``model``.
+
+    Parameters
+    ----------
+    model
+        As in `votes`; it is not changed.
+    X, y, alpha
+        As in `size`; not needed with ``n_trees``.
+    n_trees : int, optional
+        Trees to keep, in place of T*(α).
+    **as_size
+        Further options of `size`.
+
+    Returns
+    -------
+    model of the caller's type
+        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*(α).
+
+    Raises
+    ------
+    ValueError
+        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If the forest has fewer than T*(α) trees; it says how many it would take.
+    """
+    if isinstance(model, Votes):
+        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=...)")
+    adapter = adapter_for(model)
+    if n_trees is None:
+        report = size(adapter, X, y, alpha=alpha, **as_size)
+        if not report.converged:
+            warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+        n_trees = int(min(report.n_trees, report.available))
+    elif X is not None or as_size:
+        raise ValueError("give either n_trees or rows to size the forest on, not both")
+    if not isinstance(n_trees, (int, np.integer)) or not 1 <= n_trees <= adapter.n_trees:
+        raise ValueError(f"n_trees must be a whole number from 1 to {adapter.n_trees}, found {n_trees!r}")
+    return adapter.truncated(int(n_trees))
+
+
+def _check_choice(name: str, value: str, choices: set[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)} in this version of rfsize, found {value!r}")
+
+
+def _check_two_classes(n_classes: int) -> None:
+    if n_classes != 2:
+        raise ValueError(
+            f"the forest has {n_classes} classes; T*(α) for more than two classes is not available yet. rfsize.votes "
+            "counts their votes, and rfsize.truncate(model, n_trees=...) cuts the forest to a size of your choice"
+        )
+
+
+def _warn_of_shared_bags(adapter: Adapter) -> None:
+    if adapter.shared_bags is not None:
+        warnings.warn(
+            f"{adapter.shared_bags}, so their votes are not independent and T* may be too small",
+            SharedBagsWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,355 @@
+"""The mathematics of majority voting between two classes.
+
+The votes of a forest's trees on one instance are independent draws, given the training data: each tree
+votes for class 1 with probability π, the instance's *vote fraction* in the infinite forest. Everything
+here follows from the binomial distribution of the votes and is a pure function of arrays.
+
+Equation numbers refer to
+
+    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+    be?" Pattern Recognition 46(5), 1323-1336.
+
+``n_trees`` is the ensemble size T, ``pi`` the vote fraction π of class 1, ``alpha`` the confidence α.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, ndtri
+
+MAX_TREES = 10**9 + 1
+"""The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
+
+HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
+"""∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
+
+# A confidence that equals an agreement up to rounding counts as reached.
+_ROUNDING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
+    """Probability that a forest of ``n_trees`` predicts class 1, equation (7).
+
+    P(class 1) = I_π(⌊T/2⌋ + 1, T − ⌊T/2⌋), I the regularised incomplete beta function. With an even number
+    of trees a tie goes to class 0, the lowest class index.
+
+    Parameters
+    ----------
+    n_trees : array_like of int
+        Ensemble size T, at least 1.
+    pi : array_like of float
+        Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
+
+    Returns
+    -------
+    ndarray of float
+        Probabilities, in the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or a fraction outside [0, 1].
+    """
+    trees, fraction = _checked(n_trees, pi)
+    half = np.floor(trees / 2.0)
+    return np.asarray(betainc(half + 1.0, trees - half, fraction))
+
+
+def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
+    """Probability that a forest of ``n_trees`` predicts what the infinite forest predicts, equation (9).
+
+    For odd T, agreement(T, π) = I_q(⌊T/2⌋ + 1, T − ⌊T/2⌋) with q = max(π, 1 − π). At π = 1/2 the infinite
+    forest is tied: the agreement is 1/2 for every odd size, and such an instance never converges.
+
+    Parameters and errors as in `class_probability`.
+
+    Returns
+    -------
+    ndarray of float
+        Agreement, in the broadcast shape; non-decreasing over the odd sizes.
+    """
+    return 1.0 - disagreement(n_trees, pi)
+
+
+def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
+    """One minus `agreement`, to full relative precision where the agreement is close to one.
+
+    Parameters, shape and errors as in `agreement`.
+    """
+    trees, fraction = _checked(n_trees, pi)
+    half = np.floor(trees / 2.0)
+    class_1_wins = betainc(half + 1.0, trees - half, fraction)
+    class_0_wins = betainc(trees - half, half + 1.0, 1.0 - fraction)
+    return np.where(fraction > 0.5, class_0_wins, class_1_wins)
+
+
+def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
+    """T*(α, π): the smallest odd forest that agrees on one instance with probability α, equation (10).
+
+    Parameters
+    ----------
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1. Broadcast against ``pi``.
+    pi : array_like of float
+        Vote fraction π, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float
+        Odd whole numbers; ``inf`` where no forest of up to `MAX_TREES` trees is enough, as at π = 1/2.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
+    allowed = (1.0 - confidence) * (1.0 + _ROUNDING)
+    # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
+    low = np.full(fraction.shape, -1, dtype=np.int64)
+    high = np.full(fraction.shape, (MAX_TREES - 1) // 2, dtype=np.int64)
+    reachable = disagreement(MAX_TREES, fraction) <= allowed
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        enough = disagreement(2 * middle + 1, fraction) <= allowed
+        high = np.where(enough, middle, high)
+        low = np.where(enough, low, middle)
+    return np.where(reachable, 2.0 * high + 1.0, np.inf)
+
+
+def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
+    """T*(α, π) by the normal approximation of the binomial, equation (12).
+
+    T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)², accurate where the size is large; not rounded to odd.
+
+    Parameters and errors as in `instance_size`.
+
+    Returns
+    -------
+    ndarray of float
+        Sizes, ``inf`` at π = 1/2 (for α > 1/2) and 0 for α ≤ 1/2.
+    """
+    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
+    quantile = np.maximum(ndtri(confidence), 0.0)
+    margin = np.abs(fraction - 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = quantile**2 * fraction * (1.0 - fraction) / margin**2
+    return np.where(quantile == 0.0, 0.0, np.where(margin == 0.0, np.inf, size))
+
+
+def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """Share of the instances that need more than ``n_trees`` trees, P(T* > T), equation (13).
+
+    From the closed form (12), T*(α, π) > T exactly where |π − 1/2| < Φ⁻¹(α) / (2√T) to leading order, so
+    that P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T: the same power law, with exponent −1/2, for every problem.
+
+    Parameters
+    ----------
+    n_trees : array_like of float
+        Ensemble size T, at least 1.
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Shares, at most 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    trees, _ = _checked(n_trees, 0.5)
+    quantile = np.maximum(ndtri(_checked_alpha(alpha)), 0.0)
+    return np.minimum(_checked_density(density_at_half) * quantile / np.sqrt(trees), 1.0)
+
+
+def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """Mean disagreement of a large forest with the infinite one, equation (14).
+
+    1 − α(T) ≈ f(1/2) · 0.398942 / √T.
+
+    Parameters
+    ----------
+    n_trees : array_like of float
+        Ensemble size T, at least 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Disagreement rates.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    trees, _ = _checked(n_trees, 0.5)
+    return _checked_density(density_at_half) * HALF_NORMAL / np.sqrt(trees)
+
+
+def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """T*(α) as α → 1, equation (16): (f(1/2) · 0.398942 / (1 − α))². Not rounded to odd.
+
+    Parameters
+    ----------
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Ensemble sizes.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_alpha(alpha))) ** 2
+
+
+def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Mean agreement of a forest of ``n_trees`` over instances, equations (15) and (17).
+
+    With the true vote fractions this is equation (15); with fractions estimated from counted votes it is
+    the plug-in estimate of equation (17).
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T, at least 1.
+    pi : array_like of float, shape (n,)
+        Vote fractions of the instances.
+    weights : array_like of float, shape (n,), optional
+        Instances that each fraction stands for; all 1 by default.
+
+    Returns
+    -------
+    float
+        Mean agreement, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, no instance is given, or the weights are not positive.
+    """
+    return 1.0 - mean_disagreement(n_trees, pi, weights)
+
+
+def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """One minus `mean_agreement`, to full relative precision. Arguments and errors are the same."""
+    return float(np.average(disagreement(n_trees, pi), weights=_checked_weights(pi, weights)))
+
+
+def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """The mean agreement that no forest exceeds: 1 less half the share of instances with π = 1/2.
+
+    Arguments and errors as in `mean_agreement`.
+    """
+    return 1.0 - 0.5 * float(np.average(np.asarray(pi, dtype=np.float64) == 0.5, weights=_checked_weights(pi, weights)))
+
+
+def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> int | float:
+    """T*(α): the smallest odd forest whose mean agreement reaches α, by bisection.
+
+    The mean agreement of equation (15) (or (17)) is monotone over the odd sizes, so bisection finds the
+    smallest exactly.
+
+    Parameters
+    ----------
+    alpha : float
+        Confidence α, strictly between 0 and 1.
+    pi : array_like of float, shape (n,)
+        Vote fractions of the instances.
+    weights : array_like of float, shape (n,), optional
+        Instances that each fraction stands for; all 1 by default.
+
+    Returns
+    -------
+    int or float
+        An odd size, or ``math.inf`` where no size up to `MAX_TREES` reaches α; `why_infinite` says why.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, no instance is given, or the weights are not positive.
+    """
+    allowed = float(1.0 - _checked_alpha(alpha)) * (1.0 + _ROUNDING)
+    weight = _checked_weights(pi, weights)
+    fraction = np.asarray(pi, dtype=np.float64)
+
+    def enough(half: int) -> bool:
+        return float(np.average(disagreement(2 * half + 1, fraction), weights=weight)) <= allowed
+
+    low, high = -1, 0
+    while not enough(high):
+        if 2 * high + 1 >= MAX_TREES:
+            return math.inf
+        low, high = high, min(2 * high + 1, (MAX_TREES - 1) // 2)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return 2 * high + 1
+
+
+def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:
+    """The reason why `ensemble_size` found no size, in one sentence. Arguments and errors are the same."""
+    limit = limit_agreement(pi, weights)
+    if limit < alpha:
+        return (
+            f"{2.0 * (1.0 - limit):.2%} of the rows have exactly half of their votes for each class; they "
+            f"never converge, so mean agreement cannot exceed {limit:.2%}"
+        )
+    return f"more than {MAX_TREES:,} trees would be needed"
+
+
+def _checked(n_trees: ArrayLike, pi: ArrayLike) -> tuple[Floats, Floats]:
+    trees = np.asarray(n_trees, dtype=np.float64)
+    if not np.all(trees >= 1):
+        raise ValueError(f"n_trees must be at least 1, found {np.min(trees):g}")
+    fraction = np.asarray(pi, dtype=np.float64)
+    if not np.all((fraction >= 0.0) & (fraction <= 1.0)):
+        raise ValueError("vote fractions must lie between 0 and 1; found values outside, or NaN")
+    return trees, fraction
+
+
+def _checked_alpha(alpha: ArrayLike) -> Floats:
+    confidence = np.asarray(alpha, dtype=np.float64)
+    if not np.all((confidence > 0.0) & (confidence < 1.0)):
+        raise ValueError(
+            f"alpha must lie strictly between 0 and 1, found {alpha!r}: it is the share of rows on which the "
+            "forest agrees with the infinite forest, and only the infinite forest reaches 1"
+        )
+    return confidence
+
+
+def _checked_density(density_at_half: ArrayLike) -> Floats:
+    density = np.asarray(density_at_half, dtype=np.float64)
+    if not np.all(density >= 0.0):
+        raise ValueError("a density cannot be negative or NaN")
+    return density
+
+
+def _checked_weights(pi: ArrayLike, weights: ArrayLike | None) -> Floats:
+    shape = np.shape(pi)
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"vote fractions must be a non-empty 1-D array, found shape {shape}")
+    if weights is None:
+        return np.ones(shape)
+    weight = np.asarray(weights, dtype=np.float64)
+    if weight.shape != shape or not np.all(weight >= 0.0) or not weight.sum() > 0.0:
+        raise ValueError(f"weights must be non-negative, not all zero, and of shape {shape}; found {weight.shape}")
+    return weight

@@ -1,0 +1,168 @@
+"""Votes: how many trees voted for each class, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class VoteHistogram:
+    """Distinct cells of two-class votes: all that sizing needs to know of the rows.
+
+    Attributes
+    ----------
+    count : ndarray of int64, shape (n_cells,)
+        Votes for class 1.
+    asked : ndarray of int64, shape (n_cells,)
+        Trees asked, at least 1.
+    rows : ndarray of int64, shape (n_cells,)
+        Rows with these two numbers, at least 1.
+    """
+
+    count: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+class Votes:
+    """Counts of the trees' votes, per row and class.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (n_rows, n_classes)
+        Trees that voted for each class; stored as int32.
+    classes : array_like, shape (n_classes,), optional
+        Class labels; 0, 1, … by default.
+    n_trees : int, optional
+        Trees in the forest that voted; the most any row was asked by default. Out-of-bag rows are asked
+        fewer trees than this.
+
+    Raises
+    ------
+    ValueError
+        If the counts are not a matrix of non-negative whole numbers of at least two columns, a label is
+        missing or doubled, or a row was asked more than ``n_trees``.
+    """
+
+    __slots__ = ("classes", "counts", "n_trees")
+
+    counts: NDArray[np.int32]
+    classes: NDArray[Any]
+    n_trees: int
+
+    def __init__(self, counts: ArrayLike, classes: ArrayLike | None = None, n_trees: int | None = None) -> None:
+        self.counts = _checked_counts(counts)
+        n_classes = self.counts.shape[1]
+        self.classes = np.arange(n_classes) if classes is None else np.asarray(classes)
+        if self.classes.shape != (n_classes,) or len(set(self.classes.tolist())) != n_classes:
+            raise ValueError(f"classes must name the {n_classes} columns of counts, each once; found {self.classes}")
+        most = int(self.asked.max(initial=0))
+        self.n_trees = most if n_trees is None else int(n_trees)
+        if self.n_trees < most:
+            raise ValueError(f"a row has {most} votes, more than the {self.n_trees} trees that n_trees names")
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def __repr__(self) -> str:
+        return f"Votes({len(self):,} rows, {len(self.classes)} classes, {self.n_trees:,} trees)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Votes):
+            return NotImplemented
+        return (
+            self.n_trees == other.n_trees
+            and np.array_equal(self.classes, other.classes)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def asked(self) -> NDArray[np.int32]:
+        """Trees asked, int32 of shape (n_rows,); 0 where no tree could vote."""
+        return self.counts.sum(axis=1, dtype=np.int32)
+
+    def fractions(self) -> NDArray[np.float64]:
+        """Vote fractions, shape (n_rows, n_classes); NaN where no tree was asked."""
+        with np.errstate(invalid="ignore"):
+            return self.counts / self.asked[:, None]
+
+    def winner(self) -> NDArray[Any]:
+        """Label of the majority, shape (n_rows,); ties, and rows without votes, go to the lowest index."""
+        return self.classes[self.counts.argmax(axis=1)]
+
+    def merge(self, other: Votes) -> Votes:
+        """Votes of both forests on the same rows.
+
+        Raises
+        ------
+        ValueError
+            If the rows or the classes differ.
+        """
+        self._check_classes(other)
+        if len(self) != len(other):
+            raise ValueError(
+                f"merge adds the votes of more trees on the same rows, but one has {len(self)} rows and the "
+                f"other {len(other)}; concat appends rows"
+            )
+        return Votes(self.counts + other.counts, self.classes, self.n_trees + other.n_trees)
+
+    def concat(self, other: Votes) -> Votes:
+        """Votes of one forest on the rows of both.
+
+        Raises
+        ------
+        ValueError
+            If the classes or the numbers of trees differ.
+        """
+        self._check_classes(other)
+        if self.n_trees != other.n_trees:
+            raise ValueError(
+                f"concat appends rows voted on by the same forest, but one has {self.n_trees} trees and the "
+                f"other {other.n_trees}; merge adds trees"
+            )
+        return Votes(np.concatenate([self.counts, other.counts]), self.classes, self.n_trees)
+
+    def histogram(self) -> VoteHistogram:
+        """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes.
+        """
+        if len(self.classes) != 2:
+            raise ValueError(f"a histogram of votes needs two classes, found {len(self.classes)}")
+        asked = self.asked.astype(np.int64)
+        side = self.n_trees + 1
+        code = asked * side + self.counts[:, 1]
+        # Counting is linear, sorting is not; but the table of all cells must not dwarf the rows.
+        if side * side <= max(8 * len(self), 1_000_000):
+            rows = np.bincount(code)
+            cells = np.flatnonzero(rows)
+            rows = rows[cells]
+        else:
+            cells, rows = np.unique(code, return_counts=True)
+        voted = cells >= side
+        cells, rows = cells[voted], rows[voted]
+        return VoteHistogram(cells % side, cells // side, rows)
+
+    def _check_classes(self, other: Votes) -> None:
+        if not np.array_equal(self.classes, other.classes):
+            raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
+
+
+def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
+    given = np.asarray(counts)
+    if given.ndim != 2 or given.shape[1] < 2:
+        raise ValueError(f"counts must have shape (n_rows, n_classes ≥ 2), found {given.shape}")
+    with np.errstate(invalid="ignore"):
+        stored = given.astype(np.int32)
+    if given.dtype.kind not in "iuf" or not np.array_equal(stored, given) or (stored < 0).any():
+        raise ValueError(f"counts must be whole numbers from 0 to 2³¹−1, found {given.dtype} with other values")
+    return stored
