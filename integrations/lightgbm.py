@@ -17,7 +17,8 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from rfsize.adapter import Adapter, Bags, Leaves, finite_in, labels_in
+from rfsize.adapter import Adapter, Bags, Leaves
+from rfsize.checks import class_indices, share
 from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
 from rfsize.report import SizeReport
 from rfsize.votes import Votes
@@ -279,12 +280,14 @@ class LightGbmForest(Adapter):
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> LightGbmBags:
         if seed is not None or subsample is not None:
             raise InbagError(
-                "a LightGBM model holds its own bagging_seed and bagging_fraction; leave seed and subsample"
+                "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
         positive = None
         if y is not None:
             known = hasattr(self._model, "classes_")
-            positive = labels_in(self.classes, y, n_rows) > 0 if known else np.asarray(y, dtype=np.float64).ravel() > 0
+            positive = (
+                class_indices(self.classes, y, n_rows) > 0 if known else np.asarray(y, dtype=np.float64).ravel() > 0
+            )
         if positive is not None and positive.shape != (n_rows,):
             raise InbagError(f"y must hold one label per row of X: {n_rows} expected, {positive.size} found")
         return _rebuilt_bags(self._forest, n_rows, positive)
@@ -294,6 +297,7 @@ class LightGbmForest(Adapter):
         if self._model is self._booster:
             return booster
         model = copy.copy(self._model)
+        model._other_params = dict(model._other_params)  # set_params writes into it
         model.set_params(n_estimators=n_trees)
         model._Booster = booster
         model._best_iteration = n_trees
@@ -382,8 +386,8 @@ class SizeCallback:
         log_every: int = 0,
         threshold: float = 0.5,
     ) -> None:
-        self.alpha = finite_in("alpha", alpha, 0.0, 1.0)
-        self.threshold = finite_in("threshold", threshold, 0.0, 1.0)
+        self.alpha = share("alpha", alpha)
+        self.threshold = share("threshold", threshold)
         self.votes = votes
         if min_trees < 1 or log_every < 0:
             raise ValueError(f"min_trees must be at least 1 and log_every at least 0, found {min_trees}, {log_every}")

@@ -11,7 +11,8 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapter import Adapter, Bags, Leaves, finite_in, labels_in, weights_for
+from rfsize.adapter import Adapter, Bags, Leaves
+from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
 
 _BINARY = {"binary:logistic", "binary:logitraw"}
@@ -76,8 +77,8 @@ class XgboostBags(Bags):
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=. Bags "
-            "drawn on a GPU, by several machines, or by tree_method='exact', and those of a truncated multiclass forest, "
-            "cannot be rebuilt."
+            "drawn on a GPU, by several machines, or by tree_method='exact', and those of a truncated multiclass "
+            "forest, cannot be rebuilt."
         )
 
 
@@ -139,24 +140,24 @@ class XgboostForest(Adapter):
             raise InbagError(f"{self.shared_bags}, so no row is out of bag for some trees only; give validation rows")
         if training.get("sampling_method", "uniform") != "uniform":
             raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; give validation rows")
-        share = float(training.get("subsample", 1.0)) if subsample is None else subsample
-        if share == 1.0:
+        fraction = float(training.get("subsample", 1.0)) if subsample is None else subsample
+        if fraction == 1.0:
             raise InbagError(
                 "the booster says subsample=1: either it was trained without bagging, and no row is out of bag, or it "
                 "was loaded from a file, which does not keep its settings; then give seed= and subsample= as at "
                 "training. Otherwise give validation rows and leave oob=False"
             )
-        finite_in("subsample", share, 0.0, 1.0)
-        mass = weights_for(sample_weight, n_rows)
+        share("subsample", fraction)
+        mass = sample_weights(sample_weight, n_rows)
         if self._scale_pos_weight != 1.0:
             if y is None:
                 raise InbagError(
                     f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, so the proof of its "
                     "bags needs the labels: give y"
                 )
-            mass = np.where(labels_in(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * mass
+            mass = np.where(class_indices(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * mass
         chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
-        return XgboostBags(n_rows, self._tree_of, chosen, share, mass)
+        return XgboostBags(n_rows, self._tree_of, chosen, fraction, mass)
 
     def truncated(self, n_trees: int) -> Any:
         booster = self._truncated_booster(n_trees)
@@ -164,7 +165,7 @@ class XgboostForest(Adapter):
             return booster
         model = copy.copy(self._model)
         is_forest = isinstance(model, (xgb.XGBRFClassifier, xgb.XGBRFRegressor))
-        model.set_params(**{"n_estimators" if is_forest else "num_parallel_tree": n_trees})
+        setattr(model, "n_estimators" if is_forest else "num_parallel_tree", n_trees)
         model._Booster = booster
         return model
 

@@ -224,34 +224,3 @@ class _Proof:
                 f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
                 f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
             )
-
-
-def labels_in(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
-    """Index into ``classes`` of each training label; raises ``ValueError`` where they do not fit."""
-    labels = np.asarray(y).ravel()
-    if labels.shape != (n_rows,):
-        raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
-    order = np.argsort(classes)
-    place = np.searchsorted(classes, labels, sorter=order).clip(max=len(classes) - 1)
-    if not np.array_equal(classes[order][place], labels):
-        unknown = sorted(set(labels.tolist()) - set(classes.tolist()))[:5]
-        raise ValueError(f"y holds labels that the model does not know: {unknown}; it knows {classes.tolist()}")
-    return order[place].astype(np.int64)
-
-
-def weights_for(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Sample weights as an array, 1 where none are given; raises ``ValueError`` where they do not fit."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64).ravel()
-    if weight.shape != (n_rows,) or not (weight >= 0).all():
-        raise ValueError(f"sample_weight must hold one non-negative number per row of X ({n_rows} rows)")
-    return weight
-
-
-def finite_in(name: str, value: float, low: float, high: float) -> float:
-    """``value`` as a float strictly between two bounds, or a ``ValueError`` that names it."""
-    number = float(value)
-    if not low < number < high:
-        raise ValueError(f"{name} must lie strictly between {low:g} and {high:g}, found {value}")
-    return number

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, count_votes, finite_in, proven_inbag
+from rfsize.adapter import Adapter, adapter_for, count_votes, proven_inbag
+from rfsize.checks import share
 from rfsize.errors import NotConvergedWarning, SharedBagsWarning
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
@@ -64,7 +65,7 @@ def votes(
         If ``X`` or an option does not fit.
     """
     adapter = adapter_for(model)
-    finite_in("threshold", threshold, 0.0, 1.0)
+    share("threshold", threshold)
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
     return count_votes(adapter, X, threshold, bags)
@@ -182,7 +183,7 @@ def size(
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
     """
-    finite_in("alpha", alpha, 0.0, 1.0)
+    share("alpha", alpha)
     _check_choice("voting", voting, {"hard"})
     _check_choice("estimator", estimator, {"auto", "plugin"})
     if isinstance(model, Votes):

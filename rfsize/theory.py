@@ -115,7 +115,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     high = np.full(fraction.shape, (MAX_TREES - 1) // 2, dtype=np.int64)
     reachable = disagreement(MAX_TREES, fraction) <= allowed
     while np.any(high - low > 1):
-        middle = (low + high) // 2
+        middle = np.maximum((low + high) // 2, 0)
         enough = disagreement(2 * middle + 1, fraction) <= allowed
         high = np.where(enough, middle, high)
         low = np.where(enough, low, middle)

@@ -161,8 +161,8 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     given = np.asarray(counts)
     if given.ndim != 2 or given.shape[1] < 2:
         raise ValueError(f"counts must have shape (n_rows, n_classes ≥ 2), found {given.shape}")
-    with np.errstate(invalid="ignore"):
-        stored = given.astype(np.int32)
-    if given.dtype.kind not in "iuf" or not np.array_equal(stored, given) or (stored < 0).any():
-        raise ValueError(f"counts must be whole numbers from 0 to 2³¹−1, found {given.dtype} with other values")
-    return stored
+    most = np.iinfo(np.int32).max
+    numeric = given.dtype.kind in "iuf"
+    if not numeric or not ((given >= 0) & (given <= most) & (given == np.floor(given))).all():
+        raise ValueError(f"counts must be whole numbers from 0 to {most}; found {given.dtype} with other values")
+    return given.astype(np.int32)

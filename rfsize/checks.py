@@ -1,0 +1,38 @@
+"""Arguments, checked in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def share(name: str, value: float) -> float:
+    """``value`` as a float strictly between 0 and 1, or a ``ValueError`` that names it."""
+    number = float(value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, found {value!r}")
+    return number
+
+
+def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
+    """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
+    labels = np.asarray(y).ravel()
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
+    index_of = {label: index for index, label in enumerate(classes.tolist())}
+    unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in index_of]
+    if unknown:
+        raise ValueError(f"y holds labels that the model does not know: {unknown[:5]}; it knows {list(index_of)}")
+    return np.array([index_of[label] for label in labels.tolist()], dtype=np.int64)
+
+
+def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Sample weights as an array, 1 where none are given; ``ValueError`` where they do not fit."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64).ravel()
+    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
+        raise ValueError(f"sample_weight must hold one finite, non-negative number per row of X ({n_rows} rows)")
+    return weight

@@ -1,0 +1,120 @@
+"""Small real forests of both frameworks, trained once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+ROWS, TREES = 1500, 61
+
+
+@dataclass(frozen=True)
+class Data:
+    X: np.ndarray
+    y: np.ndarray
+    three: np.ndarray
+    fresh: np.ndarray
+
+
+@pytest.fixture(scope="session")
+def data() -> Data:
+    rng = np.random.default_rng(7)
+    X, fresh = rng.normal(size=(ROWS, 8)), rng.normal(size=(400, 8))
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=ROWS)
+    return Data(X, (signal > 0.3).astype(int), np.digitize(signal, [-0.5, 0.7]), fresh)
+
+
+def train_lightgbm(X: Any, y: Any, trees: int = TREES, dataset: dict[str, Any] | None = None, **params: Any) -> Any:
+    settings = {
+        "objective": "binary",
+        "boosting": "rf",
+        "bagging_fraction": 0.632,
+        "bagging_freq": 1,
+        "feature_fraction": 0.6,
+        "num_leaves": 15,
+        "seed": 3,
+        "verbose": -1,
+        **params,
+    }
+    return lgb.train(settings, lgb.Dataset(X, y, **(dataset or {})), trees)
+
+
+def train_xgboost(X: Any, y: Any, trees: int = TREES, rounds: int = 1, **params: Any) -> Any:
+    settings = {
+        "objective": "binary:logistic",
+        "num_parallel_tree": trees,
+        "subsample": 0.632,
+        "colsample_bynode": 0.6,
+        "eta": 1,
+        "max_depth": 5,
+        "seed": 3,
+        **params,
+    }
+    return xgb.train(settings, xgb.DMatrix(X, y, enable_categorical=True), rounds)
+
+
+@pytest.fixture(scope="session")
+def lgb_booster(data: Data) -> Any:
+    return train_lightgbm(data.X, data.y)
+
+
+@pytest.fixture(scope="session")
+def lgb_multiclass(data: Data) -> Any:
+    return train_lightgbm(data.X, data.three, 21, objective="multiclass", num_class=3)
+
+
+@pytest.fixture(scope="session")
+def xgb_booster(data: Data) -> Any:
+    return train_xgboost(data.X, data.y)
+
+
+@pytest.fixture(scope="session")
+def xgb_multiclass(data: Data) -> Any:
+    return train_xgboost(data.X, data.three, 21, objective="multi:softprob", num_class=3)
+
+
+@pytest.fixture(scope="session", params=["lightgbm", "xgboost"])
+def booster(request: pytest.FixtureRequest, lgb_booster: Any, xgb_booster: Any) -> Any:
+    """A two-class booster of each framework in turn."""
+    return lgb_booster if request.param == "lightgbm" else xgb_booster
+
+
+def predict(model: Any, X: Any) -> np.ndarray:
+    """What the framework itself predicts."""
+    if isinstance(model, xgb.Booster):
+        return model.predict(xgb.DMatrix(X, enable_categorical=True))
+    return model.predict(X) if isinstance(model, lgb.Booster) else model.predict_proba(X)[:, 1]
+
+
+def raw_trees(model: Any, X: Any) -> np.ndarray:
+    """Probability of class 1 that each tree alone gives, by the framework's own prediction, (n_trees, n_rows)."""
+    if isinstance(model, lgb.Booster):
+        return np.stack([model.predict(X, start_iteration=tree, num_iteration=1) for tree in range(model.num_trees())])
+    return np.stack([predict(_only_tree(model, tree), X) for tree in range(TREES)])
+
+
+def _only_tree(model: xgb.Booster, tree: int) -> xgb.Booster:
+    import json
+
+    document = json.loads(model.save_raw("json"))
+    forest = document["learner"]["gradient_booster"]["model"]
+    one = forest["trees"][tree]
+    one["id"] = 0
+    one["split_conditions"] = [
+        value * len(forest["trees"]) if left == -1 else value
+        for value, left in zip(one["split_conditions"], one["left_children"], strict=True)
+    ]
+    forest.update(trees=[one], tree_info=[0], iteration_indptr=[0, 1])
+    forest["gbtree_model_param"].update(num_trees="1", num_parallel_tree="1")
+    alone = xgb.Booster()
+    alone.load_model(bytearray(json.dumps(document).encode()))
+    return alone

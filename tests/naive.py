@@ -1,0 +1,85 @@
+"""The formulas once more, as slowly and plainly as possible; every fast path is tested against these."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def class_probability(n_trees: int, pi: float) -> float:
+    """Equation (7) as a sum of the binomial, exact in rational arithmetic."""
+    p = Fraction(pi)
+    total = sum(
+        math.comb(n_trees, votes) * p**votes * (1 - p) ** (n_trees - votes)
+        for votes in range(n_trees // 2 + 1, n_trees + 1)
+    )
+    return float(total)
+
+
+def disagreement(n_trees: int, pi: float) -> float:
+    """One minus equation (9); the infinite forest predicts class 1 where π > 1/2."""
+    p = Fraction(pi)
+    class_1 = sum(
+        math.comb(n_trees, votes) * p**votes * (1 - p) ** (n_trees - votes)
+        for votes in range(n_trees // 2 + 1, n_trees + 1)
+    )
+    return float(1 - class_1 if p > Fraction(1, 2) else class_1)
+
+
+def ensemble_size(alpha: float, pis: list[float], largest: int = 2001) -> float:
+    """T*(α) by trying every odd size."""
+    for n_trees in range(1, largest + 1, 2):
+        if np.mean([1.0 - disagreement(n_trees, pi) for pi in pis]) >= alpha - 1e-14:
+            return n_trees
+    return math.inf
+
+
+def histogram(counts: np.ndarray) -> dict[tuple[int, int], int]:
+    """Rows of each (votes for class 1, trees asked)."""
+    cells: dict[tuple[int, int], int] = {}
+    for against, for_class_1 in counts.tolist():
+        if against + for_class_1 > 0:
+            cell = (for_class_1, against + for_class_1)
+            cells[cell] = cells.get(cell, 0) + 1
+    return cells
+
+
+def winner(counts: np.ndarray) -> list[int]:
+    """Index of the class with the most votes, the lowest where they tie."""
+    return [max(range(len(row)), key=lambda index: (row[index], -index)) for row in counts.tolist()]
+
+
+def lightgbm_inbag(n_trees: int, n_rows: int, seed: int, fraction: float) -> np.ndarray:
+    """LightGBM's bags, one draw at a time."""
+    inbag = np.zeros((n_trees, n_rows), dtype=bool)
+    states = [(seed + block) % 2**32 for block in range((n_rows + 1023) // 1024)]
+    for tree in range(n_trees):
+        for row in range(n_rows):
+            state = (214013 * states[row // 1024] + 2531011) % 2**32
+            states[row // 1024] = state
+            inbag[tree, row] = (state >> 16 & 0x7FFF) / 32768 < fraction
+    return inbag
+
+
+def xgboost_inbag(n_trees: int, n_rows: int, seed: int, subsample: float) -> np.ndarray:
+    """XGBoost's bags, one draw at a time."""
+    outputs = np.random.RandomState(seed).randint(0, 2**32, size=n_trees + 1, dtype=np.uint32)
+    inbag = np.zeros((n_trees, n_rows), dtype=bool)
+    for tree in range(n_trees):
+        state = int(outputs[tree + 1])
+        for row in range(n_rows):
+            state = 16807 * state % 2**63
+            inbag[tree, row] = state / 2**63 < float(np.float32(subsample))
+    return inbag
+
+
+def votes(tree_labels: np.ndarray, n_classes: int, inbag: np.ndarray | None = None) -> np.ndarray:
+    """Counts per row and class from each tree's label, shape (n_trees, n_rows)."""
+    counts = np.zeros((tree_labels.shape[1], n_classes), dtype=int)
+    for tree in range(tree_labels.shape[0]):
+        for row in range(tree_labels.shape[1]):
+            if inbag is None or not inbag[tree, row]:
+                counts[row, tree_labels[tree, row]] += 1
+    return counts

@@ -1,0 +1,203 @@
+"""SizeCallback, on real training."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from conftest import Data, train_lightgbm
+
+import rfsize
+
+SETTINGS = {
+    "objective": "binary",
+    "boosting": "rf",
+    "bagging_fraction": 0.632,
+    "bagging_freq": 1,
+    "feature_fraction": 0.6,
+    "num_leaves": 15,
+    "seed": 3,
+    "verbose": -1,
+}
+
+
+def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options: Any) -> lgb.Booster:
+    params = {**SETTINGS, **options.pop("params", {})}
+    dataset = lgb.Dataset(data.X, data.y if y is None else y)
+    return lgb.train(params, dataset, trees, callbacks=[callback], **options)
+
+
+def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.97)
+    model = train(data, callback)
+    report = callback.report_
+    assert report is not None
+    assert report.converged
+    assert model.num_trees() == report.n_trees <= report.available < 300
+    whole = train_lightgbm(data.X, data.y, report.available)
+    assert rfsize.size(whole, data.X, alpha=0.97, oob=True).to_dict() == report.to_dict()
+    assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh, num_iteration=model.num_trees()))
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5])
+def test_votes_read_in_training_are_those_of_the_finished_forest(threshold: float, data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.9999, threshold=threshold)
+    with pytest.warns(rfsize.NotConvergedWarning):
+        model = train(data, callback, 150)
+    expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, threshold=threshold)
+    assert callback.report_ is not None
+    assert callback.report_.to_dict() == expected.to_dict()
+
+
+def test_balanced_bags_and_weights(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.95, min_trees=50)
+    params = {"pos_bagging_fraction": 0.8, "neg_bagging_fraction": 0.5, "scale_pos_weight": 2.0}
+    train(data, callback, params=params)
+    available = callback.report_.available
+    whole = train_lightgbm(data.X, data.y, available, **params)
+    expected = rfsize.size(whole, data.X, data.y, alpha=0.95, oob=True)
+    assert callback.report_.to_dict() == expected.to_dict()
+
+
+def test_validation_set(data: Data) -> None:
+    rng = np.random.default_rng(0)
+    dataset = lgb.Dataset(data.X, data.y)
+    valid = [dataset.create_valid(data.X[:50], data.y[:50]), dataset.create_valid(data.fresh, rng.integers(0, 2, 400))]
+    callback = rfsize.SizeCallback(alpha=0.97, votes="mine")
+    model = lgb.train(SETTINGS, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
+    report = callback.report_
+    assert model.num_trees() == report.n_trees
+    assert report.source == "validation set 'mine'"
+    whole = train_lightgbm(data.X, data.y, report.available)
+    assert rfsize.size(whole, data.fresh, alpha=0.97).n_trees == report.n_trees
+
+
+def test_trees_of_one_leaf(data: Data) -> None:
+    y = (data.X[:, 0] > 1.2).astype(int)
+    params = {"feature_fraction": 0.1, "min_gain_to_split": 30.0}
+    callback = rfsize.SizeCallback(alpha=0.9999)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        model = train(data, callback, 40, y=y, params=params)
+    whole = train_lightgbm(data.X, y, 40, **params)
+    assert {tree["num_leaves"] for tree in whole.dump_model()["tree_info"]} > {1}
+    assert callback.report_.to_dict() == rfsize.size(whole, data.X, alpha=0.9999, oob=True).to_dict()
+    assert model.num_trees() in (callback.report_.n_trees, 40)
+
+
+def test_saturated_probabilities_are_left_out(data: Data) -> None:
+    """With 1 % positives, pure leaves score beyond what a probability below 1 can hold."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(4000, 8))
+    y = (X[:, 0] > 2.3).astype(int)
+    params = {**SETTINGS, "feature_fraction": 1.0, "min_data_in_leaf": 3}
+    callback = rfsize.SizeCallback(alpha=0.9999)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        lgb.train(params, lgb.Dataset(X, y), 120, callbacks=[callback])
+    whole = lgb.train(params, lgb.Dataset(X, y), callback.report_.available)
+    assert whole.predict(X).max() == 1.0
+    expected = rfsize.size(whole, X, alpha=0.9999, oob=True)
+    assert callback.report_.votes_per_row < expected.votes_per_row
+    assert callback.report_.n_trees >= expected.n_trees
+
+
+def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rfsize.integrations.lightgbm._FEW_ROWS", 0)
+    callback = rfsize.SizeCallback(alpha=0.9999)
+    with pytest.warns(rfsize.NotConvergedWarning):
+        model = train(data, callback, 270)
+    inbag = rfsize.inbag(model, data.X)
+    read = [tree for tree in range(270) if tree < 100 or tree % 64 < 10]
+    assert callback.report_.votes_per_row == pytest.approx((~inbag[read]).sum() / callback.report_.n_rows)
+    alone = np.stack([model.predict(data.X, start_iteration=tree, num_iteration=1) > 0.5 for tree in read])
+    for_class_1 = (alone & ~inbag[read]).sum(axis=0)
+    votes = rfsize.Votes(np.stack([(~inbag[read]).sum(axis=0) - for_class_1, for_class_1], axis=1))
+    assert rfsize.size(votes, alpha=0.9999).n_trees == callback.report_.n_trees
+
+
+def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.975)
+    with pytest.warns(rfsize.NotConvergedWarning, match=r"the forest has 30 trees, but [\d,]+ are needed"):
+        model = train(data, callback, 30)
+    assert model.num_trees() == 30
+    assert not callback.report_.converged
+
+
+def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    callback = rfsize.SizeCallback(alpha=0.97, log_every=50)
+    train(data, callback)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[50] T*(0.97) = ")
+    assert " to " in lines[0]
+    assert lines[1].startswith("[100] ")
+
+
+def test_classifier_and_a_second_training_with_the_same_callback(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.95)
+    model = lgb.LGBMClassifier(
+        boosting_type="rf", n_estimators=400, subsample=0.6, subsample_freq=1, random_state=0, verbose=-1
+    )
+    sizes = []
+    for _ in range(2):
+        model.fit(data.X, np.array(["no", "yes"])[data.y], callbacks=[callback])
+        sizes.append(model.n_estimators_)
+        assert model.n_estimators_ == callback.report_.n_trees
+    assert sizes[0] == sizes[1]
+
+
+def test_beside_early_stopping(data: Data) -> None:
+    dataset = lgb.Dataset(data.X, data.y)
+    valid = dataset.create_valid(data.fresh, np.zeros(len(data.fresh)))
+    callback = rfsize.SizeCallback(alpha=0.999)
+    stop = lgb.early_stopping(3, verbose=False)
+    model = lgb.train(SETTINGS, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
+    assert model.num_trees() < 100
+    assert callback.report_ is None
+
+
+def test_shared_bags_warn(data: Data) -> None:
+    with pytest.warns(rfsize.SharedBagsWarning, match="bagging_freq=1"):
+        train(data, rfsize.SizeCallback(alpha=0.9), params={"bagging_freq": 2})
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"boosting": "gbdt"}, rfsize.NotAForestError, "boosting='gbdt'"),
+        ({"objective": "multiclass", "num_class": 3}, rfsize.NotAForestError, "more than two classes"),
+        ({"objective": "regression"}, rfsize.NotAForestError, "cast no votes"),
+        ({"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}, rfsize.InbagError, "GOSS"),
+        ({"bagging_fraction": 1.0}, rfsize.InbagError, "without bagging"),
+    ],
+)
+def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
+    with pytest.raises(error, match=message):
+        train(data, rfsize.SizeCallback(), 5, y=data.three if "num_class" in params else None, params=params)
+
+
+def test_cross_validation_is_refused(data: Data) -> None:
+    with pytest.raises(ValueError, match=r"lgb\.cv trains several"):
+        lgb.cv(SETTINGS, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback()])
+
+
+def test_changed_bags_are_noticed(data: Data) -> None:
+    """A parameter changed while training changes the bags after the ones that were proven first."""
+    change = lgb.reset_parameter(bagging_fraction=[0.632] * 2 + [0.4] * 298)
+    dataset = lgb.Dataset(data.X, data.y)
+    with pytest.raises(rfsize.InbagError, match="tree 2"):
+        lgb.train(SETTINGS, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
+
+
+def test_unknown_validation_set(data: Data) -> None:
+    with pytest.raises(ValueError, match="'mine', but the training has none"):
+        train(data, rfsize.SizeCallback(votes="mine"), 5)
+
+
+@pytest.mark.parametrize("options", [{"alpha": 1.0}, {"threshold": 0.0}, {"min_trees": 0}, {"log_every": -1}])
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        rfsize.SizeCallback(**options)

@@ -1,0 +1,210 @@
+"""What is particular to XGBoost."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from conftest import TREES, Data, predict, train_xgboost
+
+import rfsize
+
+
+@pytest.mark.parametrize("settings", [{}, {"colsample_bytree": 0.5}, {"grow_policy": "lossguide", "max_leaves": 9}])
+def test_bags_are_xgboosts_own(settings: dict[str, Any], data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 15, **settings)
+    assert np.array_equal(rfsize.inbag(model, data.X), naive.xgboost_inbag(15, len(data.X), 3, 0.632))
+
+
+def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, data: Data) -> None:
+    per_tree = naive.xgboost_inbag(63, len(data.X), 3, 0.632).reshape(3, 21, -1)
+    inbag = rfsize.inbag(xgb_multiclass, data.X)
+    assert np.array_equal(inbag, per_tree.any(axis=0))
+    margins = class_margins(xgb_multiclass, data.X, range(21))
+    labels = margins.argmax(axis=2)
+    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X).counts, naive.votes(labels, 3))
+    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, naive.votes(labels, 3, inbag))
+    with pytest.raises(ValueError, match="3 classes"):
+        rfsize.size(xgb_multiclass, data.X)
+
+
+def class_margins(model: xgb.Booster, X: np.ndarray, trees: Any) -> np.ndarray:
+    """Margins of each class from each tree alone, read from the leaves, (n_trees, n_rows, n_classes).
+
+    What the booster adds to the sum of all leaves, it adds to each tree alone.
+    """
+    frame = model.trees_to_dataframe().set_index(["Tree", "Node"])["Gain"]
+    leaf = model.predict(xgb.DMatrix(X), pred_leaf=True, strict_shape=True)[:, 0].astype(int)
+    n_classes, per_class = leaf.shape[1:]
+    value = frame.to_dict()
+    leaves = np.array(
+        [[[value[k * per_class + t, row[k, t]] for k in range(n_classes)] for row in leaf] for t in range(per_class)]
+    )
+    base = model.predict(xgb.DMatrix(X), output_margin=True) - leaves.sum(axis=0)
+    assert np.ptp(base, axis=0).max() < 1e-5
+    return base.mean(axis=0) + per_class * leaves[list(trees)]
+
+
+def test_multiclass_truncation_is_the_mean_of_the_first_trees(xgb_multiclass: xgb.Booster, data: Data) -> None:
+    X = data.fresh[:50]
+    small = rfsize.truncate(xgb_multiclass, n_trees=8)
+    mean = class_margins(xgb_multiclass, X, range(8)).mean(axis=0)
+    assert small.predict(xgb.DMatrix(X), output_margin=True) == pytest.approx(mean, abs=4e-6)
+    assert np.array_equal(rfsize.votes(small, X).counts.sum(axis=1), np.full(50, 8))
+    with pytest.raises(rfsize.InbagError, match="truncated multiclass"):
+        rfsize.inbag(small, data.X)
+
+
+def test_learning_rate_below_one_is_part_of_the_vote(data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 5, eta=0.3, base_score=0.3)
+    alone = rfsize.truncate(model, n_trees=1)
+    assert np.array_equal(rfsize.votes(alone, data.fresh).counts[:, 1], predict(alone, data.fresh) > 0.5)
+
+
+@pytest.mark.parametrize("kind", ["json", "ubj", "pickle"])
+def test_saved_models(kind: str, xgb_booster: xgb.Booster, data: Data, tmp_path: Path) -> None:
+    small = rfsize.truncate(xgb_booster, n_trees=9)
+    if kind == "pickle":
+        loaded = pickle.loads(pickle.dumps(small))
+        assert np.array_equal(rfsize.inbag(loaded, data.X), rfsize.inbag(xgb_booster, data.X)[:9])
+    else:
+        small.save_model(tmp_path / f"small.{kind}")
+        loaded = xgb.Booster(model_file=tmp_path / f"small.{kind}")
+    assert np.array_equal(predict(loaded, data.fresh), predict(small, data.fresh))
+
+
+def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Data) -> None:
+    loaded = xgb.Booster()
+    loaded.load_model(xgb_booster.save_raw("ubj"))
+    with pytest.raises(rfsize.InbagError, match="give seed= and subsample="):
+        rfsize.size(loaded, data.X, oob=True)
+    told = {"seed": 3, "subsample": 0.632}
+    assert np.array_equal(rfsize.inbag(loaded, data.X, **told), rfsize.inbag(xgb_booster, data.X))
+    assert rfsize.votes(loaded, data.X, oob=True, **told) == rfsize.votes(xgb_booster, data.X, oob=True)
+    assert rfsize.size(loaded, data.X, alpha=0.9, oob=True, **told).source == "oob"
+    with pytest.raises(rfsize.InbagError, match="61 of 61 trees"):
+        rfsize.inbag(loaded, data.X, seed=4, subsample=0.632)
+    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+        rfsize.inbag(loaded, data.X, seed=3, subsample=0.6)
+    with pytest.raises(ValueError, match="subsample must lie"):
+        rfsize.inbag(loaded, data.X, seed=3, subsample=1.5)
+
+
+def test_weights_are_part_of_the_proof(data: Data) -> None:
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(data.X))
+    model = xgb.XGBRFClassifier(n_estimators=15, random_state=3).fit(data.X, data.three, sample_weight=weight)
+    assert rfsize.inbag(model, data.X, sample_weight=weight).shape == (15, len(data.X))
+    with pytest.raises(rfsize.InbagError, match="sample_weight="):
+        rfsize.inbag(model, data.X)
+    with pytest.raises(ValueError, match="non-negative"):
+        rfsize.inbag(model, data.X, sample_weight=-weight)
+    with pytest.raises(ValueError, match="per row"):
+        rfsize.inbag(model, data.X, sample_weight=weight[:-1])
+
+
+def test_scale_pos_weight_is_part_of_the_proof(data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 15, scale_pos_weight=3.0)
+    assert np.array_equal(rfsize.inbag(model, data.X, data.y), naive.xgboost_inbag(15, len(data.X), 3, 0.632))
+    with pytest.raises(rfsize.InbagError, match="give y"):
+        rfsize.inbag(model, data.X)
+    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+        rfsize.inbag(model, data.X, 1 - data.y)
+
+
+def test_truncation_keeps_names_types_categories_and_attributes(data: Data) -> None:
+    table = pd.DataFrame(data.X, columns=list("abcdefgh"))
+    table["b"] = pd.Categorical(np.digitize(data.X[:, 1], [-1, 0, 1]))
+    model = train_xgboost(table, data.y, 11, tree_method="hist")
+    model.set_attr(owner="me")
+    small = rfsize.truncate(model, n_trees=4)
+    assert small.feature_names == model.feature_names
+    assert small.feature_types == model.feature_types
+    assert small.attributes() == model.attributes()
+    assert small.num_features() == model.num_features()
+    assert json.loads(small.save_config())["learner"]["generic_param"]["seed"] == "3"
+    assert len(small.get_dump()) == 4
+    assert predict(small, table).shape == (len(table),)
+
+
+def test_the_callers_model_is_untouched(xgb_booster: xgb.Booster, data: Data) -> None:
+    before = (bytes(xgb_booster.save_raw("ubj")), xgb_booster.save_config())
+    rfsize.truncate(xgb_booster, data.X, alpha=0.9, oob=True)
+    assert (bytes(xgb_booster.save_raw("ubj")), xgb_booster.save_config()) == before
+
+
+def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 50 * TREES)
+    expected = rfsize.votes(xgb_booster, data.fresh)
+    assert rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh)) == expected
+    with pytest.raises(ValueError, match="base_margin"):
+        rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh, base_margin=np.ones(len(data.fresh))))
+
+
+def test_missing_marker_of_a_classifier(data: Data) -> None:
+    X = np.where(data.X < -1.5, -999.0, data.X)
+    model = xgb.XGBRFClassifier(n_estimators=15, missing=-999.0).fit(X, data.y)
+    alone = rfsize.truncate(model, n_trees=1)
+    assert np.array_equal(rfsize.votes(alone, X).counts[:, 1], alone.predict(X))
+
+
+def test_approx_shares_its_bag(data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 5, tree_method="approx")
+    with pytest.raises(rfsize.InbagError, match="same bag"):
+        rfsize.inbag(model, data.X)
+
+
+def test_exact_draws_otherwise(data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 5, tree_method="exact", colsample_bynode=1)
+    with pytest.raises(rfsize.InbagError, match="exact"):
+        rfsize.inbag(model, data.X)
+
+
+def test_no_bagging(data: Data) -> None:
+    with pytest.raises(rfsize.InbagError, match="without bagging"):
+        rfsize.inbag(train_xgboost(data.X, data.y, 5, subsample=1.0), data.X)
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (lambda data: train_xgboost(data.X, data.y, 5, rounds=3), "boosted for 3 rounds"),
+        (lambda data: train_xgboost(data.X, data.y, 1, rounds=30), "boosted for 30 rounds"),
+        (lambda data: train_xgboost(data.X, data.y, 5, booster="dart"), "'dart'"),
+        (lambda data: train_xgboost(data.X, data.y, 1, booster="gblinear"), "'gblinear'"),
+        (lambda data: train_xgboost(data.X, data.y, 5, objective="reg:squarederror"), "cast no votes"),
+        (lambda data: train_xgboost(data.X, data.y, 5, rounds=0), "no trees"),
+        (lambda data: xgb.XGBClassifier(n_estimators=3).fit(data.X, data.y), "boosted for 3 rounds"),
+        (lambda data: xgb.DMatrix(data.X), "is no model"),
+        (
+            lambda data: train_xgboost(
+                data.X,
+                data.three,
+                3,
+                objective="multi:softprob",
+                num_class=3,
+                multi_strategy="multi_output_tree",
+                colsample_bynode=1,
+                tree_method="hist",
+            ),
+            "one tree for all classes",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> None:
+    model = train(data)
+    for call in (rfsize.size, rfsize.votes, rfsize.truncate, rfsize.inbag):
+        with pytest.raises(rfsize.NotAForestError, match=message):
+            call(model, data.X)
+
+
+def test_unfitted_classifiers_are_refused(data: Data) -> None:
+    with pytest.raises(ValueError, match="fit"):
+        rfsize.votes(xgb.XGBRFClassifier(), data.X)
