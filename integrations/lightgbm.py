@@ -33,8 +33,8 @@ class _ForestText:
 
     header: dict[str, str]
     parameters: dict[str, str]
-    leaf_value: list[NDArray[np.float64]]
-    leaf_count: list[NDArray[np.float64]]
+    leaf_value: tuple[NDArray[np.float64], ...]
+    leaf_count: tuple[NDArray[np.float64], ...]
     n_outputs: int
 
     @classmethod
@@ -61,7 +61,7 @@ class _ForestText:
             raise NotAForestError(
                 "the forest has linear trees, whose votes depend on more than the leaf; train with linear_tree=False"
             )
-        values, counts = ([_numbers(tree, name) for tree in trees] for name in ("leaf_value", "leaf_count"))
+        values, counts = zip(*map(_leaves, trees), strict=True)
         return cls(header, parameters, values, counts, int(header["num_tree_per_iteration"]))
 
     @property
@@ -81,6 +81,17 @@ class _ForestText:
 
 
 _OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
+
+
+def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
+    values, counts = _numbers(tree, "leaf_value"), _numbers(tree, "leaf_count")
+    if values.size == 1:
+        # LightGBM writes no count, or a meaningless one.
+        return values, np.zeros(1)
+    if values.size == 0 or values.size != counts.size:
+        raise NotAForestError("the LightGBM model text is damaged: a tree has not as many counts as leaves")
+    return values, counts
 
 
 def _numbers(tree: str, name: str) -> NDArray[np.float64]:

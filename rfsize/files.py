@@ -24,7 +24,7 @@ def load_model(path: Path) -> Any:
 
         if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
             raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
-        return lightgbm.Booster(model_str=content.decode("utf-8"), params={"verbosity": -1})
+        return lightgbm.Booster(model_str=content.decode("utf-8"))
     if content.startswith(b"{"):
         import xgboost
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
     """Draw disagreement over the number of trees; see `SizeReport.plot`."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter
 
     if ax is None:
         _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
@@ -35,6 +36,15 @@ def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("trees in the forest")
     ax.set_ylabel("share of rows that differ\nfrom the infinite forest")
     ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(_percent))
     ax.grid(which="major", color="0.9")
-    ax.legend(frameon=False)
+    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
     return ax
+
+
+def _percent(share: float, _: int) -> str:
+    """Label of a tick: only 1, 2 and 5 of each power of ten, so that the ticks do not crowd."""
+    first_digit = f"{share:e}"[0]
+    return f"{share:.3%}".rstrip("0%").rstrip(".") + " %" if first_digit in "125" else ""

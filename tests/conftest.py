@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,22 +100,23 @@ def raw_trees(model: Any, X: Any) -> np.ndarray:
     """Probability of class 1 that each tree alone gives, by the framework's own prediction, (n_trees, n_rows)."""
     if isinstance(model, lgb.Booster):
         return np.stack([model.predict(X, start_iteration=tree, num_iteration=1) for tree in range(model.num_trees())])
-    return np.stack([predict(_only_tree(model, tree), X) for tree in range(TREES)])
+    return np.stack([predict(only_tree(model, tree), X) for tree in range(TREES)])
 
 
-def _only_tree(model: xgb.Booster, tree: int) -> xgb.Booster:
-    import json
-
+def only_tree(model: xgb.Booster, tree: int, n_classes: int = 1) -> xgb.Booster:
+    """An XGBoost forest reduced to one tree (of each class), weighing as much as all of them."""
     document = json.loads(model.save_raw("json"))
     forest = document["learner"]["gradient_booster"]["model"]
-    one = forest["trees"][tree]
-    one["id"] = 0
-    one["split_conditions"] = [
-        value * len(forest["trees"]) if left == -1 else value
-        for value, left in zip(one["split_conditions"], one["left_children"], strict=True)
-    ]
-    forest.update(trees=[one], tree_info=[0], iteration_indptr=[0, 1])
-    forest["gbtree_model_param"].update(num_trees="1", num_parallel_tree="1")
+    per_class = len(forest["trees"]) // n_classes
+    kept = [forest["trees"][per_class * k + tree] for k in range(n_classes)]
+    for k, one in enumerate(kept):
+        one["id"] = k
+        one["split_conditions"] = [
+            value * per_class if left == -1 else value
+            for value, left in zip(one["split_conditions"], one["left_children"], strict=True)
+        ]
+    forest.update(trees=kept, tree_info=list(range(n_classes)), iteration_indptr=[0, n_classes])
+    forest["gbtree_model_param"].update(num_trees=str(n_classes), num_parallel_tree="1")
     alone = xgb.Booster()
     alone.load_model(bytearray(json.dumps(document).encode()))
     return alone

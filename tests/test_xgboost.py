@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from conftest import TREES, Data, predict, train_xgboost
+from conftest import TREES, Data, only_tree, predict, train_xgboost
 
 import rfsize
 
@@ -27,8 +27,7 @@ def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, da
     per_tree = naive.xgboost_inbag(63, len(data.X), 3, 0.632).reshape(3, 21, -1)
     inbag = rfsize.inbag(xgb_multiclass, data.X)
     assert np.array_equal(inbag, per_tree.any(axis=0))
-    margins = class_margins(xgb_multiclass, data.X, range(21))
-    labels = margins.argmax(axis=2)
+    labels = np.stack([predict(only_tree(xgb_multiclass, tree, 3), data.X).argmax(axis=1) for tree in range(21)])
     assert np.array_equal(rfsize.votes(xgb_multiclass, data.X).counts, naive.votes(labels, 3))
     assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, naive.votes(labels, 3, inbag))
     with pytest.raises(ValueError, match="3 classes"):

@@ -1,0 +1,37 @@
+"""Every example runs as a user would run it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example(example: Path, tmp_path: Path) -> None:
+    arguments = [str(tmp_path)] if example.stem == "shrink_before_submitting" else []
+    done = subprocess.run(
+        [sys.executable, str(example), *arguments],
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "trees" in done.stdout
+    assert "Warning" not in done.stderr
+
+
+def test_there_is_one_for_each_use() -> None:
+    assert len(EXAMPLES) >= 3
+
+
+def _environment(home: Path) -> dict[str, str]:
+    import os
+
+    return {**os.environ, "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(home)}

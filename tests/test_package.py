@@ -1,0 +1,47 @@
+"""What importing rfsize costs and exports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import rfsize
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_import_brings_in_no_framework() -> None:
+    heavy = "{'lightgbm', 'xgboost', 'numba', 'sklearn', 'pandas', 'matplotlib', 'pyarrow'}"
+    assert run(f"import sys, rfsize; print(sorted({heavy} & set(sys.modules)))") == "[]"
+
+
+def test_sizing_one_framework_does_not_import_the_other() -> None:
+    code = """
+import sys, numpy as np, lightgbm as lgb, rfsize
+X = np.random.default_rng(0).normal(size=(200, 3))
+settings = dict(objective="binary", boosting="rf", bagging_fraction=0.6, bagging_freq=1, verbose=-1)
+rfsize.size(lgb.train(settings, lgb.Dataset(X, X[:, 0] > 0), 9), X, oob=True)
+print("xgboost" in sys.modules)
+"""
+    assert run(code) == "False"
+
+
+def test_every_export_exists() -> None:
+    for name in rfsize.__all__:
+        assert getattr(rfsize, name) is not None
+    assert callable(rfsize.votes)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = rfsize.nonsense
+
+
+def test_votes_is_a_function_whatever_is_imported_first() -> None:
+    assert run("from rfsize.votes import Votes; import rfsize; print(callable(rfsize.votes))") == "True"
+
+
+def test_public_names_are_documented() -> None:
+    for name in rfsize.__all__:
+        assert getattr(rfsize, name).__doc__
