@@ -107,7 +107,10 @@ class XgboostForest(Adapter):
         self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
         self.leaves = _leaf_table(learner, self._tree_of)
         if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] == "grow_histmaker":
-            self.shared_bags = "tree_method='approx' gives all parallel trees the same bag"
+            self.shared_bags = (
+                "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* may "
+                "be too small; train with tree_method='hist'"
+            )
 
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self._booster.save_config())["learner"]
@@ -137,7 +140,7 @@ class XgboostForest(Adapter):
         config = self._config()
         training = _training_parameters(config["gradient_booster"])
         if self.shared_bags is not None:
-            raise InbagError(f"{self.shared_bags}, so no row is out of bag for some trees only; give validation rows")
+            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
         if training.get("sampling_method", "uniform") != "uniform":
             raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; give validation rows")
         fraction = float(training.get("subsample", 1.0)) if subsample is None else subsample

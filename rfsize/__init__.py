@@ -11,7 +11,7 @@ from rfsize.sizing import inbag, size, truncate, votes
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
-    from rfsize.integrations.lightgbm import SizeCallback
+    from rfsize.integrations.lightgbm_callback import SizeCallback
 
 __version__ = version("rfsize")
 
@@ -33,7 +33,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Importing rfsize must not import LightGBM.
     if name == "SizeCallback":
-        from rfsize.integrations.lightgbm import SizeCallback
+        from rfsize.integrations.lightgbm_callback import SizeCallback
 
         return SizeCallback
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")

@@ -90,7 +90,7 @@ class Adapter(ABC):
     leaves : Leaves
         Scores and masses of all leaves.
     shared_bags : str or None
-        Why trees share bags, where they do.
+        Where trees share bags: how, what it does to T*, and what to do.
     """
 
     framework: ClassVar[str]

@@ -270,8 +270,4 @@ def _check_two_classes(n_classes: int) -> None:
 
 def _warn_of_shared_bags(adapter: Adapter) -> None:
     if adapter.shared_bags is not None:
-        warnings.warn(
-            f"{adapter.shared_bags}, so their votes are not independent and T* may be too small",
-            SharedBagsWarning,
-            stacklevel=3,
-        )
+        warnings.warn(adapter.shared_bags, SharedBagsWarning, stacklevel=3)

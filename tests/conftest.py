@@ -34,19 +34,20 @@ def data() -> Data:
     return Data(X, (signal > 0.3).astype(int), np.digitize(signal, [-0.5, 0.7]), fresh)
 
 
+LIGHTGBM = {
+    "objective": "binary",
+    "boosting": "rf",
+    "bagging_fraction": 0.632,
+    "bagging_freq": 1,
+    "feature_fraction": 0.6,
+    "num_leaves": 15,
+    "seed": 3,
+    "verbose": -1,
+}
+
+
 def train_lightgbm(X: Any, y: Any, trees: int = TREES, dataset: dict[str, Any] | None = None, **params: Any) -> Any:
-    settings = {
-        "objective": "binary",
-        "boosting": "rf",
-        "bagging_fraction": 0.632,
-        "bagging_freq": 1,
-        "feature_fraction": 0.6,
-        "num_leaves": 15,
-        "seed": 3,
-        "verbose": -1,
-        **params,
-    }
-    return lgb.train(settings, lgb.Dataset(X, y, **(dataset or {})), trees)
+    return lgb.train({**LIGHTGBM, **params}, lgb.Dataset(X, y, **(dataset or {})), trees)
 
 
 def train_xgboost(X: Any, y: Any, trees: int = TREES, rounds: int = 1, **params: Any) -> Any:

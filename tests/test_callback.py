@@ -8,24 +8,14 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import pytest
-from conftest import Data, train_lightgbm
+from conftest import LIGHTGBM, Data, train_lightgbm
 
 import rfsize
-
-SETTINGS = {
-    "objective": "binary",
-    "boosting": "rf",
-    "bagging_fraction": 0.632,
-    "bagging_freq": 1,
-    "feature_fraction": 0.6,
-    "num_leaves": 15,
-    "seed": 3,
-    "verbose": -1,
-}
+from rfsize.integrations.lightgbm import LightGbmBags, _jumps
 
 
 def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options: Any) -> lgb.Booster:
-    params = {**SETTINGS, **options.pop("params", {})}
+    params = {**LIGHTGBM, **options.pop("params", {})}
     dataset = lgb.Dataset(data.X, data.y if y is None else y)
     return lgb.train(params, dataset, trees, callbacks=[callback], **options)
 
@@ -67,7 +57,7 @@ def test_validation_set(data: Data) -> None:
     dataset = lgb.Dataset(data.X, data.y)
     valid = [dataset.create_valid(data.X[:50], data.y[:50]), dataset.create_valid(data.fresh, rng.integers(0, 2, 400))]
     callback = rfsize.SizeCallback(alpha=0.97, votes="mine")
-    model = lgb.train(SETTINGS, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
+    model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
     report = callback.report_
     assert model.num_trees() == report.n_trees
     assert report.source == "validation set 'mine'"
@@ -93,7 +83,7 @@ def test_saturated_probabilities_are_left_out(data: Data) -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(4000, 8))
     y = (X[:, 0] > 2.3).astype(int)
-    params = {**SETTINGS, "feature_fraction": 1.0, "min_data_in_leaf": 3}
+    params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
     callback = rfsize.SizeCallback(alpha=0.9999)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
@@ -106,7 +96,7 @@ def test_saturated_probabilities_are_left_out(data: Data) -> None:
 
 
 def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm._FEW_ROWS", 0)
+    monkeypatch.setattr("rfsize.integrations.lightgbm_callback._FEW_ROWS", 0)
     callback = rfsize.SizeCallback(alpha=0.9999)
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 270)
@@ -154,7 +144,7 @@ def test_beside_early_stopping(data: Data) -> None:
     valid = dataset.create_valid(data.fresh, np.zeros(len(data.fresh)))
     callback = rfsize.SizeCallback(alpha=0.999)
     stop = lgb.early_stopping(3, verbose=False)
-    model = lgb.train(SETTINGS, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
+    model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
     assert model.num_trees() < 100
     assert callback.report_ is None
 
@@ -181,15 +171,39 @@ def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, mess
 
 def test_cross_validation_is_refused(data: Data) -> None:
     with pytest.raises(ValueError, match=r"lgb\.cv trains several"):
-        lgb.cv(SETTINGS, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback()])
+        lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback()])
 
 
 def test_changed_bags_are_noticed(data: Data) -> None:
-    """A parameter changed while training changes the bags after the ones that were proven first."""
-    change = lgb.reset_parameter(bagging_fraction=[0.632] * 2 + [0.4] * 298)
+    change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.4] * 250)
     dataset = lgb.Dataset(data.X, data.y)
-    with pytest.raises(rfsize.InbagError, match="tree 2"):
-        lgb.train(SETTINGS, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
+    with pytest.raises(rfsize.InbagError, match=r"from .*0\.632.* to .*0\.4.*SizeCallback\(votes='valid_0'\)"):
+        lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
+
+
+def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rfsize.integrations.lightgbm._RNG_INCREMENT", 1)
+    monkeypatch.setattr("rfsize.integrations.lightgbm_callback.rebuilt_bags", _unchecked_bags)
+    monkeypatch.setattr("rfsize.integrations.lightgbm._jumps", _jumps.__wrapped__)
+    with pytest.raises(rfsize.InbagError, match="in-bag rows of tree 0 do not match"):
+        train(data, rfsize.SizeCallback(), 5)
+
+
+def _unchecked_bags(forest: Any, n_rows: int, _: Any) -> LightGbmBags:
+    return LightGbmBags(forest, n_rows, round(0.632 * 32768))
+
+
+@pytest.mark.parametrize("name", ["bagging_fraction", "subsample"])
+def test_fractions_that_six_digits_do_not_tell(name: str, data: Data) -> None:
+    """Just below, at and just above a whole number of draws."""
+    for fraction in (0.12347412109375 - 1e-9, 0.12347412109375, 0.12347412109375 + 1e-9):
+        callback = rfsize.SizeCallback(alpha=0.9999, threshold=0.45)
+        params = {key: value for key, value in LIGHTGBM.items() if key != "bagging_fraction"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+            model = lgb.train({**params, name: fraction}, lgb.Dataset(data.X, data.y), 60, callbacks=[callback])
+        expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, threshold=0.45)
+        assert callback.report_.to_dict() == expected.to_dict()
 
 
 def test_unknown_validation_set(data: Data) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import naive
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from conftest import TREES, Data, predict, raw_trees, train_lightgbm, train_xgboost
 from lightgbm import LGBMClassifier
+from scipy import sparse
 from sklearn.base import clone
 from xgboost import XGBClassifier, XGBRFClassifier
 
@@ -192,19 +194,23 @@ def test_data_frames_with_categories(train: Any, data: Data, monkeypatch: pytest
 
 
 def test_other_kinds_of_matrices(booster: Any, data: Data) -> None:
-    import pyarrow as pa
-    from scipy import sparse
-
     expected = rfsize.votes(booster, data.fresh)
     dense = np.asfortranarray(data.fresh)
     assert rfsize.votes(booster, dense) == expected
     assert rfsize.votes(booster, data.fresh.tolist()) == expected
     assert rfsize.votes(booster, sparse.csr_matrix(data.fresh)) == expected
     assert rfsize.votes(booster, sparse.csc_array(data.fresh)) == expected
-    columns = {f"c{index}": column for index, column in enumerate(data.fresh.T)}
-    if hasattr(booster, "num_trees"):
-        assert rfsize.votes(booster, pa.table(columns)) == expected
     assert len(rfsize.votes(booster, data.fresh[:1])) == 1
+
+
+@pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
+def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = pd.DataFrame(data.X, columns=list("abcdefgh"))
+    model = train(named, data.y, 21)
+    expected = rfsize.votes(model, named, oob=True)
+    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
+    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
 
 
 def test_missing_values(booster: Any, data: Data) -> None:

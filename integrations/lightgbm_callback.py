@@ -1,0 +1,286 @@
+"""`SizeCallback`: stops the training of a LightGBM random forest at T*(α) trees."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, cast
+
+import lightgbm as lgb
+import numpy as np
+from lightgbm.callback import CallbackEnv, EarlyStopException
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from rfsize.checks import share
+from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
+from rfsize.integrations.lightgbm import ForestText, rebuilt_bags, shared_bags
+from rfsize.report import SizeReport
+from rfsize.votes import Votes
+
+# Reading a tree's votes from many rows costs about a quarter of training it, so then only the first trees are
+# all read, and after them this many of every 64: the estimate still sharpens as the forest grows, at a bounded cost.
+_FEW_ROWS = 10_000
+_FIRST_TREES_READ = 100
+_READ_EVERY, _READ_OF_THEM = 64, 10
+
+# Scores this close to the threshold are ties, which go to class 0; the differences carry rounding noise.
+_TIE = 1e-9
+
+
+class SizeCallback:
+    """Stops the training of a LightGBM random forest at T*(α) trees.
+
+    Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])`` or to ``LGBMClassifier.fit``.
+    No data is given to it: it reads each tree's votes from the training predictions and, for ``"oob"``,
+    counts on each row only the trees that did not see it. The estimate is made at ``min_trees`` trees and
+    then at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until the forest has
+    T*(α) trees; ``lgb.train`` then returns a booster of exactly T*(α) trees.
+
+    Parameters
+    ----------
+    alpha : float, default 0.99
+        Confidence α: the share of rows on which the forest agrees with the infinite forest.
+    votes : str, default "oob"
+        ``"oob"``, or the name of a validation set given to the training.
+    min_trees : int, default 100
+        Trees before the first estimate.
+    log_every : int, default 0
+        Print a line such as ``[200] T*(0.99) = 613 (480 to 790)`` every so many trees; 0 prints nothing.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree votes for it.
+
+    Attributes
+    ----------
+    report_ : SizeReport or None
+        The last estimate; None before the first.
+
+    Raises
+    ------
+    NotAForestError
+        While training, if the booster is not a two-class random forest.
+    InbagError
+        While training, if the bags cannot be rebuilt and proven (GOSS, several machines, a GPU).
+
+    Warns
+    -----
+    NotConvergedWarning
+        If training ends before T*(α) trees.
+    SharedBagsWarning
+        If ``bagging_freq`` > 1.
+
+    Notes
+    -----
+    A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
+    probabilities; where those are within rounding of 1 the score is lost, and such a vote is not counted.
+    That happens to rows the forest is surest of, so leaving them out can only make T*(α) larger.
+    """
+
+    order = 25  # before early stopping, so that no tree's votes are missed
+    before_iteration = False
+
+    def __init__(
+        self,
+        alpha: float = 0.99,
+        *,
+        votes: str = "oob",
+        min_trees: int = 100,
+        log_every: int = 0,
+        threshold: float = 0.5,
+    ) -> None:
+        self.alpha = share("alpha", alpha)
+        self.threshold = share("threshold", threshold)
+        self.votes = votes
+        if min_trees < 1 or log_every < 0:
+            raise ValueError(f"min_trees must be at least 1 and log_every at least 0, found {min_trees}, {log_every}")
+        self.min_trees = int(min_trees)
+        self.log_every = int(log_every)
+        self.report_: SizeReport | None = None
+        self._reader: _TrainingVotes | None = None
+        self._next_estimate = self.min_trees
+
+    def __call__(self, env: CallbackEnv) -> None:
+        """Called by LightGBM after each iteration."""
+        trees = env.iteration + 1
+        if env.iteration == env.begin_iteration:
+            self.report_, self._next_estimate = None, self.min_trees
+            self._reader = _TrainingVotes(env, self.votes, self.threshold)
+        assert self._reader is not None
+        self._reader.read(env)
+        last = trees == env.end_iteration
+        logs = self.log_every > 0 and trees % self.log_every == 0
+        if not (last or logs or trees >= self._next_estimate):
+            return
+        report = self.report_ = self._reader.report(self.alpha, trees)
+        if logs:
+            print(f"[{trees}] {report.headline()}", flush=True)
+        if trees < self._next_estimate and not last:
+            return
+        if report.converged:
+            raise EarlyStopException(int(report.n_trees) - 1, env.evaluation_result_list or [])
+        self._next_estimate = int(min(report.n_trees, 2 * trees))
+        if last:
+            warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+
+
+class _TrainingVotes:
+    """Reads votes out of a training booster, tree by tree."""
+
+    def __init__(self, env: CallbackEnv, votes: str, threshold: float) -> None:
+        if isinstance(env.model, lgb.CVBooster):
+            raise NotAForestError(
+                "SizeCallback stops one forest, but lgb.cv trains several; use lgb.train, or size each of "
+                "cvbooster.boosters"
+            )
+        if env.begin_iteration > 0:
+            raise NotAForestError(
+                "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
+            )
+        forest = ForestText.read(env.model.model_to_string(num_iteration=1))
+        self._bagging = _bagging_parameters(env.params)
+        forest.parameters.update({name: repr(value) for name, value in self._bagging.items()})
+        if forest.n_outputs > 1:
+            raise NotAForestError(
+                f"SizeCallback sizes two classes, the forest has {forest.n_outputs}: T*(α) for more than two classes "
+                "is not available yet"
+            )
+        self._sigmoid = forest.sigmoid
+        self._cut = float(logit(threshold))
+        self._bags: Iterator[NDArray[np.bool_]] | None = None
+        self._valid = None if votes == "oob" else _validation_set(env.model, votes)
+        self._name = votes
+        dataset = env.model.train_set if self._valid is None else self._valid
+        n_rows = dataset.num_data()
+        if self._valid is None:
+            label = np.asarray(dataset.get_label())
+            self._bags = rebuilt_bags(forest, n_rows, label > 0).draws(0, n_rows)
+        shared = shared_bags(forest)
+        if shared is not None:
+            warnings.warn(shared, SharedBagsWarning, stacklevel=4)
+        self._asked = np.zeros(n_rows, dtype=np.int32)
+        self._for_class_1 = np.zeros(n_rows, dtype=np.int32)
+        # Trees, and the probability and log-odds of their mean score, when the predictions were last looked at.
+        self._last = (0, np.full(n_rows, 0.5), np.zeros(n_rows))
+        self._proven = 0
+
+    def read(self, env: CallbackEnv) -> None:
+        """Add the votes of the tree just trained, if it is one of those that are read."""
+        tree = env.iteration
+        inbag = None if self._bags is None else next(self._bags)
+        if inbag is not None and _bagging_parameters(env.params) != self._bagging:
+            raise InbagError(
+                f"the bagging was changed during training, from {self._bagging} to {_bagging_parameters(env.params)}, "
+                "and such bags cannot be rebuilt; leave it as it is, or name a validation set: "
+                "SizeCallback(votes='valid_0')"
+            )
+        if not (self._is_read(tree) or self._is_read(tree + 1)):
+            return
+        booster = cast(lgb.Booster, env.model)
+        probability = self._probability(booster)
+        with np.errstate(divide="ignore"):
+            log_odds = np.log(probability / (1.0 - probability))
+        (trees_before, probability_before, log_odds_before), self._last = self._last, (tree + 1, probability, log_odds)
+        if not self._is_read(tree) or trees_before != tree:
+            return
+        if tree > 0 and np.array_equal(probability_before, probability):
+            # LightGBM leaves the training predictions as they are when a tree has a single leaf.
+            value = ForestText.read(_tree_text(booster, tree)).leaf_value[0][0]
+            score, noise = np.full(len(probability), self._sigmoid * value), None
+        else:
+            with np.errstate(invalid="ignore"):
+                score = (tree + 1) * log_odds - tree * log_odds_before
+            noise = _noise(probability, probability_before, tree)
+            if inbag is not None and (self._proven < 3 or tree % (4 * _READ_EVERY) == 0):
+                self._prove(booster, tree, score, noise, inbag)
+        vote = score - self._cut > _TIE
+        may_vote = np.ones(len(vote), dtype=np.bool_) if inbag is None else ~inbag
+        if noise is not None:
+            may_vote &= (noise <= _TIE) | (np.abs(score - self._cut) > noise)
+        self._asked += may_vote
+        self._for_class_1 += may_vote & vote
+
+    def _is_read(self, tree: int) -> bool:
+        few_rows = len(self._asked) <= _FEW_ROWS
+        return few_rows or tree < _FIRST_TREES_READ or tree % _READ_EVERY < _READ_OF_THEM
+
+    def report(self, alpha: float, trees: int) -> SizeReport:
+        """The estimate from the votes read so far; ``trees`` have been trained."""
+        source = "oob" if self._valid is None else f"validation set '{self._name}'"
+        return SizeReport.of(self.votes(trees), alpha=alpha, available=trees, source=source)
+
+    def votes(self, trees: int) -> Votes:
+        """The votes read so far of a forest that has ``trees``."""
+        return Votes(np.stack([self._asked - self._for_class_1, self._for_class_1], axis=1), n_trees=trees)
+
+    def _probability(self, booster: lgb.Booster) -> NDArray[np.float64]:
+        taken: list[NDArray[np.float64]] = []
+
+        def look(predicted: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(predicted.copy())
+            return "rfsize", 0.0, True
+
+        if self._valid is None:
+            booster.eval_train(look)
+        else:
+            booster.eval(self._valid, self._name, look)
+        return taken[0]
+
+    def _prove(self, booster: lgb.Booster, tree: int, score: Any, noise: Any, inbag: Any) -> None:
+        """Compare the in-bag rows of each leaf, found by the leaf's value, with the count LightGBM stored."""
+        text = ForestText.read(_tree_text(booster, tree))
+        value, count = self._sigmoid * text.leaf_value[0], text.leaf_count[0]
+        if value.size < 2:
+            return
+        tolerance = 1e-7 * (1.0 + np.abs(value).max())
+        order = np.argsort(value)
+        # Leaves too alike to be told apart count as one.
+        group = np.concatenate([[0], np.cumsum(np.diff(value[order]) > 2.0 * tolerance)])
+        stored = np.bincount(group, weights=count[order])
+        seen = score[inbag if noise is None else inbag & (noise <= tolerance)]
+        place = np.searchsorted(value[order], seen - tolerance).clip(max=value.size - 1)
+        rebuilt = np.bincount(group[place], minlength=stored.size)
+        lost = int(inbag.sum()) - seen.size
+        strange = np.abs(value[order][place] - seen) > 2.0 * tolerance
+        if strange.any() or (rebuilt > stored).any() or (stored - rebuilt).sum() != lost:
+            raise InbagError(
+                f"the in-bag rows of tree {tree} do not match the leaf counts that LightGBM stored, so no out-of-bag "
+                "vote can be trusted (bags drawn on a GPU, or parameters changed during training); name a validation "
+                "set: SizeCallback(votes='valid_0')"
+            )
+        self._proven += 1
+
+
+def _bagging_parameters(params: dict[str, Any]) -> dict[str, Any]:
+    """The bagging fractions as the user gave them: the model text rounds them to six digits."""
+    return {
+        f"{kind}bagging_fraction": float(params[kind + name])
+        for kind in ("", "pos_", "neg_")
+        for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
+        if params.get(kind + name) is not None
+    }
+
+
+def _tree_text(booster: lgb.Booster, tree: int) -> str:
+    return str(booster.model_to_string(start_iteration=tree, num_iteration=1))
+
+
+def _noise(probability: NDArray[np.float64], before: NDArray[np.float64], tree: int) -> NDArray[np.float64] | None:
+    """Bound on the rounding noise of a tree's log-odds, ``inf`` where they are lost; None if nowhere of note.
+
+    A probability p is known to about one unit in the last place, its log-odds to that over 1 − p; they
+    enter multiplied by the number of trees.
+    """
+    if max(probability.max(), before.max()) < 1.0 - 1e-3:
+        return None
+    with np.errstate(divide="ignore"):
+        return 8.0 * np.finfo(float).eps * (tree + 1) / (1.0 - np.maximum(probability, before))
+
+
+def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
+    names = list(booster.name_valid_sets)
+    if name not in names:
+        raise ValueError(
+            f"votes names the validation set '{name}', but the training has {names or 'none'}; give votes='oob' or a "
+            "name from valid_names"
+        )
+    return booster.valid_sets[names.index(name)]
