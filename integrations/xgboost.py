@@ -108,8 +108,8 @@ class XgboostForest(Adapter):
         self.leaves = _leaf_table(learner, self._tree_of)
         if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] == "grow_histmaker":
             self.shared_bags = (
-                "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* may "
-                "be too small; train with tree_method='hist'"
+                "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
+                "may be too small; train with tree_method='hist'"
             )
 
     def _config(self) -> dict[str, Any]:
