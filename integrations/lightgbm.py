@@ -180,6 +180,11 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
     # Trees of one leaf store no bag size. One candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked; several differ by a row here and there, so then all the bags must tell.
     sizes = {tree: count.sum() for tree, count in enumerate(forest.leaf_count[:: forest.n_outputs]) if count.size > 1}
+    if sizes and min(sizes.values()) == n_rows:
+        raise InbagError(
+            f"every bag holds all {n_rows} rows (LightGBM draws no others once the first is full), so no row is out "
+            "of bag; give validation rows and leave oob=False"
+        )
     checked = list(sizes)[: 3 if len(candidates) == 1 else None]
     found = 0
     for levels in candidates:
@@ -261,6 +266,8 @@ class LightGbmForest(Adapter):
         n_outputs = self._forest.n_outputs
         self.n_trees = len(self._forest.leaf_value) // n_outputs
         self.n_features = self._booster.num_feature()
+        names = self._booster.feature_name()
+        self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
         self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
         if len(self.classes) != max(2, n_outputs):
             raise NotAForestError(
@@ -281,13 +288,11 @@ class LightGbmForest(Adapter):
         )
 
     def check(self, X: Any) -> Any:
-        X = super().check(X)
-        trained = self._booster.feature_name()
-        columns = [str(name).replace(" ", "_") for name in getattr(X, "columns", ())]
-        named = trained != [f"Column_{index}" for index in range(len(trained))]
-        if hasattr(X, "iloc") and named and columns != trained:
-            raise ValueError(f"the columns of X are {columns}, but the forest was trained on {trained}, in that order")
-        return X
+        if hasattr(X, "num_row"):
+            raise ValueError(
+                "X is an XGBoost DMatrix, which LightGBM does not take; give the rows as an array or DataFrame"
+            )
+        return super().check(X)
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         leaf = np.asarray(self._booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
@@ -298,15 +303,19 @@ class LightGbmForest(Adapter):
             raise InbagError(
                 "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
-        positive = None
-        if y is not None:
-            known = hasattr(self._model, "classes_")
-            positive = (
-                class_indices(self.classes, y, n_rows) > 0 if known else np.asarray(y, dtype=np.float64).ravel() > 0
-            )
-        if positive is not None and positive.shape != (n_rows,):
-            raise InbagError(f"y must hold one label per row of X: {n_rows} expected, {positive.size} found")
-        return rebuilt_bags(self._forest, n_rows, positive)
+        return rebuilt_bags(self._forest, n_rows, None if y is None else self._positive(y, n_rows))
+
+    def _positive(self, y: Any, n_rows: int) -> NDArray[np.bool_]:
+        """Training labels that LightGBM took for positive."""
+        if hasattr(self._model, "classes_"):
+            return class_indices(self.classes, y, n_rows) > 0
+        try:
+            label = np.asarray(y, dtype=np.float64).ravel()
+        except ValueError:
+            raise ValueError("y must hold the numbers that the Booster was trained on, found text") from None
+        if label.shape != (n_rows,):
+            raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {label.size} found")
+        return label > 0
 
     def truncated(self, n_trees: int) -> Any:
         booster = lgb.Booster(model_str=self._booster.model_to_string(num_iteration=n_trees))
@@ -314,10 +323,27 @@ class LightGbmForest(Adapter):
             return booster
         model = copy.copy(self._model)
         model._other_params = dict(model._other_params)  # set_params writes into it
-        model.set_params(n_estimators=n_trees)
+        given = _TREE_COUNT_NAMES & model.get_params().keys()
+        model.set_params(**dict.fromkeys(given, n_trees))
         model._Booster = booster
         model._best_iteration = n_trees
         return model
+
+
+# Names under which a classifier may have been told its number of trees.
+_TREE_COUNT_NAMES = {
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "n_iter",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "max_iter",
+}
 
 
 def adapt(model: Any) -> LightGbmForest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -12,7 +12,7 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.checks import share
+from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
 from rfsize.integrations.lightgbm import ForestText, rebuilt_bags, shared_bags
 from rfsize.report import SizeReport
@@ -23,6 +23,9 @@ from rfsize.votes import Votes
 _FEW_ROWS = 10_000
 _FIRST_TREES_READ = 100
 _READ_EVERY, _READ_OF_THEM = 64, 10
+
+# Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
+_TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 
 # Scores this close to the threshold are ties, which go to class 0; the differences carry rounding noise.
 _TIE = 1e-9
@@ -53,7 +56,7 @@ class SizeCallback:
     Attributes
     ----------
     report_ : SizeReport or None
-        The last estimate; None before the first.
+        The estimate from all votes read so far; None before training.
 
     Raises
     ------
@@ -73,7 +76,10 @@ class SizeCallback:
     -----
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
     probabilities; where those are within rounding of 1 the score is lost, and such a vote is not counted.
-    That happens to rows the forest is surest of, so leaving them out can only make T*(α) larger.
+    That happens to the rows the forest is surest of, so it makes T*(α) larger rather than smaller.
+
+    Beside early stopping, whichever comes first ends the training; this callback is then not called again and
+    cannot warn, so look at ``report_.converged``.
     """
 
     order = 25  # before early stopping, so that no tree's votes are missed
@@ -91,36 +97,50 @@ class SizeCallback:
         self.alpha = share("alpha", alpha)
         self.threshold = share("threshold", threshold)
         self.votes = votes
-        if min_trees < 1 or log_every < 0:
-            raise ValueError(f"min_trees must be at least 1 and log_every at least 0, found {min_trees}, {log_every}")
-        self.min_trees = int(min_trees)
-        self.log_every = int(log_every)
-        self.report_: SizeReport | None = None
+        self.min_trees = whole("min_trees", min_trees, at_least=1)
+        self.log_every = whole("log_every", log_every, at_least=0)
+        self._report: SizeReport | None = None
         self._reader: _TrainingVotes | None = None
         self._next_estimate = self.min_trees
+
+    @property
+    def report_(self) -> SizeReport | None:
+        """The estimate from all votes read so far; None before training."""
+        if self._reader is not None and (self._report is None or self._report.available < self._reader.trees):
+            self._report = self._reader.report(self.alpha)
+        return self._report
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is read is of use to this training only, and its generators cannot be pickled.
+        return {**self.__dict__, "_report": self.report_, "_reader": None}
 
     def __call__(self, env: CallbackEnv) -> None:
         """Called by LightGBM after each iteration."""
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
-            self.report_, self._next_estimate = None, self.min_trees
+            self._report, self._next_estimate = None, self.min_trees
             self._reader = _TrainingVotes(env, self.votes, self.threshold)
         assert self._reader is not None
         self._reader.read(env)
         last = trees == env.end_iteration
         logs = self.log_every > 0 and trees % self.log_every == 0
-        if not (last or logs or trees >= self._next_estimate):
+        due = last or trees >= self._next_estimate
+        if not (due or logs):
             return
-        report = self.report_ = self._reader.report(self.alpha, trees)
+        self._reader.prove_newest()
+        report = self._report = self._reader.report(self.alpha)
         if logs:
             print(f"[{trees}] {report.headline()}", flush=True)
-        if trees < self._next_estimate and not last:
+        if not due:
             return
+        if last or report.converged:
+            self._reader = None
         if report.converged:
-            raise EarlyStopException(int(report.n_trees) - 1, env.evaluation_result_list or [])
-        self._next_estimate = int(min(report.n_trees, 2 * trees))
+            raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         if last:
             warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+        # T* may lie below the trees at hand where these have too few votes to tell.
+        self._next_estimate = int(min(report.n_trees, 2 * trees)) if report.n_trees > trees else 2 * trees
 
 
 class _TrainingVotes:
@@ -137,8 +157,8 @@ class _TrainingVotes:
                 "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
             )
         forest = ForestText.read(env.model.model_to_string(num_iteration=1))
-        self._bagging = _bagging_parameters(env.params)
-        forest.parameters.update({name: repr(value) for name, value in self._bagging.items()})
+        self._bagging = _bagging(env.params)
+        forest.parameters.update(_exact_fractions(env.params))
         if forest.n_outputs > 1:
             raise NotAForestError(
                 f"SizeCallback sizes two classes, the forest has {forest.n_outputs}: T*(α) for more than two classes "
@@ -161,37 +181,41 @@ class _TrainingVotes:
         self._for_class_1 = np.zeros(n_rows, dtype=np.int32)
         # Trees, and the probability and log-odds of their mean score, when the predictions were last looked at.
         self._last = (0, np.full(n_rows, 0.5), np.zeros(n_rows))
+        self._booster = env.model
+        self._unproven: tuple[int, Any, Any, Any] | None = None
         self._proven = 0
+        self.trees = 0
 
     def read(self, env: CallbackEnv) -> None:
         """Add the votes of the tree just trained, if it is one of those that are read."""
         tree = env.iteration
         inbag = None if self._bags is None else next(self._bags)
-        if inbag is not None and _bagging_parameters(env.params) != self._bagging:
+        self.trees = tree + 1
+        if inbag is not None and _bagging(env.params) != self._bagging:
             raise InbagError(
-                f"the bagging was changed during training, from {self._bagging} to {_bagging_parameters(env.params)}, "
+                f"the bagging was changed during training, from {self._bagging} to {_bagging(env.params)}, "
                 "and such bags cannot be rebuilt; leave it as it is, or name a validation set: "
                 "SizeCallback(votes='valid_0')"
             )
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        booster = cast(lgb.Booster, env.model)
+        booster = self._booster
         probability = self._probability(booster)
         with np.errstate(divide="ignore"):
             log_odds = np.log(probability / (1.0 - probability))
         (trees_before, probability_before, log_odds_before), self._last = self._last, (tree + 1, probability, log_odds)
         if not self._is_read(tree) or trees_before != tree:
             return
-        if tree > 0 and np.array_equal(probability_before, probability):
-            # LightGBM leaves the training predictions as they are when a tree has a single leaf.
-            value = ForestText.read(_tree_text(booster, tree)).leaf_value[0][0]
-            score, noise = np.full(len(probability), self._sigmoid * value), None
-        else:
-            with np.errstate(invalid="ignore"):
-                score = (tree + 1) * log_odds - tree * log_odds_before
-            noise = _noise(probability, probability_before, tree)
-            if inbag is not None and (self._proven < 3 or tree % (4 * _READ_EVERY) == 0):
-                self._prove(booster, tree, score, noise, inbag)
+        with np.errstate(invalid="ignore"):
+            score = (tree + 1) * log_odds - tree * log_odds_before
+        noise = _noise(probability, probability_before, tree)
+        lone_leaf = self._lone_leaf(booster, tree, np.array_equal(probability_before, probability))
+        if lone_leaf is not None:
+            score, noise = np.full(len(probability), self._sigmoid * lone_leaf), None
+        elif inbag is not None:
+            self._unproven = (tree, score, noise, inbag)
+            if self._proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
+                self.prove_newest()
         vote = score - self._cut > _TIE
         may_vote = np.ones(len(vote), dtype=np.bool_) if inbag is None else ~inbag
         if noise is not None:
@@ -203,14 +227,23 @@ class _TrainingVotes:
         few_rows = len(self._asked) <= _FEW_ROWS
         return few_rows or tree < _FIRST_TREES_READ or tree % _READ_EVERY < _READ_OF_THEM
 
-    def report(self, alpha: float, trees: int) -> SizeReport:
-        """The estimate from the votes read so far; ``trees`` have been trained."""
+    def report(self, alpha: float) -> SizeReport:
+        """The estimate from the votes read so far."""
+        for_class_1 = self._for_class_1
+        votes = Votes(np.stack([self._asked - for_class_1, for_class_1], axis=1), n_trees=self.trees)
         source = "oob" if self._valid is None else f"validation set '{self._name}'"
-        return SizeReport.of(self.votes(trees), alpha=alpha, available=trees, source=source)
+        return SizeReport.of(votes, alpha=alpha, available=self.trees, source=source)
 
-    def votes(self, trees: int) -> Votes:
-        """The votes read so far of a forest that has ``trees``."""
-        return Votes(np.stack([self._asked - self._for_class_1, self._for_class_1], axis=1), n_trees=trees)
+    def _lone_leaf(self, booster: lgb.Booster, tree: int, unchanged: bool) -> float | None:
+        """Value of a tree without splits, None for any other.
+
+        LightGBM leaves the training predictions as they are when a tree has no splits (the first tree apart),
+        so only a tree that changed nothing needs to be looked at.
+        """
+        if tree == 0 or not unchanged:
+            return None
+        value = ForestText.read(_tree_text(booster, tree)).leaf_value[0]
+        return float(value[0]) if value.size == 1 else None
 
     def _probability(self, booster: lgb.Booster) -> NDArray[np.float64]:
         taken: list[NDArray[np.float64]] = []
@@ -225,9 +258,16 @@ class _TrainingVotes:
             booster.eval(self._valid, self._name, look)
         return taken[0]
 
-    def _prove(self, booster: lgb.Booster, tree: int, score: Any, noise: Any, inbag: Any) -> None:
-        """Compare the in-bag rows of each leaf, found by the leaf's value, with the count LightGBM stored."""
-        text = ForestText.read(_tree_text(booster, tree))
+    def prove_newest(self) -> None:
+        """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
+
+        A row's leaf is found by its value. Rows whose score is lost may be in any leaf.
+        """
+        if self._unproven is None:
+            return
+        tree, score, noise, inbag = self._unproven
+        self._unproven = None
+        text = ForestText.read(_tree_text(self._booster, tree))
         value, count = self._sigmoid * text.leaf_value[0], text.leaf_count[0]
         if value.size < 2:
             return
@@ -250,10 +290,15 @@ class _TrainingVotes:
         self._proven += 1
 
 
-def _bagging_parameters(params: dict[str, Any]) -> dict[str, Any]:
+def _bagging(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that decide the bags, under the names the user gave them."""
+    return {name: value for name, value in params.items() if "bagging" in name or "sub" in name}
+
+
+def _exact_fractions(params: dict[str, Any]) -> dict[str, str]:
     """The bagging fractions as the user gave them: the model text rounds them to six digits."""
     return {
-        f"{kind}bagging_fraction": float(params[kind + name])
+        f"{kind}bagging_fraction": repr(float(params[kind + name]))
         for kind in ("", "pos_", "neg_")
         for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
         if params.get(kind + name) is not None

@@ -15,7 +15,7 @@ from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
 
-_BINARY = {"binary:logistic", "binary:logitraw"}
+_BINARY = {"binary:logistic"}
 _MULTICLASS = {"multi:softprob", "multi:softmax"}
 
 _NO_LEAF = np.float32(np.nan)
@@ -76,7 +76,8 @@ class XgboostBags(Bags):
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
-            "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=. Bags "
+            "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
+            "booster taken out of a classifier what it took for missing. With base_margin or seed_per_iteration, bags "
             "drawn on a GPU, by several machines, or by tree_method='exact', and those of a truncated multiclass "
             "forest, cannot be rebuilt."
         )
@@ -100,7 +101,14 @@ class XgboostForest(Adapter):
         tree_class = np.asarray(forest["tree_info"])
         n_outputs = max(1, int(learner["learner_model_param"]["num_class"]))
         self.n_trees = tree_class.size // n_outputs
+        if not np.array_equal(np.bincount(tree_class, minlength=n_outputs), np.full(n_outputs, self.n_trees)):
+            raise NotAForestError(f"the model does not have equally many trees for each of {n_outputs} outputs")
         self.n_features = int(learner["learner_model_param"]["num_feature"])
+        self.feature_names = (
+            None
+            if self._booster.feature_names is None
+            else [name.replace(" ", "_") for name in self._booster.feature_names]
+        )
         self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
         # Member t is made of the t-th tree of each class.
         self._tree_of = np.argsort(tree_class, kind="stable").reshape(n_outputs, self.n_trees).T
@@ -132,6 +140,10 @@ class XgboostForest(Adapter):
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
+        if isinstance(X, xgb.QuantileDMatrix):
+            raise ValueError(
+                "X is a QuantileDMatrix, of which no rows can be taken; give the rows as an array or DataFrame"
+            )
         if isinstance(X, xgb.DMatrix) and X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
         return X
@@ -226,7 +238,13 @@ def _refuse_other_models(learner: dict[str, Any]) -> None:
             "the forest has one tree for all classes (multi_strategy='multi_output_tree'), which is not supported yet; "
             "train with multi_strategy='one_output_per_tree'"
         )
+    if int(learner["learner_model_param"].get("num_target", 1)) > 1:
+        raise NotAForestError("the forest predicts several labels at once; train one forest for each")
     objective = learner["objective"]["name"]
+    if objective == "binary:logitraw":
+        raise NotAForestError(
+            "the forest's objective is 'binary:logitraw'; train with 'binary:logistic', the same trees"
+        )
     if objective not in _BINARY | _MULTICLASS:
         raise NotAForestError(
             f"the forest's objective is '{objective}', whose trees cast no votes; rfsize sizes classification forests "

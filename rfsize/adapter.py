@@ -85,6 +85,8 @@ class Adapter(ABC):
         Members that vote.
     n_features : int
         Columns the forest was trained on.
+    feature_names : list of str or None
+        Their names, None where it was trained without.
     classes : ndarray, shape (n_classes,)
         Class labels in the caller's encoding.
     leaves : Leaves
@@ -96,6 +98,7 @@ class Adapter(ABC):
     framework: ClassVar[str]
     n_trees: int
     n_features: int
+    feature_names: list[str] | None
     classes: NDArray[Any]
     leaves: Leaves
     shared_bags: str | None = None
@@ -115,6 +118,14 @@ class Adapter(ABC):
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
         X = matrix.as_rows(X)
+        names, trained = matrix.column_names(X), self.feature_names
+        if names is not None and trained is not None and names != trained:
+            missing, unknown = sorted(set(trained) - set(names)), sorted(set(names) - set(trained))
+            raise ValueError(
+                f"the columns of X are not those of training: missing {missing}, unknown {unknown}"
+                if missing or unknown
+                else f"the columns of X are in another order than at training: give X[{trained}]"
+            )
         if matrix.n_features(X) != self.n_features:
             raise ValueError(
                 f"X has {matrix.n_features(X)} columns, but the forest was trained on {self.n_features} features"
@@ -153,7 +164,8 @@ def adapter_for(model: Any) -> Adapter:
             return adapter
     raise NotAForestError(
         f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
-        "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or counted rfsize.Votes"
+        "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or counted rfsize.Votes (of a pipeline or "
+        "a search, give the fitted model inside: pipeline[-1], search.best_estimator_)"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,18 @@ from numpy.typing import NDArray
 
 def share(name: str, value: float) -> float:
     """``value`` as a float strictly between 0 and 1, or a ``ValueError`` that names it."""
-    number = float(value)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, found {value!r}")
-    return number
+    if not isinstance(value, Real) or not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must be a number strictly between 0 and 1, found {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
+    """``value`` as an int within bounds, or a ``ValueError`` that names it."""
+    fits = isinstance(value, Integral) and not isinstance(value, bool) and value >= at_least
+    if not fits or (at_most is not None and value > at_most):
+        bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+        raise ValueError(f"{name} must be a whole number {bounds}, found {value!r}")
+    return int(value)
 
 
 def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:

@@ -93,13 +93,19 @@ def _size(options: argparse.Namespace) -> int:
 
 
 def _truncate(options: argparse.Namespace) -> int:
-    if options.output.exists() and options.output.samefile(options.model):
-        raise ValueError(f"{options.output} is the model itself; write the small model to another file")
+    for given in (options.model, options.data):
+        if options.output.exists() and options.output.samefile(given):
+            raise ValueError(f"{options.output} is one of the files read; write the small model to another one")
     model = load_model(options.model)
     check_model_name(model, options.output)
     report = _report(options, model)
-    small = truncate(model, n_trees=int(min(report.n_trees, report.available)))
-    small.save_model(str(options.output))
+    # Written whole or not at all; XGBoost goes by the ending of the name.
+    partial = options.output.with_name(f"{options.output.stem}.partial{options.output.suffix}")
+    try:
+        truncate(model, n_trees=report.n_kept).save_model(str(partial))
+        partial.replace(options.output)
+    finally:
+        partial.unlink(missing_ok=True)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")

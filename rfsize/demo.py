@@ -30,12 +30,12 @@ def run() -> None:
     print(f"{'':10} {'trees':>16} {'file size':>20} {'same label':>11} {'accuracy':>16}")
     for framework, model in (("LightGBM", _lightgbm(X, y)), ("XGBoost", _xgboost(X, y))):
         report = size(model, X, alpha=_ALPHA, oob=True)
-        small = truncate(model, n_trees=int(min(report.n_trees, report.available)))
+        small = truncate(model, n_trees=report.n_kept)
         before, after = (_file_size(forest) for forest in (model, small))
         large_label, small_label = (votes(forest, X_test).winner() for forest in (model, small))
         accuracy = [f"{np.mean(label == y_test):.1%}" for label in (large_label, small_label)]
         print(
-            f"{framework:10} {_TREES:>7,} → {int(min(report.n_trees, _TREES)):>6,} {before:>8.1f} → {after:>5.1f} MB "
+            f"{framework:10} {_TREES:>7,} → {report.n_kept:>6,} {before:>8.1f} → {after:>5.1f} MB "
             f"{np.mean(large_label == small_label):>10.1%} {accuracy[0]:>7} → {accuracy[1]}"
         )
     print(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-_DATA_KINDS = ".csv, .csv.gz, .parquet, .npy or .npz"
 
 
 def load_model(path: Path) -> Any:
@@ -85,18 +85,26 @@ def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
     Raises
     ------
     ValueError
-        If the kind of file is not known, or the target is not in it.
+        If the file cannot be read, its kind is not known, or the target is not in it.
     """
     name = path.name.lower()
-    if name.endswith(".npy"):
-        if target is not None:
-            raise ValueError(f"{path} holds one array without column names, so --target cannot be taken from it")
-        return np.load(path, allow_pickle=False), None
-    if name.endswith(".npz"):
-        return _from_npz(path, target)
-    if name.endswith((".csv", ".csv.gz", ".parquet")):
-        return _from_frame(path, target)
-    raise ValueError(f"{path} is not a known kind of table; give {_DATA_KINDS}")
+    readers = {".npy": _from_npy, ".npz": _from_npz, ".csv": _from_csv, ".csv.gz": _from_csv, ".parquet": _from_parquet}
+    reader = next((reader for ending, reader in readers.items() if name.endswith(ending)), None)
+    if reader is None:
+        raise ValueError(f"{path} is not a known kind of table; give {', '.join(readers)}")
+    try:
+        return reader(path, target)
+    except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} could not be read: {error}") from error
+
+
+def _from_npy(path: Path, target: str | None) -> tuple[Any, Any]:
+    if target is not None:
+        raise ValueError(f"{path} holds one array without column names, so --target cannot be taken from it")
+    X = np.load(path, allow_pickle=False)
+    if not isinstance(X, np.ndarray):
+        raise ValueError(f"{path} holds several arrays; name it .npz")
+    return X, None
 
 
 def _from_npz(path: Path, target: str | None) -> tuple[Any, Any]:
@@ -113,12 +121,23 @@ def _from_npz(path: Path, target: str | None) -> tuple[Any, Any]:
         return arrays[features.pop()], None if label is None else arrays[label]
 
 
-def _from_frame(path: Path, target: str | None) -> tuple[Any, Any]:
+def _from_csv(path: Path, target: str | None) -> tuple[Any, Any]:
+    return _columns(_pandas(path).read_csv(path), path, target)
+
+
+def _from_parquet(path: Path, target: str | None) -> tuple[Any, Any]:
+    return _columns(_pandas(path).read_parquet(path), path, target)
+
+
+def _pandas(path: Path) -> Any:
     try:
-        import pandas as pd
+        import pandas
     except ImportError:
         raise ValueError(f"reading {path} needs pandas: pip install rfsize[files]") from None
-    frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    return pandas
+
+
+def _columns(frame: Any, path: Path, target: str | None) -> tuple[Any, Any]:
     labels = None
     if target is not None:
         if target not in frame.columns:

@@ -28,7 +28,7 @@ def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
     if math.isfinite(report.n_trees):
         low, high = report.interval
         ax.axvspan(low, min(high, largest), color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
-        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T*({report.alpha:g}) = {report.n_trees:,}")
+        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T*({report.alpha!r}) = {report.n_trees:,}")
     ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
     ax.set_xscale("log")
     ax.set_yscale("log")

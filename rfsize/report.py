@@ -20,6 +20,9 @@ _REPLICATES = 200
 _COVERAGE = 0.95
 _BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
 
+# With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
+_FEWEST_VOTES = 10
+
 # Bins of vote fractions for the bootstrap, even on the arcsine scale, where a fraction's noise is.
 _FRACTION_BINS = 2048
 
@@ -85,8 +88,13 @@ class SizeReport:
 
     @property
     def converged(self) -> bool:
-        """Whether the forest at hand has at least T*(α) trees."""
-        return self.n_trees <= self.available
+        """Whether the forest at hand has at least T*(α) trees, and votes enough to tell."""
+        return self.n_trees <= self.available and self.votes_per_row >= _FEWEST_VOTES
+
+    @property
+    def n_kept(self) -> int:
+        """Trees that `rfsize.truncate` keeps: T*(α), or all of a forest that is too small."""
+        return int(self.n_trees) if self.converged else self.available
 
     @property
     def reason(self) -> str | None:
@@ -156,10 +164,15 @@ class SizeReport:
     def headline(self) -> str:
         """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
         low, high = self.interval
-        return f"T*({self.alpha:g}) = {_trees(self.n_trees)} ({_trees(low)} to {_trees(high)})"
+        return f"T*({self.alpha!r}) = {_trees(self.n_trees)} ({_trees(low)} to {_trees(high)})"
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
+        if self.votes_per_row < _FEWEST_VOTES:
+            return (
+                f"{self.votes_per_row:.1f} votes per row, from {self.available:,} trees, are too few to tell how many "
+                f"trees are enough; it takes at least {_FEWEST_VOTES}. Train more trees"
+            )
         if self.reason is not None:
             return (
                 f"no forest size reaches {self.alpha:.2%} agreement by this estimate: {self.reason}. All "

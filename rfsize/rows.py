@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from tqdm.auto import tqdm
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
@@ -27,7 +28,7 @@ def as_rows(X: Any) -> Any:
         raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
-    if getattr(X, "format", "csr") != "csr" and hasattr(X, "tocsr"):
+    if issparse(X):
         X = X.tocsr()
     if not (hasattr(X, "shape") or hasattr(X, "num_row")):
         raise ValueError(
@@ -42,7 +43,26 @@ def as_rows(X: Any) -> Any:
         )
     if shape[0] == 0:
         raise ValueError("X has no rows")
+    names = column_names(X)
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
+    texts = [field.name for field in getattr(X, "schema", ()) if str(field.type).startswith("dictionary")]
+    if texts:
+        raise ValueError(
+            f"the Arrow columns {texts} are dictionaries, which the frameworks do not take: give X.to_pandas()"
+        )
     return X
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a DataFrame or Arrow table, None for what has none.
+
+    Spaces are underscores, as in what LightGBM stores.
+    """
+    names = getattr(X, "column_names", None)
+    if names is None and hasattr(X, "iloc"):
+        names = X.columns
+    return None if names is None else [str(name).replace(" ", "_") for name in names]
 
 
 def n_rows(X: Any) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapter import Adapter, adapter_for, count_votes, proven_inbag
-from rfsize.checks import share
+from rfsize.checks import share, whole
 from rfsize.errors import NotConvergedWarning, SharedBagsWarning
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
@@ -65,7 +65,12 @@ def votes(
         If ``X`` or an option does not fit.
     """
     adapter = adapter_for(model)
-    share("threshold", threshold)
+    threshold = share("threshold", threshold)
+    if threshold != 0.5 and adapter.leaves.offset.shape[1] > 1:
+        raise ValueError(
+            f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the highest "
+            "of one score per class; leave threshold at 0.5"
+        )
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
     return count_votes(adapter, X, threshold, bags)
@@ -83,7 +88,9 @@ def inbag(
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
     The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as
-    LightGBM stored in ``leaf_count``, or sum to the hessian that XGBoost stored in ``sum_hessian``.
+    LightGBM stored in ``leaf_count``, or sum to the hessian that XGBoost stored in ``sum_hessian``. What it
+    cannot see is a booster whose leaves were refitted afterwards (``Booster.refit``): the counts stay those of
+    training, but every row has then been seen.
 
     Parameters
     ----------
@@ -153,7 +160,8 @@ def size(
         The majority of the trees' votes.
     estimator : {"auto", "plugin"}, default "auto"
         Mean agreement with each row's counted vote fraction in place of its true one, equation (17) of
-        Hernández-Lobato et al. 2013. With few votes per row it asks for too many trees rather than too few.
+        Hernández-Lobato et al. 2013. With few votes per row (less than about 100) it is noisy, and usually asks for
+        too many trees.
     threshold : float, default 0.5
         As in `votes`.
     sample_weight, seed, subsample
@@ -247,12 +255,10 @@ def truncate(
         report = size(adapter, X, y, alpha=alpha, **as_size)
         if not report.converged:
             warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
-        n_trees = int(min(report.n_trees, report.available))
+        n_trees = report.n_kept
     elif X is not None or as_size:
         raise ValueError("give either n_trees or rows to size the forest on, not both")
-    if not isinstance(n_trees, (int, np.integer)) or not 1 <= n_trees <= adapter.n_trees:
-        raise ValueError(f"n_trees must be a whole number from 1 to {adapter.n_trees}, found {n_trees!r}")
-    return adapter.truncated(int(n_trees))
+    return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
 
 
 def _check_choice(name: str, value: str, choices: set[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -91,7 +93,7 @@ def test_saturated_probabilities_are_left_out(data: Data) -> None:
     whole = lgb.train(params, lgb.Dataset(X, y), callback.report_.available)
     assert whole.predict(X).max() == 1.0
     expected = rfsize.size(whole, X, alpha=0.9999, oob=True)
-    assert callback.report_.votes_per_row < expected.votes_per_row
+    assert callback.report_.n_dropped > expected.n_dropped
     assert callback.report_.n_trees >= expected.n_trees
 
 
@@ -145,8 +147,37 @@ def test_beside_early_stopping(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.999)
     stop = lgb.early_stopping(3, verbose=False)
     model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
-    assert model.num_trees() < 100
-    assert callback.report_ is None
+    assert model.num_trees() < callback.report_.available < 100
+    whole = train_lightgbm(data.X, data.y, callback.report_.available)
+    assert callback.report_.to_dict() == rfsize.size(whole, data.X, alpha=0.999, oob=True).to_dict()
+
+
+def test_identical_trees_are_no_trees_of_one_leaf(data: Data) -> None:
+    """With the label among the features all trees are the same, and the mean of their scores never moves."""
+    X = data.X.copy()
+    X[:, 0] = data.y
+    callback = rfsize.SizeCallback(alpha=0.99, min_trees=50)
+    model = lgb.train({**LIGHTGBM, "feature_fraction": 1.0}, lgb.Dataset(X, data.y), 100, callbacks=[callback])
+    assert model.num_trees() == callback.report_.n_trees == 1
+
+
+def test_a_used_callback_can_be_copied_and_pickled(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.999, min_trees=50)
+    dataset = lgb.Dataset(data.X, data.y)
+    stop = lgb.early_stopping(3, verbose=False)
+    valid = dataset.create_valid(data.fresh, np.zeros(len(data.fresh)))
+    lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
+    for twin in (pickle.loads(pickle.dumps(callback)), copy.deepcopy(callback)):
+        assert twin.report_.to_dict() == callback.report_.to_dict()
+        assert twin.alpha == callback.alpha
+
+
+def test_few_votes_stop_no_training(data: Data) -> None:
+    """After one tree every row is unanimous."""
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=1)
+    model = train(data, callback)
+    assert model.num_trees() == callback.report_.n_trees > 1
+    assert callback.report_.votes_per_row >= 10
 
 
 def test_shared_bags_warn(data: Data) -> None:
@@ -211,7 +242,10 @@ def test_unknown_validation_set(data: Data) -> None:
         train(data, rfsize.SizeCallback(votes="mine"), 5)
 
 
-@pytest.mark.parametrize("options", [{"alpha": 1.0}, {"threshold": 0.0}, {"min_trees": 0}, {"log_every": -1}])
+@pytest.mark.parametrize(
+    "options",
+    [{"alpha": 1.0}, {"alpha": None}, {"threshold": 0.0}, {"min_trees": 0}, {"min_trees": 2.5}, {"log_every": -1}],
+)
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
         rfsize.SizeCallback(**options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     (folder / "half.json").write_text((folder / "xgb.json").read_text()[:3000])
     (folder / "odd.json").write_text('{"learner": 3}')
     (folder / "text.txt").write_text("hello")
+    (folder / "empty.npy").write_bytes(b"")
+    for name in ("train.npz", "features.csv.gz"):
+        whole = (folder / name).read_bytes()
+        (folder / f"cut.{name.partition('.')[2]}").write_bytes(whole[: len(whole) // 2])
+    shutil.copy(folder / "train.npz", folder / "archive.npy")
     return folder
 
 
@@ -125,7 +131,12 @@ def test_categories_in_a_csv(tmp_path: Path, data: Data, capsys: pytest.CaptureF
         (["size", "lgb.txt", "rows.npy", "--oob"], "order of training"),
         (["size", "lgb.txt", "rows.npy", "--alpha", "2"], "strictly between"),
         (["size", "xgb.json", "train.npz", "--oob"], "give seed= and subsample="),
-        (["truncate", "lgb.txt", "rows.npy", "-o", "lgb.txt"], "is the model itself"),
+        (["truncate", "lgb.txt", "rows.npy", "-o", "lgb.txt"], "is one of the files read"),
+        (["truncate", "lgb.txt", "train.csv", "-o", "train.csv"], "is one of the files read"),
+        (["size", "lgb.txt", "empty.npy"], "could not be read"),
+        (["size", "lgb.txt", "cut.npz"], "could not be read"),
+        (["size", "lgb.txt", "cut.csv.gz"], "could not be read"),
+        (["size", "lgb.txt", "archive.npy"], "name it .npz"),
         (["truncate", "lgb.txt", "rows.npy", "-o", "new.json"], "written as text"),
         (["truncate", "xgb.json", "rows.npy", "-o", "new.txt"], "written to a .json or .ubj"),
         (["truncate", "lgb.txt", "rows.npy", "--alpha", "0.9", "-o", "no/such/folder.txt"], ""),

@@ -10,7 +10,9 @@ import lightgbm as lgb
 import naive
 import numpy as np
 import pytest
+import xgboost as xgb
 from conftest import Data, train_lightgbm
+from sklearn.base import clone
 
 import rfsize
 
@@ -150,6 +152,36 @@ def test_unprovable_samplers_still_vote_on_validation_rows(train: Any, message: 
     with pytest.raises(rfsize.InbagError, match=message):
         rfsize.size(model, data.X, oob=True)
     assert rfsize.votes(model, data.fresh).n_trees == 5
+
+
+def test_bags_of_all_rows(data: Data) -> None:
+    model = train_lightgbm(data.X[:300], data.y[:300], 5, bagging_fraction=0.99999)
+    with pytest.raises(rfsize.InbagError, match="every bag holds all 300 rows"):
+        rfsize.inbag(model, data.X[:300])
+
+
+def test_balanced_bags_of_text_labels(data: Data) -> None:
+    model = train_lightgbm(data.X, data.y, 5, pos_bagging_fraction=0.8, neg_bagging_fraction=0.3)
+    with pytest.raises(ValueError, match="found text"):
+        rfsize.inbag(model, data.X, np.array(["no", "yes"])[data.y])
+
+
+def test_truncation_of_a_classifier_that_names_its_trees_otherwise(data: Data) -> None:
+    settings = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1, "num_iterations": 12}
+    model = lgb.LGBMClassifier(**settings).fit(data.X, data.y)
+    small = rfsize.truncate(model, n_trees=5)
+    assert clone(small).fit(data.X, data.y).n_estimators_ == 5
+    assert model.get_params()["num_iterations"] == 12
+
+
+def test_a_dmatrix_is_refused(lgb_booster: lgb.Booster, data: Data) -> None:
+    with pytest.raises(ValueError, match="DMatrix"):
+        rfsize.votes(lgb_booster, xgb.DMatrix(data.fresh))
+
+
+def test_threshold_is_for_two_classes(lgb_multiclass: lgb.Booster, data: Data) -> None:
+    with pytest.raises(ValueError, match="leave threshold at"):
+        rfsize.votes(lgb_multiclass, data.fresh, threshold=0.3)
 
 
 def test_seed_is_for_xgboost_only(lgb_booster: lgb.Booster, data: Data) -> None:

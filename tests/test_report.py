@@ -49,10 +49,17 @@ def test_interval_may_be_infinite() -> None:
 
 
 def test_unanimous_votes_need_one_tree() -> None:
-    report = rfsize.size(rfsize.Votes([[0, 9], [9, 0]]))
+    report = rfsize.size(rfsize.Votes([[0, 10], [10, 0]]))
     assert (report.n_trees, report.interval) == (1, (1, 1))
     assert report.converged
     assert report.agreement(1) == 1.0
+
+
+def test_too_few_votes_to_tell() -> None:
+    report = rfsize.size(rfsize.Votes([[0, 9], [9, 0]]))
+    assert not report.converged
+    assert report.n_kept == 9
+    assert "too few to tell" in str(report)
 
 
 def test_text() -> None:

@@ -109,6 +109,13 @@ def test_a_forest_that_is_too_small_is_kept_whole_with_a_warning(booster: Any, d
     assert np.array_equal(predict(small, data.fresh), predict(booster, data.fresh))
 
 
+def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
+    small = rfsize.truncate(booster, n_trees=1)
+    assert not rfsize.size(small, data.fresh, alpha=0.9).converged
+    with pytest.warns(rfsize.NotConvergedWarning, match="too few to tell"):
+        rfsize.truncate(small, data.fresh, alpha=0.9)
+
+
 def test_rows_at_one_half_are_explained() -> None:
     report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9)
     assert report.n_trees == math.inf
@@ -189,8 +196,13 @@ def test_data_frames_with_categories(train: Any, data: Data, monkeypatch: pytest
     monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
     assert rfsize.votes(model, fresh) == labels
     assert rfsize.inbag(model, table).mean() == pytest.approx(0.632, abs=0.02)
-    with pytest.raises(ValueError, match=r"f0|mismatch"):
-        rfsize.votes(model, fresh[fresh.columns[::-1]])
+    for wrong, message in [
+        (fresh[fresh.columns[::-1]], "another order"),
+        (fresh.rename(columns={"f0": "g0"}), r"missing \['f0'\], unknown \['g0'\]"),
+        (fresh.rename(columns={"f0": "f3"}), "same name"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rfsize.votes(model, wrong)
 
 
 def test_other_kinds_of_matrices(booster: Any, data: Data) -> None:
@@ -205,12 +217,17 @@ def test_other_kinds_of_matrices(booster: Any, data: Data) -> None:
 
 @pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
 def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = pd.DataFrame(data.X, columns=list("abcdefgh"))
+    named = pd.DataFrame(data.X, columns=["format", *"bcdefgh"])
     model = train(named, data.y, 21)
     expected = rfsize.votes(model, named, oob=True)
     assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
     monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
     assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    with pytest.raises(ValueError, match="another order"):
+        rfsize.votes(model, pa.Table.from_pandas(named[named.columns[::-1]]))
+    words = pa.table({name: pa.array(["a", "b"]).dictionary_encode() for name in named.columns})
+    with pytest.raises(ValueError, match="to_pandas"):
+        rfsize.votes(model, words)
 
 
 def test_missing_values(booster: Any, data: Data) -> None:
@@ -230,6 +247,8 @@ def test_missing_values(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh[:0]), "no rows"),
         (lambda model, data: rfsize.size(model, "rows.csv"), "give a NumPy array"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha=1.0), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha=None), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, voting="soft"), "voting must be one of"),
         (lambda model, data: rfsize.size(model, data.fresh, estimator="smooth"), "estimator must be one of"),
@@ -239,6 +258,7 @@ def test_missing_values(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.truncate(model, n_trees=0), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=62), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=2.5), "from 1 to 61"),
+        (lambda model, data: rfsize.truncate(model, n_trees=True), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5), "not both"),
         (lambda model, data: rfsize.truncate(rfsize.Votes([[1, 2]])), "cuts a model"),
         (lambda model, data: rfsize.inbag(model, data.fresh), "the order of training"),

@@ -92,7 +92,7 @@ def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Da
         rfsize.inbag(loaded, data.X, seed=4, subsample=0.632)
     with pytest.raises(rfsize.InbagError, match="could not be proven"):
         rfsize.inbag(loaded, data.X, seed=3, subsample=0.6)
-    with pytest.raises(ValueError, match="subsample must lie"):
+    with pytest.raises(ValueError, match="subsample must be"):
         rfsize.inbag(loaded, data.X, seed=3, subsample=1.5)
 
 
@@ -144,6 +144,8 @@ def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypa
     assert rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh)) == expected
     with pytest.raises(ValueError, match="base_margin"):
         rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh, base_margin=np.ones(len(data.fresh))))
+    with pytest.raises(ValueError, match="QuantileDMatrix"):
+        rfsize.votes(xgb_booster, xgb.QuantileDMatrix(data.fresh))
 
 
 def test_missing_marker_of_a_classifier(data: Data) -> None:
@@ -170,6 +172,14 @@ def test_no_bagging(data: Data) -> None:
         rfsize.inbag(train_xgboost(data.X, data.y, 5, subsample=1.0), data.X)
 
 
+def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
+    document = json.loads(model.save_raw("json"))
+    document["learner"]["gradient_booster"]["model"][name] = value
+    edited = xgb.Booster()
+    edited.load_model(bytearray(json.dumps(document).encode()))
+    return edited
+
+
 @pytest.mark.parametrize(
     ("train", "message"),
     [
@@ -181,6 +191,12 @@ def test_no_bagging(data: Data) -> None:
         (lambda data: train_xgboost(data.X, data.y, 5, rounds=0), "no trees"),
         (lambda data: xgb.XGBClassifier(n_estimators=3).fit(data.X, data.y), "boosted for 3 rounds"),
         (lambda data: xgb.DMatrix(data.X), "is no model"),
+        (lambda data: train_xgboost(data.X, data.y, 5, objective="binary:logitraw"), "binary:logistic"),
+        (
+            lambda data: xgb.XGBRFClassifier(n_estimators=5).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
+            "several labels",
+        ),
+        (lambda data: _edited(train_xgboost(data.X, data.y, 5), "tree_info", [0, 0, 3, 0, 0]), "equally many trees"),
         (
             lambda data: train_xgboost(
                 data.X,
