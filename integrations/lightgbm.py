@@ -116,7 +116,8 @@ def _jumps() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 def shared_bags(forest: ForestText) -> str | None:
     """Why trees share bags, where they do."""
     every = int(float(forest.parameters.get("bagging_freq", 1)))
-    if every <= 1:
+    fractions = (float(forest.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))
+    if every <= 1 or min(fractions) >= 1.0:
         return None
     return (
         f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "

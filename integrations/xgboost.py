@@ -104,17 +104,15 @@ class XgboostForest(Adapter):
         if not np.array_equal(np.bincount(tree_class, minlength=n_outputs), np.full(n_outputs, self.n_trees)):
             raise NotAForestError(f"the model does not have equally many trees for each of {n_outputs} outputs")
         self.n_features = int(learner["learner_model_param"]["num_feature"])
-        self.feature_names = (
-            None
-            if self._booster.feature_names is None
-            else [name.replace(" ", "_") for name in self._booster.feature_names]
-        )
+        self.feature_names = [name.replace(" ", "_") for name in self._booster.feature_names or ()] or None
         self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
         # Member t is made of the t-th tree of each class.
         self._tree_of = np.argsort(tree_class, kind="stable").reshape(n_outputs, self.n_trees).T
         self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
         self.leaves = _leaf_table(learner, self._tree_of)
-        if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] == "grow_histmaker":
+        config = self._config()["gradient_booster"]
+        approximate = config["gbtree_train_param"]["updater"] == "grow_histmaker"
+        if approximate and float(config["tree_train_param"]["subsample"]) < 1.0:
             self.shared_bags = (
                 "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
                 "may be too small; train with tree_method='hist'"
@@ -150,7 +148,7 @@ class XgboostForest(Adapter):
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
         config = self._config()
-        training = _training_parameters(config["gradient_booster"])
+        training = config["gradient_booster"]["tree_train_param"]
         if self.shared_bags is not None:
             raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
         if training.get("sampling_method", "uniform") != "uniform":
@@ -250,13 +248,6 @@ def _refuse_other_models(learner: dict[str, Any]) -> None:
             f"the forest's objective is '{objective}', whose trees cast no votes; rfsize sizes classification forests "
             f"({', '.join(sorted(_BINARY | _MULTICLASS))})"
         )
-
-
-def _training_parameters(gradient_booster: dict[str, Any]) -> dict[str, Any]:
-    parameters = gradient_booster.get("tree_train_param")
-    if parameters is None:
-        raise InbagError("the booster's configuration does not say how rows were sampled; give validation rows")
-    return dict(parameters)
 
 
 def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
