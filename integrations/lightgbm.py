@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -104,13 +103,15 @@ _RNG_LEVELS = 32768  # distinct draws
 
 
 @cache
-def _jumps() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Multiplier and increment that advance the generator by 0, 1, …, 1024 steps at once, modulo 2³²."""
-    multiplier, increment = [1], [0]
-    for _ in range(_RNG_BLOCK):
-        multiplier.append(multiplier[-1] * _RNG_MULTIPLIER % 2**32)
-        increment.append((increment[-1] * _RNG_MULTIPLIER + _RNG_INCREMENT) % 2**32)
-    return np.array(multiplier, dtype=np.uint32), np.array(increment, dtype=np.uint32)
+def _jump(steps: int) -> tuple[np.uint32, np.uint32]:
+    """Multiplier and increment that advance the generator by ``steps`` at once, modulo 2³²."""
+    if steps == 0:
+        return np.uint32(1), np.uint32(0)
+    multiplier, increment = (int(part) for part in _jump(steps // 2))
+    multiplier, increment = multiplier * multiplier, increment * (multiplier + 1)
+    if steps % 2:
+        multiplier, increment = multiplier * _RNG_MULTIPLIER, increment * _RNG_MULTIPLIER + _RNG_INCREMENT
+    return np.uint32(multiplier % 2**32), np.uint32(increment % 2**32)
 
 
 def shared_bags(forest: ForestText) -> str | None:
@@ -136,28 +137,13 @@ class LightGbmBags(Bags):
     def __init__(self, forest: ForestText, n_rows: int, levels: NDArray[np.int64] | int) -> None:
         self.n_rows = n_rows
         self.n_members = len(forest.leaf_value) // forest.n_outputs
-        self._seed = int(forest.number("bagging_seed"))
-        self._trees_per_bag = int(forest.number("bagging_freq"))
-        self._levels = np.broadcast_to(levels, n_rows)
-
-    def draws(self, start: int, stop: int) -> Iterator[NDArray[np.bool_]]:
-        """Mask of rows ``start`` to ``stop`` in the bag of tree 0, 1, …, without end."""
-        multiplier, increment = _jumps()
-        row = np.arange(start, stop)
-        block, place = np.divmod(row, _RNG_BLOCK)
-        length = np.minimum(_RNG_BLOCK, self.n_rows - block * _RNG_BLOCK)
-        state = ((self._seed + block) % 2**32).astype(np.uint32)
-        state = state * multiplier[place + 1] + increment[place + 1]
-        next_multiplier, next_increment = multiplier[length], increment[length]
-        levels = self._levels[start:stop]
-        while True:
-            inbag = ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < levels
-            yield from itertools.repeat(inbag, self._trees_per_bag)
-            state = state * next_multiplier + next_increment
+        self.seed = int(forest.number("bagging_seed"))
+        self.trees_per_bag = int(forest.number("bagging_freq"))
+        self.levels = np.broadcast_to(levels, n_rows)
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
-        bags = itertools.islice(self.draws(start, stop), self.n_members)
-        return np.stack(list(bags), axis=1)[:, :, None]
+        draws = Draws(self, start, stop)
+        return np.stack([draws.inbag(tree) for tree in range(self.n_members)], axis=1)[:, :, None]
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
         return np.ones(stop - start)
@@ -174,6 +160,30 @@ class LightGbmBags(Bags):
         )
 
 
+class Draws:
+    """The draws for some of the rows, of any tree."""
+
+    def __init__(self, bags: LightGbmBags, start: int, stop: int) -> None:
+        block, place = np.divmod(np.arange(start, stop), _RNG_BLOCK)
+        multiplier, increment = np.array([_jump(steps) for steps in range(_RNG_BLOCK + 1)], dtype=np.uint32).T
+        state = ((bags.seed + block) % 2**32).astype(np.uint32)
+        self._first = state * multiplier[place + 1] + increment[place + 1]
+        self._levels = bags.levels[start:stop]
+        self._trees_per_bag = bags.trees_per_bag
+        # A block draws once for each of its rows, and the last one has fewer.
+        last_block = (bags.n_rows - 1) // _RNG_BLOCK * _RNG_BLOCK
+        cut = max(last_block - start, 0)
+        self._parts = ((slice(0, cut), _RNG_BLOCK), (slice(cut, None), bags.n_rows - last_block))
+
+    def inbag(self, tree: int) -> NDArray[np.bool_]:
+        """Mask of the rows in the bag of ``tree``."""
+        state = np.empty_like(self._first)
+        for rows, rows_of_block in self._parts:
+            multiplier, increment = _jump(tree // self._trees_per_bag * rows_of_block)
+            state[rows] = self._first[rows] * multiplier + increment
+        return ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < self._levels
+
+
 def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | None) -> LightGbmBags:
     """The bags of a forest, their sizes already found to match."""
     _refuse_other_samplers(forest)
@@ -187,17 +197,14 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
             "of bag; give validation rows and leave oob=False"
         )
     checked = list(sizes)[: 3 if len(candidates) == 1 else None]
-    found = 0
     for levels in candidates:
         bags = LightGbmBags(forest, n_rows, levels)
-        drawn = enumerate(itertools.islice(bags.draws(0, n_rows), checked[-1] + 1 if checked else 0))
-        wrong = (int(bag.sum()) for tree, bag in drawn if bag.sum() != sizes.get(tree, bag.sum()))
-        found = next(wrong, -1)
-        if found < 0:
+        draws = Draws(bags, 0, n_rows)
+        if all(draws.inbag(tree).sum() == sizes[tree] for tree in checked):
             return bags
     raise InbagError(
-        f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (a bag of {found} "
-        f"rows has no match). {bags.advice} Otherwise give validation rows and leave oob=False"
+        f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (the first holds "
+        f"{sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise give validation rows and leave oob=False"
     )
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
-from rfsize.integrations.lightgbm import ForestText, rebuilt_bags, shared_bags
+from rfsize.integrations.lightgbm import Draws, ForestText, rebuilt_bags, shared_bags
 from rfsize.report import SizeReport
 from rfsize.votes import Votes
 
@@ -22,7 +21,7 @@ from rfsize.votes import Votes
 # all read, and after them this many of every 64: the estimate still sharpens as the forest grows, at a bounded cost.
 _FEW_ROWS = 10_000
 _FIRST_TREES_READ = 100
-_READ_EVERY, _READ_OF_THEM = 64, 10
+_READ_EVERY, _READ_OF_THEM = 64, 8
 
 # Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
@@ -166,21 +165,21 @@ class _TrainingVotes:
             )
         self._sigmoid = forest.sigmoid
         self._cut = float(logit(threshold))
-        self._bags: Iterator[NDArray[np.bool_]] | None = None
+        self._draws: Draws | None = None
         self._valid = None if votes == "oob" else _validation_set(env.model, votes)
         self._name = votes
         dataset = env.model.train_set if self._valid is None else self._valid
         n_rows = dataset.num_data()
         if self._valid is None:
             label = np.asarray(dataset.get_label())
-            self._bags = rebuilt_bags(forest, n_rows, label > 0).draws(0, n_rows)
+            self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
         shared = shared_bags(forest)
         if shared is not None:
             warnings.warn(shared, SharedBagsWarning, stacklevel=4)
         self._asked = np.zeros(n_rows, dtype=np.int32)
         self._for_class_1 = np.zeros(n_rows, dtype=np.int32)
-        # Trees, and the probability and log-odds of their mean score, when the predictions were last looked at.
-        self._last = (0, np.full(n_rows, 0.5), np.zeros(n_rows))
+        # Trees, and the log-odds of their mean score, when the predictions were last looked at.
+        self._last = (0, np.zeros(n_rows))
         self._booster = env.model
         self._unproven: tuple[int, Any, Any, Any] | None = None
         self._proven = 0
@@ -189,9 +188,8 @@ class _TrainingVotes:
     def read(self, env: CallbackEnv) -> None:
         """Add the votes of the tree just trained, if it is one of those that are read."""
         tree = env.iteration
-        inbag = None if self._bags is None else next(self._bags)
         self.trees = tree + 1
-        if inbag is not None and _bagging(env.params) != self._bagging:
+        if self._draws is not None and _bagging(env.params) != self._bagging:
             raise InbagError(
                 f"the bagging was changed during training, from {self._bagging} to {_bagging(env.params)}, "
                 "and such bags cannot be rebuilt; leave it as it is, or name a validation set: "
@@ -199,19 +197,17 @@ class _TrainingVotes:
             )
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        booster = self._booster
-        probability = self._probability(booster)
-        with np.errstate(divide="ignore"):
-            log_odds = np.log(probability / (1.0 - probability))
-        (trees_before, probability_before, log_odds_before), self._last = self._last, (tree + 1, probability, log_odds)
+        log_odds = self._log_odds()
+        (trees_before, before), self._last = self._last, (tree + 1, log_odds)
         if not self._is_read(tree) or trees_before != tree:
             return
+        inbag = None if self._draws is None else self._draws.inbag(tree)
         with np.errstate(invalid="ignore"):
-            score = (tree + 1) * log_odds - tree * log_odds_before
-        noise = _noise(probability, probability_before, tree)
-        lone_leaf = self._lone_leaf(booster, tree, np.array_equal(probability_before, probability))
+            score = (tree + 1) * log_odds - tree * before
+        noise = _noise(log_odds, before, tree)
+        lone_leaf = self._lone_leaf(tree, np.array_equal(before, log_odds))
         if lone_leaf is not None:
-            score, noise = np.full(len(probability), self._sigmoid * lone_leaf), None
+            score, noise = np.full(len(score), self._sigmoid * lone_leaf), None
         elif inbag is not None:
             self._unproven = (tree, score, noise, inbag)
             if self._proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
@@ -234,7 +230,7 @@ class _TrainingVotes:
         source = "oob" if self._valid is None else f"validation set '{self._name}'"
         return SizeReport.of(votes, alpha=alpha, available=self.trees, source=source)
 
-    def _lone_leaf(self, booster: lgb.Booster, tree: int, unchanged: bool) -> float | None:
+    def _lone_leaf(self, tree: int, unchanged: bool) -> float | None:
         """Value of a tree without splits, None for any other.
 
         LightGBM leaves the training predictions as they are when a tree has no splits (the first tree apart),
@@ -242,20 +238,22 @@ class _TrainingVotes:
         """
         if tree == 0 or not unchanged:
             return None
-        value = ForestText.read(_tree_text(booster, tree)).leaf_value[0]
+        value = ForestText.read(_tree_text(self._booster, tree)).leaf_value[0]
         return float(value[0]) if value.size == 1 else None
 
-    def _probability(self, booster: lgb.Booster) -> NDArray[np.float64]:
+    def _log_odds(self) -> NDArray[np.float64]:
+        """Log-odds of class 1 that the mean score of all trees gives, ``inf`` where they are lost."""
         taken: list[NDArray[np.float64]] = []
 
-        def look(predicted: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
-            taken.append(predicted.copy())
+        def look(probability: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
+            with np.errstate(divide="ignore"):
+                taken.append(np.log(probability / (1.0 - probability)))
             return "rfsize", 0.0, True
 
         if self._valid is None:
-            booster.eval_train(look)
+            self._booster.eval_train(look)
         else:
-            booster.eval(self._valid, self._name, look)
+            self._booster.eval(self._valid, self._name, look)
         return taken[0]
 
     def prove_newest(self) -> None:
@@ -309,16 +307,16 @@ def _tree_text(booster: lgb.Booster, tree: int) -> str:
     return str(booster.model_to_string(start_iteration=tree, num_iteration=1))
 
 
-def _noise(probability: NDArray[np.float64], before: NDArray[np.float64], tree: int) -> NDArray[np.float64] | None:
+def _noise(log_odds: NDArray[np.float64], before: NDArray[np.float64], tree: int) -> NDArray[np.float64] | None:
     """Bound on the rounding noise of a tree's log-odds, ``inf`` where they are lost; None if nowhere of note.
 
     A probability p is known to about one unit in the last place, its log-odds to that over 1 − p; they
     enter multiplied by the number of trees.
     """
-    if max(probability.max(), before.max()) < 1.0 - 1e-3:
+    if max(log_odds.max(), before.max()) < 7.0:
         return None
     with np.errstate(divide="ignore"):
-        return 8.0 * np.finfo(float).eps * (tree + 1) / (1.0 - np.maximum(probability, before))
+        return 8.0 * np.finfo(float).eps * (tree + 1) / expit(-np.maximum(log_odds, before))
 
 
 def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
