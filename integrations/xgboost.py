@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,27 +37,48 @@ _ROW_TOLERANCE = 0.02
 class XgboostBags(Bags):
     """Bags drawn by XGBoost's histogram updater with uniform sampling on the CPU.
 
-    The Mersenne twister of the booster's seed gives, from its second output on, one seed per tree; from it
-    a multiplicative congruential generator modulo 2⁶³ draws once for every row in order, and a row is in the
-    bag where its draw is below ``subsample``.
+    The Mersenne twister of the booster's seed gives one seed per tree; from it a multiplicative congruential
+    generator modulo 2⁶³ draws once for every row in order, and a row is in the bag where its draw is below
+    ``subsample``.
     """
 
     def __init__(
-        self, n_rows: int, tree_of: NDArray[np.int64], seed: int, subsample: float, mass: NDArray[np.float64]
+        self,
+        n_rows: int,
+        tree_of: NDArray[np.int64],
+        tree_seed: NDArray[np.uint64],
+        subsample: float,
+        mass: NDArray[np.float64],
     ) -> None:
         self.n_rows = n_rows
-        twister = np.random.RandomState(seed % 2**32)
-        self._tree_seed = twister.randint(0, 2**32, size=tree_of.size + 1, dtype=np.uint32)[1:].astype(np.uint64)
         self._tree_of = tree_of
+        self._tree_seed = tree_seed
         self._level = float(np.float32(subsample)) * 2.0**63
         self._mass = mass
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return self._inbag(start, stop, self._tree_seed)[:, self._tree_of]
+
+    def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
         with np.errstate(over="ignore"):
             steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
             steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
-            drawn = np.cumprod(steps)[:, None] * self._tree_seed & _RNG_MASK
-        return (drawn.astype(np.float64) < self._level)[:, self._tree_of]
+            drawn = np.cumprod(steps)[:, None] * tree_seed & _RNG_MASK
+        return drawn.astype(np.float64) < self._level
+
+    def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
+        """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
+
+        A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof.
+        """
+        for trees in self._tree_of.T:
+            some = np.unique(trees[[*range(min(len(trees), 6)), -1]])
+            sizes = self._mass @ self._inbag(0, self.n_rows, self._tree_seed[some])
+            ratio = stored[some] / np.maximum(sizes, 1e-300)
+            if np.ptp(ratio) > 1e-4 * ratio.mean():
+                return False
+        return True
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
         return self._mass[start:stop]
@@ -81,6 +104,66 @@ class XgboostBags(Bags):
             "drawn on a GPU, by several machines, or by tree_method='exact', and those of a truncated multiclass "
             "forest, cannot be rebuilt."
         )
+
+
+def _seed_places(trees: list[dict[str, Any]], parameters: dict[str, Any]) -> Iterator[NDArray[np.int64]]:
+    """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
+
+    Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
+    and the seeds of bags lie further apart. A model loaded from a file has forgotten whether columns were
+    sampled, and by which version.
+    """
+    growth = _Growth(trees)
+    sampled = tuple(float(parameters[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
+    limits = {name: int(parameters[name]) for name in ("max_depth", "max_leaves")}
+    by_loss = parameters["grow_policy"] == "lossguide"
+    yield growth.seed_places(sampled, **limits, by_loss=by_loss)
+    yield np.arange(1, len(trees) + 1)
+    for other in itertools.product((False, True), repeat=3):
+        for max_depth in (growth.deepest, 0):
+            yield growth.seed_places(other, max_depth=max_depth, max_leaves=0, by_loss=False)
+
+
+class _Growth:
+    """How often XGBoost sampled columns while it grew each tree: once for each node it tried to split."""
+
+    def __init__(self, trees: list[dict[str, Any]]) -> None:
+        depths = [_depths(tree) for tree in trees]
+        splits = [depth[np.asarray(tree["left_children"]) != -1] for depth, tree in zip(depths, trees, strict=True)]
+        self.deepest = max(int(depth.max()) for depth in depths)
+        self._splits = np.array([np.bincount(depth, minlength=self.deepest + 1) for depth in splits])
+        self._leaves = np.array([(len(tree["left_children"]) + 1) // 2 for tree in trees])
+        # Nodes are numbered as they are made, so the last one tells how deep the last split was.
+        self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
+
+    def seed_places(
+        self, sampled: tuple[bool, ...], *, max_depth: int, max_leaves: int, by_loss: bool
+    ) -> NDArray[np.int64]:
+        """Outputs of the twister, from XGBoost 3.3 on, that seed the bags of the trees in turn."""
+        by_tree, by_level, by_node = sampled
+        # The children of these splits were tried: not those at the depth limit, nor those of the last step when it
+        # made the last leaf that was allowed.
+        tried = self._splits.copy()
+        if max_depth > 0:
+            tried[:, max_depth - 1 :] = 0
+        full = np.flatnonzero(self._leaves == max_leaves)
+        last = self._last_depth[full]
+        tried[full, last] -= np.minimum(tried[full, last], 1 if by_loss else (tried[full, last] - 1) % _BATCH + 1)
+        draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
+        return np.cumsum(draws) - draws
+
+
+_BATCH = 256  # nodes of one depth that are split in one step
+
+
+def _depths(tree: dict[str, Any]) -> NDArray[np.int64]:
+    """Depth of each node; parents are numbered before their children."""
+    depth = [0] * len(tree["left_children"])
+    for node, children in enumerate(zip(tree["left_children"], tree["right_children"], strict=True)):
+        for child in children:
+            if child != -1:
+                depth[child] = depth[node] + 1
+    return np.array(depth)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -170,7 +253,17 @@ class XgboostForest(Adapter):
                 )
             mass = np.where(class_indices(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * mass
         chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
-        return XgboostBags(n_rows, self._tree_of, chosen, fraction, mass)
+        trees = _document(self._booster)["learner"]["gradient_booster"]["model"]["trees"]
+        stored = np.array([tree["sum_hessian"][0] for tree in trees])
+        likeliest = None
+        for places in _seed_places(trees, training):
+            outputs = np.random.RandomState(chosen % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
+            bags = XgboostBags(n_rows, self._tree_of, outputs[places].astype(np.uint64), fraction, mass)
+            if bags.sizes_fit(stored):
+                return bags
+            likeliest = likeliest or bags
+        assert likeliest is not None
+        return likeliest  # whose proof will say what does not fit
 
     def truncated(self, n_trees: int) -> Any:
         booster = self._truncated_booster(n_trees)

@@ -17,14 +17,33 @@ from conftest import TREES, Data, only_tree, predict, train_xgboost
 import rfsize
 
 
-@pytest.mark.parametrize("settings", [{}, {"colsample_bytree": 0.5}, {"grow_policy": "lossguide", "max_leaves": 9}])
-def test_bags_are_xgboosts_own(settings: dict[str, Any], data: Data) -> None:
+@pytest.mark.parametrize(
+    ("settings", "growth"),
+    [
+        ({}, {"bynode": True, "max_depth": 5}),
+        ({"colsample_bynode": 1}, {"max_depth": 5}),
+        ({"colsample_bytree": 0.5}, {"bytree": True, "bynode": True, "max_depth": 5}),
+        ({"colsample_bylevel": 0.5, "colsample_bynode": 1}, {"bylevel": True, "max_depth": 5}),
+        ({"colsample_bylevel": 0.7, "max_depth": 0}, {"bylevel": True, "bynode": True}),
+        ({"grow_policy": "lossguide", "max_depth": 0}, {"bynode": True}),
+    ],
+)
+def test_bags_are_xgboosts_own(settings: dict[str, Any], growth: dict[str, Any], data: Data) -> None:
     model = train_xgboost(data.X, data.y, 15, **settings)
-    assert np.array_equal(rfsize.inbag(model, data.X), naive.xgboost_inbag(15, len(data.X), 3, 0.632))
+    expected = naive.xgboost_inbag(model, len(data.X), 3, 0.632, **growth)
+    assert np.array_equal(rfsize.inbag(model, data.X), expected)
+
+
+@pytest.mark.parametrize("policy", ["depthwise", "lossguide"])
+@pytest.mark.parametrize("max_leaves", [2, 9, 16])
+def test_bags_of_trees_with_limited_leaves(policy: str, max_leaves: int, data: Data) -> None:
+    settings = {"grow_policy": policy, "max_leaves": max_leaves, "colsample_bylevel": 0.8}
+    model = train_xgboost(data.X, data.y, 30, **settings)
+    assert rfsize.inbag(model, data.X).mean() == pytest.approx(0.632, abs=0.02)
 
 
 def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, data: Data) -> None:
-    per_tree = naive.xgboost_inbag(63, len(data.X), 3, 0.632).reshape(3, 21, -1)
+    per_tree = naive.xgboost_inbag(xgb_multiclass, len(data.X), 3, 0.632, bynode=True, max_depth=5).reshape(3, 21, -1)
     inbag = rfsize.inbag(xgb_multiclass, data.X)
     assert np.array_equal(inbag, per_tree.any(axis=0))
     labels = np.stack([predict(only_tree(xgb_multiclass, tree, 3), data.X).argmax(axis=1) for tree in range(21)])
@@ -110,7 +129,8 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
 
 def test_scale_pos_weight_is_part_of_the_proof(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 15, scale_pos_weight=3.0)
-    assert np.array_equal(rfsize.inbag(model, data.X, data.y), naive.xgboost_inbag(15, len(data.X), 3, 0.632))
+    expected = naive.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
+    assert np.array_equal(rfsize.inbag(model, data.X, data.y), expected)
     with pytest.raises(rfsize.InbagError, match="give y"):
         rfsize.inbag(model, data.X)
     with pytest.raises(rfsize.InbagError, match="could not be proven"):
