@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from lightgbm import LGBMClassifier
 from sklearn.model_selection import train_test_split
-from xgboost import XGBRFClassifier
+from xgboost import XGBClassifier
 
 import rfsize
 

@@ -6,13 +6,15 @@ python examples/truncate_a_finished_forest.py
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from xgboost import XGBRFClassifier
+from xgboost import XGBClassifier
 
 import rfsize
 
 X, digit = load_digits(return_X_y=True)
 X_train, X_val, y_train, _ = train_test_split(X, digit >= 5, random_state=0)
-model = XGBRFClassifier(n_estimators=1000, subsample=0.632, colsample_bynode=0.2, random_state=0)
+model = XGBClassifier(
+    n_estimators=1, num_parallel_tree=1000, learning_rate=1, subsample=0.632, colsample_bynode=0.2, random_state=0
+)
 model.fit(X_train, y_train)
 
 small = rfsize.truncate(model, X_val, alpha=0.98)
@@ -20,4 +22,4 @@ small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
 
 for name, forest in (("from validation rows", small), ("from out-of-bag votes", small_too)):
     same = np.mean(forest.predict(X_val) == model.predict(X_val))
-    print(f"{name}: {forest.n_estimators} of 1000 trees, same prediction on {same:.1%} of the rows")
+    print(f"{name}: {forest.num_parallel_tree} of 1000 trees, same prediction on {same:.1%} of the rows")

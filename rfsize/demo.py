@@ -61,9 +61,18 @@ def _lightgbm(X: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
 
 
 def _xgboost(X: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
-    from xgboost import XGBRFClassifier
+    from xgboost import XGBClassifier
 
-    return XGBRFClassifier(n_estimators=_TREES, subsample=0.632, colsample_bynode=0.2, random_state=0).fit(X, y)
+    forest = XGBClassifier(
+        n_estimators=1,
+        num_parallel_tree=_TREES,
+        learning_rate=1.0,
+        subsample=0.632,
+        colsample_bynode=0.2,
+        reg_lambda=1e-5,
+        random_state=0,
+    )
+    return forest.fit(X, y)
 
 
 def _file_size(model: Any) -> float:

@@ -24,7 +24,7 @@ def test_example(example: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "trees" in done.stdout
-    assert "Warning" not in done.stderr
+    assert "NotConverged" not in done.stderr
 
 
 def test_there_is_one_for_each_use() -> None:

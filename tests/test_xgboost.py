@@ -205,7 +205,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
     [
         (lambda data: train_xgboost(data.X, data.y, 5, rounds=3), "boosted for 3 rounds"),
         (lambda data: train_xgboost(data.X, data.y, 1, rounds=30), "boosted for 30 rounds"),
-        (lambda data: train_xgboost(data.X, data.y, 5, booster="dart"), "'dart'"),
+        (lambda data: train_xgboost(data.X, data.y, 5, booster="dart", rounds=2), "'dart'|boosted for 2 rounds"),
         (lambda data: train_xgboost(data.X, data.y, 1, booster="gblinear"), "'gblinear'"),
         (lambda data: train_xgboost(data.X, data.y, 5, objective="reg:squarederror"), "cast no votes"),
         (lambda data: train_xgboost(data.X, data.y, 5, rounds=0), "no trees"),
