@@ -41,7 +41,16 @@ def forest(framework: str, n_trees: int, seed: int) -> Any:
             random_state=seed,
             verbose=-1,
         )
-    return XGBRFClassifier(n_estimators=n_trees, subsample=0.632, colsample_bynode=0.2, max_depth=10, random_state=seed)
+    return XGBClassifier(
+        n_estimators=1,
+        num_parallel_tree=n_trees,
+        learning_rate=1.0,
+        subsample=0.632,
+        colsample_bynode=0.2,
+        reg_lambda=1e-5,
+        max_depth=10,
+        random_state=seed,
+    )
 
 
 def one_split(framework: str, X: pd.DataFrame, y: pd.Series, seed: int) -> dict[str, tuple[float, float, float]]:

@@ -110,7 +110,7 @@ class SizeCallback:
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is read is of use to this training only, and its generators cannot be pickled.
+        # What is being read belongs to a training booster, which cannot be pickled.
         return {**self.__dict__, "_report": self.report_, "_reader": None}
 
     def __call__(self, env: CallbackEnv) -> None:
