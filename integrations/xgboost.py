@@ -28,6 +28,11 @@ _NO_LEAF = np.float32(np.nan)
 _RNG_MULTIPLIER = 16807
 _RNG_MASK = np.uint64(2**63 - 1)
 
+# The left and the right child of each node of a tree, -1 at leaves.
+_Children = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_BATCH = 256  # nodes of one depth that are split in one step
+
 # Stored hessians are sums in single precision: they match to this share of the sum …
 _RELATIVE_TOLERANCE = 4e-6
 # … and to this share of one average row.
@@ -106,7 +111,7 @@ class XgboostBags(Bags):
         )
 
 
-def _seed_places(trees: list[dict[str, Any]], parameters: dict[str, Any]) -> Iterator[NDArray[np.int64]]:
+def _seed_places(trees: list[_Children], parameters: dict[str, Any]) -> Iterator[NDArray[np.int64]]:
     """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
 
     Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
@@ -127,12 +132,12 @@ def _seed_places(trees: list[dict[str, Any]], parameters: dict[str, Any]) -> Ite
 class _Growth:
     """How often XGBoost sampled columns while it grew each tree: once for each node it tried to split."""
 
-    def __init__(self, trees: list[dict[str, Any]]) -> None:
+    def __init__(self, trees: list[_Children]) -> None:
         depths = [_depths(tree) for tree in trees]
-        splits = [depth[np.asarray(tree["left_children"]) != -1] for depth, tree in zip(depths, trees, strict=True)]
+        splits = [depth[left != -1] for depth, (left, _) in zip(depths, trees, strict=True)]
         self.deepest = max(int(depth.max()) for depth in depths)
         self._splits = np.array([np.bincount(depth, minlength=self.deepest + 1) for depth in splits])
-        self._leaves = np.array([(len(tree["left_children"]) + 1) // 2 for tree in trees])
+        self._leaves = np.array([np.sum(left == -1) for left, _ in trees])
         # Nodes are numbered as they are made, so the last one tells how deep the last split was.
         self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
 
@@ -153,17 +158,16 @@ class _Growth:
         return np.cumsum(draws) - draws
 
 
-_BATCH = 256  # nodes of one depth that are split in one step
-
-
-def _depths(tree: dict[str, Any]) -> NDArray[np.int64]:
-    """Depth of each node; parents are numbered before their children."""
-    depth = [0] * len(tree["left_children"])
-    for node, children in enumerate(zip(tree["left_children"], tree["right_children"], strict=True)):
-        for child in children:
-            if child != -1:
-                depth[child] = depth[node] + 1
-    return np.array(depth)
+def _depths(tree: _Children) -> NDArray[np.int64]:
+    """Depth of each node, from the root down."""
+    left, right = tree
+    depth = np.zeros(left.size, dtype=np.int64)
+    nodes, level = np.zeros(1, dtype=np.int64), 0
+    while nodes.size and level <= left.size:
+        depth[nodes] = level
+        parents = nodes[left[nodes] != -1]
+        nodes, level = np.concatenate([left[parents], right[parents]]), level + 1
+    return depth
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -193,6 +197,9 @@ class XgboostForest(Adapter):
         self._tree_of = np.argsort(tree_class, kind="stable").reshape(n_outputs, self.n_trees).T
         self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
         self.leaves = _leaf_table(learner, self._tree_of)
+        self._children = [
+            (np.array(tree["left_children"]), np.array(tree["right_children"])) for tree in forest["trees"]
+        ]
         config = self._config()["gradient_booster"]
         approximate = config["gbtree_train_param"]["updater"] == "grow_histmaker"
         if approximate and float(config["tree_train_param"]["subsample"]) < 1.0:
@@ -253,10 +260,10 @@ class XgboostForest(Adapter):
                 )
             mass = np.where(class_indices(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * mass
         chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
-        trees = _document(self._booster)["learner"]["gradient_booster"]["model"]["trees"]
-        stored = np.array([tree["sum_hessian"][0] for tree in trees])
+        stored = np.empty(self._tree_of.size)
+        stored[self._tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots, which come first
         likeliest = None
-        for places in _seed_places(trees, training):
+        for places in _seed_places(self._children, training):
             outputs = np.random.RandomState(chosen % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
             bags = XgboostBags(n_rows, self._tree_of, outputs[places].astype(np.uint64), fraction, mass)
             if bags.sizes_fit(stored):

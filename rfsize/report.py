@@ -188,16 +188,17 @@ class SizeReport:
         rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} votes each on average"
         if self.n_dropped:
             rows += f"; {self.n_dropped:,} rows dropped, on which no tree could vote"
-        state = "enough" if self.converged else "not enough"
-        lines = [
-            f"{self.headline()} trees, 95 % interval in brackets",
-            f"forest at hand: {self.available:,} trees, {state}: agrees with the infinite forest on "
-            f"{self.agreement(self.available):.2%} of the rows",
-            f"estimated from {rows}",
-        ]
-        if not self.converged:
-            lines.append(self.not_converged())
-        return "\n".join(lines)
+        enough = (
+            f"enough: the {self.available:,} trees at hand agree with the infinite forest on "
+            f"{self.agreement(self.available):.2%} of the rows"
+        )
+        return "\n".join(
+            [
+                f"{self.headline()} trees, 95 % interval in brackets",
+                enough if self.converged else f"not enough: {self.not_converged()}",
+                f"estimated from {rows}",
+            ]
+        )
 
     __repr__ = __str__
 
