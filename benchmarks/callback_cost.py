@@ -16,7 +16,7 @@ import numpy as np
 
 import rfsize
 
-ROWS, FEATURES, TREES, REPETITIONS = 100_000, 20, 1000, 5
+ROWS, FEATURES, TREES, REPETITIONS = 100_000, 20, 1000, 9
 SETTINGS = {
     "objective": "binary",
     "boosting": "rf",
