@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -288,9 +289,12 @@ class _TrainingVotes:
         self._proven += 1
 
 
+_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
+
+
 def _bagging(params: dict[str, Any]) -> dict[str, Any]:
     """The parameters that decide the bags, under the names the user gave them."""
-    return {name: value for name, value in params.items() if "bagging" in name or "sub" in name}
+    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
 
 
 def _exact_fractions(params: dict[str, Any]) -> dict[str, str]:

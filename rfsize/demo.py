@@ -47,8 +47,8 @@ def run() -> None:
     for framework, train in (("LightGBM", _lightgbm), ("XGBoost", _xgboost)):
         mean = _Outcome(*np.mean([_outcome(train, *split) for split in splits], axis=0))
         print(
-            f"{framework:10} {_TREES:>7,} → {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} → "
-            f"{mean.megabytes_after:>5.1f} MB {mean.same_label:>10.1%} {mean.accuracy_before:>7.1%} → "
+            f"{framework:10} {_TREES:>7,} -> {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} -> "
+            f"{mean.megabytes_after:>5.1f} MB {mean.same_label:>10.1%} {mean.accuracy_before:>7.1%} -> "
             f"{mean.accuracy_after:.1%}"
         )
     print(

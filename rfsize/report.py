@@ -246,7 +246,7 @@ def _finite(size: int | float) -> int | None:
 
 
 def _trees(size: int | float) -> str:
-    return f"{size:,}" if math.isfinite(size) else "∞"
+    return f"{size:,}" if math.isfinite(size) else "inf"
 
 
 def _no_votes_advice(source: str) -> str:

@@ -212,6 +212,14 @@ def test_changed_bags_are_noticed(data: Data) -> None:
         lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
 
 
+def test_other_parameters_may_change(data: Data) -> None:
+    change = lgb.reset_parameter(sub_feature=[0.6] * 50 + [0.9] * 250)
+    settings = {name: value for name, value in LIGHTGBM.items() if name != "feature_fraction"}
+    callback = rfsize.SizeCallback(alpha=0.97)
+    model = lgb.train(settings, lgb.Dataset(data.X, data.y), 300, callbacks=[callback, change])
+    assert model.num_trees() == callback.report_.n_trees
+
+
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.integrations.lightgbm_callback.rebuilt_bags", _wrong_bags)
     with pytest.raises(rfsize.InbagError, match="in-bag rows of tree 0 do not match"):

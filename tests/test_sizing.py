@@ -56,6 +56,17 @@ def test_blocks_of_any_size_give_the_same_votes(booster: Any, data: Data, monkey
     assert np.array_equal(rfsize.inbag(booster, data.X), inbag)
 
 
+def test_slow_counting_shows_its_progress(
+    booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rfsize.votes(booster, data.X)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 100 * TREES)
+    monkeypatch.setattr("rfsize.rows.SECONDS_BEFORE_PROGRESS", 0.0)
+    rfsize.votes(booster, data.X)
+    assert "votes" in capsys.readouterr().err
+
+
 def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
     votes = rfsize.votes(booster, data.fresh)
     fractions = votes.fractions()[:, 1]
