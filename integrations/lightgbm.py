@@ -140,10 +140,21 @@ class LightGbmBags(Bags):
         self.seed = int(forest.number("bagging_seed"))
         self.trees_per_bag = int(forest.number("bagging_freq"))
         self.levels = np.broadcast_to(levels, n_rows)
+        self.full_from = self._first_full_bag()
+
+    def _first_full_bag(self) -> int:
+        """The first tree whose bag holds all rows: LightGBM draws no bags after it, and uses all rows for good."""
+        chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300)).sum()
+        if chance < -40.0:
+            return self.n_members
+        draws = Draws(self, 0, self.n_rows)
+        return next((tree for tree in range(self.n_members) if draws.drawn(tree).all()), self.n_members)
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         draws = Draws(self, start, stop)
-        return np.stack([draws.inbag(tree) for tree in range(self.n_members)], axis=1)[:, :, None]
+        inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
+        inbag[:, self.full_from :] = True
+        return inbag[:, :, None]
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
         return np.ones(stop - start)
@@ -175,8 +186,8 @@ class Draws:
         cut = max(last_block - start, 0)
         self._parts = ((slice(0, cut), _RNG_BLOCK), (slice(cut, None), bags.n_rows - last_block))
 
-    def inbag(self, tree: int) -> NDArray[np.bool_]:
-        """Mask of the rows in the bag of ``tree``."""
+    def drawn(self, tree: int) -> NDArray[np.bool_]:
+        """Mask of the rows drawn for ``tree``."""
         state = np.empty_like(self._first)
         for rows, rows_of_block in self._parts:
             multiplier, increment = _jump(tree // self._trees_per_bag * rows_of_block)
@@ -200,7 +211,7 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
     for levels in candidates:
         bags = LightGbmBags(forest, n_rows, levels)
         draws = Draws(bags, 0, n_rows)
-        if all(draws.inbag(tree).sum() == sizes[tree] for tree in checked):
+        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if tree < bags.full_from):
             return bags
     raise InbagError(
         f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (the first holds "
@@ -264,6 +275,7 @@ class LightGbmForest(Adapter):
     """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`."""
 
     framework = "LightGBM"
+    spaces_become_underscores = True
 
     def __init__(self, model: Any) -> None:
         self._model = model

@@ -56,7 +56,7 @@ class SizeCallback:
     Attributes
     ----------
     report_ : SizeReport or None
-        The estimate from all votes read so far; None before training.
+        The estimate from all votes read so far; None while there are none.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class SizeCallback:
     -----
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
     probabilities; where those are within rounding of 1 the score is lost, and such a vote is not counted.
-    That happens to the rows the forest is surest of, so it makes T*(α) larger rather than smaller.
+    That happens to the rows the forest is surest of, so it usually makes T*(α) larger.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.
@@ -105,8 +105,9 @@ class SizeCallback:
 
     @property
     def report_(self) -> SizeReport | None:
-        """The estimate from all votes read so far; None before training."""
-        if self._reader is not None and (self._report is None or self._report.available < self._reader.trees):
+        """The estimate from all votes read so far; None while there are none."""
+        stale = self._report is None or (self._reader is not None and self._report.available < self._reader.trees)
+        if stale and self._reader is not None and self._reader.any_votes:
             self._report = self._reader.report(self.alpha)
         return self._report
 
@@ -184,6 +185,7 @@ class _TrainingVotes:
         self._booster = env.model
         self._unproven: tuple[int, Any, Any, Any] | None = None
         self._proven = 0
+        self._full_bag = False
         self.trees = 0
 
     def read(self, env: CallbackEnv) -> None:
@@ -202,7 +204,11 @@ class _TrainingVotes:
         (trees_before, before), self._last = self._last, (tree + 1, log_odds)
         if not self._is_read(tree) or trees_before != tree:
             return
-        inbag = None if self._draws is None else self._draws.inbag(tree)
+        inbag = None if self._draws is None else self._draws.drawn(tree)
+        if inbag is not None:
+            # Once a bag holds all rows, LightGBM draws no others.
+            self._full_bag = self._full_bag or bool(inbag.all())
+            inbag |= self._full_bag
         with np.errstate(invalid="ignore"):
             score = (tree + 1) * log_odds - tree * before
         noise = _noise(log_odds, before, tree)
@@ -219,6 +225,11 @@ class _TrainingVotes:
             may_vote &= (noise <= _TIE) | (np.abs(score - self._cut) > noise)
         self._asked += may_vote
         self._for_class_1 += may_vote & vote
+
+    @property
+    def any_votes(self) -> bool:
+        """Whether any vote has been read."""
+        return bool(self._asked.any())
 
     def _is_read(self, tree: int) -> bool:
         few_rows = len(self._asked) <= _FEW_ROWS

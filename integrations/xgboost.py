@@ -78,7 +78,7 @@ class XgboostBags(Bags):
         A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof.
         """
         for trees in self._tree_of.T:
-            some = np.unique(trees[[*range(min(len(trees), 6)), -1]])
+            some = np.unique(trees[[*range(min(len(trees), 32)), -1]])
             sizes = self._mass @ self._inbag(0, self.n_rows, self._tree_seed[some])
             ratio = stored[some] / np.maximum(sizes, 1e-300)
             if np.ptp(ratio) > 1e-4 * ratio.mean():
@@ -111,22 +111,25 @@ class XgboostBags(Bags):
         )
 
 
-def _seed_places(trees: list[_Children], parameters: dict[str, Any]) -> Iterator[NDArray[np.int64]]:
+def _seed_places(trees: list[_Children], parameters: dict[str, Any], *, forgotten: bool) -> Iterator[NDArray[np.int64]]:
     """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
 
     Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
-    and the seeds of bags lie further apart. A model loaded from a file has forgotten whether columns were
-    sampled, and by which version.
+    and the seeds of bags lie further apart. A model loaded from a file has ``forgotten`` how columns were sampled
+    and trees limited; neither it nor a pickle says which version trained it.
     """
     growth = _Growth(trees)
     sampled = tuple(float(parameters[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
     limits = {name: int(parameters[name]) for name in ("max_depth", "max_leaves")}
-    by_loss = parameters["grow_policy"] == "lossguide"
-    yield growth.seed_places(sampled, **limits, by_loss=by_loss)
-    yield np.arange(1, len(trees) + 1)
-    for other in itertools.product((False, True), repeat=3):
-        for max_depth in (growth.deepest, 0):
-            yield growth.seed_places(other, max_depth=max_depth, max_leaves=0, by_loss=False)
+    spaced = growth.seed_places(sampled, **limits, by_loss=parameters["grow_policy"] == "lossguide")
+    in_turn = np.arange(1, len(trees) + 1)
+    is_old = tuple(int(part) for part in xgb.__version__.split(".")[:2]) < (3, 3)
+    yield from (in_turn, spaced) if is_old else (spaced, in_turn)
+    if forgotten:
+        depths, leaves, policies = (growth.deepest, 0), (0, growth.most_leaves), (False, True)
+        for choice in itertools.product(itertools.product((False, True), repeat=3), depths, leaves, policies):
+            guessed, max_depth, max_leaves, by_loss = choice
+            yield growth.seed_places(guessed, max_depth=max_depth, max_leaves=max_leaves, by_loss=by_loss)
 
 
 class _Growth:
@@ -138,6 +141,7 @@ class _Growth:
         self.deepest = max(int(depth.max()) for depth in depths)
         self._splits = np.array([np.bincount(depth, minlength=self.deepest + 1) for depth in splits])
         self._leaves = np.array([np.sum(left == -1) for left, _ in trees])
+        self.most_leaves = int(self._leaves.max())
         # Nodes are numbered as they are made, so the last one tells how deep the last split was.
         self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
 
@@ -191,7 +195,7 @@ class XgboostForest(Adapter):
         if not np.array_equal(np.bincount(tree_class, minlength=n_outputs), np.full(n_outputs, self.n_trees)):
             raise NotAForestError(f"the model does not have equally many trees for each of {n_outputs} outputs")
         self.n_features = int(learner["learner_model_param"]["num_feature"])
-        self.feature_names = [name.replace(" ", "_") for name in self._booster.feature_names or ()] or None
+        self.feature_names = list(self._booster.feature_names or ()) or None
         self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
         # Member t is made of the t-th tree of each class.
         self._tree_of = np.argsort(tree_class, kind="stable").reshape(n_outputs, self.n_trees).T
@@ -220,6 +224,9 @@ class XgboostForest(Adapter):
     def _matrix(self, X: Any) -> xgb.DMatrix:
         if isinstance(X, xgb.DMatrix):
             return X
+        if hasattr(X, "iloc") and self.feature_names is None:
+            # A forest without names goes by position; some names a DMatrix does not even take.
+            X = X.set_axis([f"f{index}" for index in range(X.shape[1])], axis=1)
         names = {}
         if not (hasattr(X, "columns") or hasattr(X, "column_names")):
             names = {"feature_names": self._booster.feature_names, "feature_types": self._booster.feature_types}
@@ -262,15 +269,24 @@ class XgboostForest(Adapter):
         chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
         stored = np.empty(self._tree_of.size)
         stored[self._tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots, which come first
+        told = seed is not None or subsample is not None
+        found: dict[bytes, XgboostBags] = {}
         likeliest = None
-        for places in _seed_places(self._children, training):
+        for places in _seed_places(self._children, training, forgotten=told):
             outputs = np.random.RandomState(chosen % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
             bags = XgboostBags(n_rows, self._tree_of, outputs[places].astype(np.uint64), fraction, mass)
-            if bags.sizes_fit(stored):
-                return bags
             likeliest = likeliest or bags
+            if bags.sizes_fit(stored):
+                found[places.tobytes()] = bags
+        if told and len(found) > 1:
+            raise InbagError(
+                f"the bags of this model can be rebuilt in {len(found)} ways, because its file does not keep how its "
+                "columns were sampled, and it has too few trees or rows to tell them apart; keep boosters as pickles, "
+                "or give validation rows and leave oob=False"
+            )
         assert likeliest is not None
-        return likeliest  # whose proof will say what does not fit
+        # Where none fits, the proof of the likeliest will say what is wrong.
+        return next(iter(found.values()), likeliest)
 
     def truncated(self, n_trees: int) -> Any:
         booster = self._truncated_booster(n_trees)

@@ -102,6 +102,7 @@ class Adapter(ABC):
     classes: NDArray[Any]
     leaves: Leaves
     shared_bags: str | None = None
+    spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
     @abstractmethod
     def leaf_index(self, X: Any) -> NDArray[Any]:
@@ -119,6 +120,8 @@ class Adapter(ABC):
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
         X = matrix.as_rows(X)
         names, trained = matrix.column_names(X), self.feature_names
+        if names is not None and self.spaces_become_underscores:
+            names = [name.replace(" ", "_") for name in names]
         if names is not None and trained is not None and names != trained:
             missing, unknown = sorted(set(trained) - set(names)), sorted(set(names) - set(trained))
             raise ValueError(

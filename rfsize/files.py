@@ -54,8 +54,9 @@ def features_of(model: Any, X: Any) -> Any:
     if not hasattr(X, "columns"):
         return X
     names = model.feature_names if _is_xgboost(model) else model.feature_name()
-    if names is not None and set(names) <= set(X.columns):
-        X = X[names]
+    columns = [str(name) if _is_xgboost(model) else str(name).replace(" ", "_") for name in X.columns]
+    if names is not None and set(names) <= set(columns):
+        X = X.iloc[:, [columns.index(name) for name in names]]
     texts = list(X.select_dtypes(include="category").columns)
     if _is_xgboost(model) and texts:
         import xgboost

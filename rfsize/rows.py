@@ -55,14 +55,11 @@ def as_rows(X: Any) -> Any:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a DataFrame or Arrow table, None for what has none.
-
-    Spaces are underscores, as in what LightGBM stores.
-    """
+    """Names of the columns of a DataFrame or Arrow table, None for what has none."""
     names = getattr(X, "column_names", None)
     if names is None and hasattr(X, "iloc"):
         names = X.columns
-    return None if names is None else [str(name).replace(" ", "_") for name in names]
+    return None if names is None else [str(name) for name in names]
 
 
 def n_rows(X: Any) -> int:

@@ -73,6 +73,18 @@ def test_named_target_is_no_feature(folder: Path, capsys: pytest.CaptureFixture[
     assert run(folder, "size", "lgb.txt", "train.npz", "--target", "y", "--alpha", "0.9") == 0
 
 
+def test_columns_are_found_by_name(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(data.X, columns=[f"f {index}" for index in range(8)])
+    train_lightgbm(table, data.y).save_model(tmp_path / "lgb.txt")
+    train_xgboost(table, data.y).save_model(tmp_path / "xgb.ubj")
+    table.assign(target=data.y, id=range(len(table)))[["id", *table.columns[::-1], "target"]].to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    assert run(tmp_path, "size", "lgb.txt", "rows.csv", "--oob", "--alpha", "0.9") == 0
+    told = ["--seed", "3", "--subsample", "0.632"]
+    assert run(tmp_path, "size", "xgb.ubj", "rows.csv", "--oob", "--alpha", "0.9", *told) == 0
+
+
 def test_a_small_forest_exits_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "size", "lgb.txt", "rows.npy", "--alpha", "0.985") == 1
     assert "not enough" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import naive
 import numpy as np
 import pytest
 import xgboost as xgb
-from conftest import Data, train_lightgbm
+from conftest import LIGHTGBM, Data, train_lightgbm
 from sklearn.base import clone
 
 import rfsize
@@ -158,6 +159,23 @@ def test_bags_of_all_rows(data: Data) -> None:
     model = train_lightgbm(data.X[:300], data.y[:300], 5, bagging_fraction=0.99999)
     with pytest.raises(rfsize.InbagError, match="every bag holds all 300 rows"):
         rfsize.inbag(model, data.X[:300])
+
+
+def test_a_full_bag_ends_the_bagging(data: Data) -> None:
+    """With 60 rows some bag soon holds them all, and LightGBM draws no more."""
+    X, y = data.X[:60], data.y[:60]
+    model = train_lightgbm(X, y, 60, bagging_fraction=0.95, bagging_seed=2, min_data_in_leaf=2)
+    inbag = rfsize.inbag(model, X)
+    full = inbag.all(axis=1)
+    first = int(full.argmax())
+    assert 0 < first < 50
+    assert full[first:].all()
+    callback = rfsize.SizeCallback(alpha=0.9999, min_trees=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        settings = {**LIGHTGBM, "bagging_fraction": 0.95, "bagging_seed": 2, "min_data_in_leaf": 2}
+        lgb.train(settings, lgb.Dataset(X, y), 60, callbacks=[callback])
+    assert callback.report_.to_dict() == rfsize.size(model, X, alpha=0.9999, oob=True).to_dict()
 
 
 def test_balanced_bags_of_text_labels(data: Data) -> None:
