@@ -76,7 +76,10 @@ class SizeCallback:
     -----
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
     probabilities; where those are within rounding of 1 the score is lost, and such a vote is not counted.
-    That happens to the rows the forest is surest of, so it usually makes T*(α) larger.
+    That happens to the rows the forest is surest of.
+
+    Of more than 10,000 rows only the first 100 trees and then 8 of every 64 are read, to bound the cost; the
+    estimate then rests on fewer votes per row than `rfsize.size` would count.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.

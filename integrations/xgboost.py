@@ -16,6 +16,7 @@ from scipy.special import expit
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.rows import CELLS_PER_BLOCK
 
 _BINARY = {"binary:logistic"}
 _MULTICLASS = {"multi:softprob", "multi:softmax"}
@@ -75,10 +76,12 @@ class XgboostBags(Bags):
     def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
 
-        A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof.
+        A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof. The
+        more rows, the fewer trees it takes to tell, and the fewer there is memory for.
         """
+        few = min(len(self._tree_of), 32, max(3, CELLS_PER_BLOCK // self.n_rows))
         for trees in self._tree_of.T:
-            some = np.unique(trees[[*range(min(len(trees), 32)), -1]])
+            some = np.unique(trees[[*range(few), -1]])
             sizes = self._mass @ self._inbag(0, self.n_rows, self._tree_seed[some])
             ratio = stored[some] / np.maximum(sizes, 1e-300)
             if np.ptp(ratio) > 1e-4 * ratio.mean():

@@ -73,7 +73,7 @@ def n_features(X: Any) -> int:
 
 
 def take(X: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop`` of what `as_rows` returned, in the same form and without their labels."""
+    """Rows ``start`` to ``stop`` of what `as_rows` returned, in the same form."""
     if start == 0 and stop == n_rows(X):
         return X
     if hasattr(X, "iloc"):

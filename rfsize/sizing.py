@@ -160,8 +160,8 @@ def size(
         The majority of the trees' votes.
     estimator : {"auto", "plugin"}, default "auto"
         Mean agreement with each row's counted vote fraction in place of its true one, equation (17) of
-        Hernández-Lobato et al. 2013. With few votes per row (less than about 100) it is noisy, and usually asks for
-        too many trees.
+        Hernández-Lobato et al. 2013. With few votes per row it is noisy; with less than 10 no forest is called
+        large enough.
     threshold : float, default 0.5
         As in `votes`.
     sample_weight, seed, subsample
