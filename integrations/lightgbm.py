@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,82 +16,8 @@ from scipy.special import expit
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices
 from rfsize.errors import InbagError, NotAForestError
-
-# ---------------------------------------------------------------------------------------------------------
-# The model text
-
-
-@dataclass(frozen=True)
-class ForestText:
-    """What LightGBM's own text says of a forest."""
-
-    header: dict[str, str]
-    parameters: dict[str, str]
-    leaf_value: tuple[NDArray[np.float64], ...]
-    leaf_count: tuple[NDArray[np.float64], ...]
-    n_outputs: int
-
-    @classmethod
-    def read(cls, text: str) -> ForestText:
-        """Parse ``Booster.model_to_string()``; refuses what is not a classification forest."""
-        head, *trees = text.split("\nTree=")
-        header = dict(line.partition("=")[::2] for line in head.splitlines())
-        tail = text.rpartition("\nparameters:")[2].partition("end of parameters")[0]
-        pairs = (line.strip("[]").partition(": ") for line in tail.splitlines())
-        parameters = {name: value for name, _, value in pairs if name}
-        if "average_output" not in header:
-            raise NotAForestError(
-                f"the LightGBM model was trained with boosting='{parameters.get('boosting', 'gbdt')}', where each tree "
-                "corrects the ones before it; T*(α) needs independent trees: train with boosting='rf'"
-            )
-        if header.get("objective", "").partition(" ")[0] not in _OBJECTIVES:
-            raise NotAForestError(
-                f"the forest's objective is '{header.get('objective', 'custom')}', whose trees cast no votes; rfsize "
-                f"sizes classification forests ({', '.join(sorted(_OBJECTIVES))})"
-            )
-        if not trees:
-            raise NotAForestError("the LightGBM model has no trees: train it first")
-        if any("\nis_linear=1" in tree for tree in trees):
-            raise NotAForestError(
-                "the forest has linear trees, whose votes depend on more than the leaf; train with linear_tree=False"
-            )
-        values, counts = zip(*map(_leaves, trees), strict=True)
-        return cls(header, parameters, values, counts, int(header["num_tree_per_iteration"]))
-
-    @property
-    def sigmoid(self) -> float:
-        """Slope of the link from score to probability of class 1."""
-        return float(self.header["objective"].partition("sigmoid:")[2].split(" ")[0] or 1.0)
-
-    def number(self, name: str) -> float:
-        """A numeric training parameter; raises `InbagError` where the text has none."""
-        try:
-            return float(self.parameters[name])
-        except (KeyError, ValueError):
-            raise InbagError(
-                f"the model text does not say {name}, so the bags cannot be rebuilt; give validation rows and leave "
-                "oob=False"
-            ) from None
-
-
-_OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
-
-
-def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
-    values, counts = _numbers(tree, "leaf_value"), _numbers(tree, "leaf_count")
-    if values.size == 1:
-        # LightGBM writes no count, or a meaningless one.
-        return values, np.zeros(1)
-    if values.size == 0 or values.size != counts.size:
-        raise NotAForestError("the LightGBM model text is damaged: a tree has not as many counts as leaves")
-    return values, counts
-
-
-def _numbers(tree: str, name: str) -> NDArray[np.float64]:
-    line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
-    return np.array(line.split(), dtype=np.float64)
-
+from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
+from rfsize.trees import Conventions, TreeTable
 
 # ---------------------------------------------------------------------------------------------------------
 # Bags
@@ -317,6 +242,14 @@ class LightGbmForest(Adapter):
     def leaf_index(self, X: Any) -> NDArray[Any]:
         leaf = np.asarray(self._booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        vote = self.leaves.score > threshold if self._forest.n_outputs == 1 else np.zeros(0)
+        return tree_table(self._forest, vote.astype(np.uint8))
+
+    @property
+    def conventions(self) -> Conventions:
+        return conventions(self._forest)
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> LightGbmBags:
         if seed is not None or subsample is not None:

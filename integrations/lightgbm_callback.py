@@ -14,7 +14,8 @@ from scipy.special import expit, logit
 
 from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
-from rfsize.integrations.lightgbm import Draws, ForestText, rebuilt_bags, shared_bags
+from rfsize.integrations.lightgbm import Draws, rebuilt_bags, shared_bags
+from rfsize.integrations.lightgbm_text import ForestText
 from rfsize.report import SizeReport
 from rfsize.votes import Votes
 

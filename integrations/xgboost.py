@@ -16,7 +16,9 @@ from scipy.special import expit
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.integrations.xgboost_trees import conventions, tree_table
 from rfsize.rows import CELLS_PER_BLOCK
+from rfsize.trees import Conventions, TreeTable
 
 _BINARY = {"binary:logistic"}
 _MULTICLASS = {"multi:softprob", "multi:softmax"}
@@ -236,6 +238,20 @@ class XgboostForest(Adapter):
         missing = getattr(self._model, "missing", np.nan)
         return xgb.DMatrix(X, missing=missing, enable_categorical=True, **names)
 
+    def tree_table(self, threshold: float) -> TreeTable:
+        learner = _document(self._booster)["learner"]
+        order, offset = self._tree_of.ravel(), self.leaves.offset.ravel()
+        sizes = [len(self._children[tree][0]) for tree in order]
+        nodes = np.concatenate([np.arange(start, start + size) for start, size in zip(offset, sizes, strict=True)])
+        score = self.leaves.score[nodes]
+        if self._tree_of.shape[1] > 1:
+            return tree_table(learner, order, score, np.zeros(0))
+        return tree_table(learner, order, _margins(learner, self._tree_of)[nodes], score > threshold)
+
+    @property
+    def conventions(self) -> Conventions:
+        return conventions(_document(self._booster)["learner"], float(getattr(self._model, "missing", np.nan)))
+
     def check(self, X: Any) -> Any:
         X = super().check(X)
         if isinstance(X, xgb.QuantileDMatrix):
@@ -375,9 +391,7 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
     sizes = np.array([len(tree["left_children"]) for tree in trees])
     offset = np.cumsum(sizes) - sizes
     is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
-    value = np.concatenate([np.asarray(tree["split_conditions"], dtype=np.float32) for tree in trees])
-    alone = value * np.float32(tree_of.shape[0])
-    margin = np.repeat(_base_margins(learner, tree_of), sizes) + alone
+    margin = _margins(learner, tree_of)
     score = margin if tree_of.shape[1] > 1 else expit(margin)
     return Leaves(
         offset=offset[tree_of],
@@ -385,6 +399,14 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
         mass=np.concatenate([np.asarray(tree["sum_hessian"], dtype=np.float64) for tree in trees]),
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )
+
+
+def _margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
+    """What each leaf's tree predicts alone before the link, by node; inner nodes have no margin."""
+    trees = learner["gradient_booster"]["model"]["trees"]
+    value = np.concatenate([np.asarray(tree["split_conditions"], dtype=np.float32) for tree in trees])
+    sizes = [len(tree["left_children"]) for tree in trees]
+    return np.repeat(_base_margins(learner, tree_of), sizes) + value * np.float32(tree_of.shape[0])
 
 
 def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:

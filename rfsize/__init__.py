@@ -5,9 +5,18 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rfsize.errors import InbagError, NotAForestError, NotConvergedWarning, SharedBagsWarning
+from rfsize.errors import (
+    ForestFileError,
+    InbagError,
+    NotAForestError,
+    NotConvergedWarning,
+    SharedBagsWarning,
+    TableError,
+)
+from rfsize.predictor import CompiledForest, compile, load
 from rfsize.report import SizeReport
 from rfsize.sizing import inbag, size, truncate, votes
+from rfsize.stop_table import StopTable
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
@@ -16,14 +25,20 @@ if TYPE_CHECKING:
 __version__ = version("rfsize")
 
 __all__ = [
+    "CompiledForest",
+    "ForestFileError",
     "InbagError",
     "NotAForestError",
     "NotConvergedWarning",
     "SharedBagsWarning",
     "SizeCallback",
     "SizeReport",
+    "StopTable",
+    "TableError",
     "Votes",
+    "compile",
     "inbag",
+    "load",
     "size",
     "truncate",
     "votes",

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import rows as matrix
+from rfsize.checks import share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.trees import Conventions, TreeTable
 from rfsize.votes import Votes
 
 _INTEGRATIONS = {"lightgbm": "rfsize.integrations.lightgbm", "xgboost": "rfsize.integrations.xgboost"}
@@ -113,27 +115,34 @@ class Adapter(ABC):
         """The forest's bags over ``n_rows`` training rows, not yet proven."""
 
     @abstractmethod
+    def tree_table(self, threshold: float) -> TreeTable:
+        """The forest's trees, for compiling them; a two-class tree votes for class 1 above ``threshold``."""
+
+    @property
+    @abstractmethod
+    def conventions(self) -> Conventions:
+        """How the framework reads rows and turns scores into probabilities."""
+
+    @abstractmethod
     def truncated(self, n_trees: int) -> Any:
         """A new model of the caller's type, of the first ``n_trees`` members."""
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
         X = matrix.as_rows(X)
-        names, trained = matrix.column_names(X), self.feature_names
-        if names is not None and self.spaces_become_underscores:
-            names = [name.replace(" ", "_") for name in names]
-        if names is not None and trained is not None and names != trained:
-            missing, unknown = sorted(set(trained) - set(names)), sorted(set(names) - set(trained))
-            raise ValueError(
-                f"the columns of X are not those of training: missing {missing}, unknown {unknown}"
-                if missing or unknown
-                else f"the columns of X are in another order than at training: give X[{trained}]"
-            )
-        if matrix.n_features(X) != self.n_features:
-            raise ValueError(
-                f"X has {matrix.n_features(X)} columns, but the forest was trained on {self.n_features} features"
-            )
+        underscores = self.spaces_become_underscores
+        matrix.check_columns(X, self.feature_names, self.n_features, spaces_become_underscores=underscores)
         return X
+
+    def checked_threshold(self, threshold: float) -> float:
+        """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""
+        threshold = share("threshold", threshold)
+        if threshold != 0.5 and self.leaves.offset.shape[1] > 1:
+            raise ValueError(
+                f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
+                "highest of one score per class; leave threshold at 0.5"
+            )
+        return threshold
 
     def cast(self, leaf: NDArray[Any], threshold: float) -> NDArray[Any]:
         """Votes of the members whose leaves (indices into the table) are given.

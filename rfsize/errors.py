@@ -13,9 +13,17 @@ class InbagError(ValueError):
     """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted."""
 
 
+class ForestFileError(ValueError):
+    """A file does not hold a compiled forest, or a damaged one."""
+
+
 class NotConvergedWarning(UserWarning):
     """The forest has fewer trees than T*(α)."""
 
 
 class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws."""
+
+
+class TableError(ValueError):
+    """A stored stop table is damaged, or does not keep what it promises."""

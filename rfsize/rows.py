@@ -54,6 +54,22 @@ def as_rows(X: Any) -> Any:
     return X
 
 
+def check_columns(X: Any, names: list[str] | None, features: int, *, spaces_become_underscores: bool) -> None:
+    """Raise ``ValueError`` where the columns of ``X`` are not those of training: ``names`` if it had any."""
+    found = column_names(X)
+    if found is not None and spaces_become_underscores:
+        found = [name.replace(" ", "_") for name in found]
+    if found is not None and names is not None and found != names:
+        missing, unknown = sorted(set(names) - set(found)), sorted(set(found) - set(names))
+        raise ValueError(
+            f"the columns of X are not those of training: missing {missing}, unknown {unknown}"
+            if missing or unknown
+            else f"the columns of X are in another order than at training: give X[{names}]"
+        )
+    if n_features(X) != features:
+        raise ValueError(f"X has {n_features(X)} columns, but the forest was trained on {features} features")
+
+
 def column_names(X: Any) -> list[str] | None:
     """Names of the columns of a DataFrame or Arrow table, None for what has none."""
     names = getattr(X, "column_names", None)

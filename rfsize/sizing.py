@@ -65,12 +65,7 @@ def votes(
         If ``X`` or an option does not fit.
     """
     adapter = adapter_for(model)
-    threshold = share("threshold", threshold)
-    if threshold != 0.5 and adapter.leaves.offset.shape[1] > 1:
-        raise ValueError(
-            f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the highest "
-            "of one score per class; leave threshold at 0.5"
-        )
+    threshold = adapter.checked_threshold(threshold)
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
     return count_votes(adapter, X, threshold, bags)

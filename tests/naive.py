@@ -112,3 +112,148 @@ def votes(tree_labels: np.ndarray, n_classes: int, inbag: np.ndarray | None = No
             if inbag is None or not inbag[tree, row]:
                 counts[row, tree_labels[tree, row]] += 1
     return counts
+
+
+def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction, Fraction]:
+    """P(``count`` of the first ``asked`` votes are for class 1, and class 0, or 1, wins), as sums over the tallies."""
+    n_trees = len(prior) - 1
+    wins = [Fraction(0), Fraction(0)]
+    for tally, weight in enumerate(prior):
+        if count <= tally and asked - count <= n_trees - tally:
+            ways = math.comb(tally, count) * math.comb(n_trees - tally, asked - count)
+            wins[2 * tally > n_trees] += weight * Fraction(ways, math.comb(n_trees, asked))
+    return wins[0], wins[1]
+
+
+def ternary_masses(prior: dict[tuple[int, ...], Fraction], counts: tuple[int, ...]) -> list[Fraction]:
+    """P(the first votes are ``counts``, and class k wins), for each of three classes."""
+    wins = [Fraction(0)] * 3
+    for tally, weight in prior.items():
+        ways = math.prod(math.comb(full, some) for full, some in zip(tally, counts, strict=True))
+        wins[tally.index(max(tally))] += weight * Fraction(ways, math.comb(sum(tally), sum(counts)))
+    return wins
+
+
+def threshold_decision(wins: list[Fraction], alpha: Fraction) -> int:
+    """The class whose probability exceeds α, or -1."""
+    leader = wins.index(max(wins))
+    return leader if wins[leader] > alpha * sum(wins) else -1
+
+
+def settled(counts: list[int], left: int) -> int:
+    """The class that wins however the votes that are left fall, or -1: by giving all of them to each class."""
+    outcomes = set()
+    for rival in range(len(counts)):
+        final = [count + left * (index == rival) for index, count in enumerate(counts)]
+        outcomes.add(final.index(max(final)))
+    return outcomes.pop() if len(outcomes) == 1 else -1
+
+
+def vote_in_order(table: Any, row: list[int]) -> tuple[int, int]:
+    """Class answered and trees asked, one tree at a time."""
+    counts = [0] * table.n_classes
+    for asked, vote in enumerate(row, start=1):
+        counts[vote] += 1
+        answer = stop(table, asked, counts)
+        if answer >= 0:
+            return answer, asked
+    raise AssertionError("no table goes on after the last tree")
+
+
+def stop(table: Any, asked: int, counts: list[int]) -> int:
+    """What a table says of one row: the class to answer, or -1 to go on."""
+    if table.kind == "binary":
+        if counts[1] <= table.stops.lower[asked]:
+            return 0
+        return 1 if counts[1] >= table.stops.upper[asked] else -1
+    if table.kind == "ternary":
+        states = [(t, a, b) for t in range(asked + 1) for a in range(t + 1) for b in range(t + 1 - a)]
+        return int(table.stops.decision[states.index((asked, counts[0], counts[1]))])
+    order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
+    most, next_most = counts[order[0]], counts[order[1]]
+    if most >= table.stops.upper[most + next_most]:
+        return order[0]
+    return settled(counts, table.n_trees - asked)
+
+
+def table_outcome(table: Any, tallies: dict[tuple[int, ...], float]) -> tuple[float, float]:
+    """Disagreement with the whole forest, and trees asked, over all orders of the votes of each final tally."""
+    wrong, trees = 0.0, 0.0
+
+    def ask(left: tuple[int, ...], counts: tuple[int, ...], weight: float, winner: int) -> None:
+        nonlocal wrong, trees
+        asked, remaining = sum(counts), sum(left)
+        answer = stop(table, asked, list(counts)) if asked else -1
+        if answer >= 0:
+            wrong += weight * (answer != winner)
+            trees += weight * asked
+            return
+        for vote, votes_left in enumerate(left):
+            if votes_left:
+                fewer = tuple(n - (k == vote) for k, n in enumerate(left))
+                more = tuple(n + (k == vote) for k, n in enumerate(counts))
+                ask(fewer, more, weight * votes_left / remaining, winner)
+
+    for tally, weight in tallies.items():
+        if weight > 0.0:
+            ask(tally, (0,) * len(tally), weight, tally.index(max(tally)))
+    return wrong, trees
+
+
+def disagreement_of_tally(lower: list[int], upper: list[int], tally: int) -> float:
+    """P(wrong answer | final tally), forward through the tree of votes."""
+    n_trees = len(lower) - 1
+    going = {0: 1.0}
+    wrong = 0.0
+    for asked in range(1, n_trees + 1):
+        arrived: dict[int, float] = {}
+        for count, share in going.items():
+            one = (tally - count) / (n_trees - asked + 1)
+            for next_count, next_share in ((count + 1, share * one), (count, share * (1.0 - one))):
+                arrived[next_count] = arrived.get(next_count, 0.0) + next_share
+        going = {}
+        for count, share in arrived.items():
+            if count <= lower[asked]:
+                wrong += share * (2 * tally > n_trees)
+            elif count >= upper[asked]:
+                wrong += share * (2 * tally <= n_trees)
+            else:
+                going[count] = share
+    return wrong
+
+
+def least_cost(prior: list[float], penalty: float) -> float:
+    """Fewest expected trees + penalty · disagreement over all stops whatever, from the sums over the tallies."""
+    n_trees = len(prior) - 1
+    exact = [Fraction(weight) for weight in prior]
+    following: dict[int, float] = {}
+    for asked in range(n_trees, -1, -1):
+        here = {}
+        for count in range(asked + 1):
+            wins = [float(mass) for mass in urn_masses(exact, asked, count)]
+            mass = sum(wins)
+            go_on = math.inf
+            if asked < n_trees:
+                # Each order of the first votes is as likely as any other with the same tally.
+                share_1, share_0 = (count + 1) / (asked + 1), (asked + 1 - count) / (asked + 1)
+                go_on = following[count + 1] * share_1 + following[count] * share_0
+            stop_now = penalty * min(wins) + asked * mass if asked else math.inf
+            here[count] = min(go_on, stop_now)
+        following = here
+    return following[0]
+
+
+def smoothed(histogram: dict[tuple[int, ...], float], tallies: list[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+    """Every tally's weight spread evenly over the tallies at most two votes of any class away."""
+    spread = dict.fromkeys(tallies, 0.0)
+    for tally, weight in histogram.items():
+        window = [other for other in tallies if max(abs(a - b) for a, b in zip(tally, other, strict=True)) <= 2]
+        for other in window:
+            spread[other] += weight / len(window)
+    total = sum(spread.values())
+    return {tally: weight / total for tally, weight in spread.items()}
+
+
+def scaled_tally(votes_of_class: int, asked: int, n_trees: int) -> int:
+    """The whole number nearest to the fraction of ``n_trees``, halves downwards."""
+    return math.ceil(Fraction(votes_of_class * n_trees, asked) - Fraction(1, 2))

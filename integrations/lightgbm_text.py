@@ -1,0 +1,204 @@
+"""LightGBM's model text: what it says of a forest, and the trees themselves for compiling them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.trees import Conventions, Missing, Reading, TreeTable
+
+@dataclass(frozen=True)
+class ForestText:
+    """What LightGBM's own text says of a forest."""
+
+    header: dict[str, str]
+    trees: tuple[str, ...]
+    parameters: dict[str, str]
+    pandas_categorical: list[list[Any]]
+    leaf_value: tuple[NDArray[np.float64], ...]
+    leaf_count: tuple[NDArray[np.float64], ...]
+    n_outputs: int
+
+    @classmethod
+    def read(cls, text: str) -> ForestText:
+        """Parse ``Booster.model_to_string()``; refuses what is not a classification forest."""
+        head, *trees = text.split("\nTree=")
+        categories = json.loads(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
+        header = dict(line.partition("=")[::2] for line in head.splitlines())
+        tail = text.rpartition("\nparameters:")[2].partition("end of parameters")[0]
+        pairs = (line.strip("[]").partition(": ") for line in tail.splitlines())
+        parameters = {name: value for name, _, value in pairs if name}
+        if "average_output" not in header:
+            raise NotAForestError(
+                f"the LightGBM model was trained with boosting='{parameters.get('boosting', 'gbdt')}', where each tree "
+                "corrects the ones before it; T*(α) needs independent trees: train with boosting='rf'"
+            )
+        if header.get("objective", "").partition(" ")[0] not in _OBJECTIVES:
+            raise NotAForestError(
+                f"the forest's objective is '{header.get('objective', 'custom')}', whose trees cast no votes; rfsize "
+                f"sizes classification forests ({', '.join(sorted(_OBJECTIVES))})"
+            )
+        if not trees:
+            raise NotAForestError("the LightGBM model has no trees: train it first")
+        if any("\nis_linear=1" in tree for tree in trees):
+            raise NotAForestError(
+                "the forest has linear trees, whose votes depend on more than the leaf; train with linear_tree=False"
+            )
+        values, counts = zip(*map(_leaves, trees), strict=True)
+        n_outputs = int(header["num_tree_per_iteration"])
+        return cls(header, tuple(trees), parameters, categories or [], values, counts, n_outputs)
+
+    @property
+    def sigmoid(self) -> float:
+        """Slope of the link from score to probability of class 1."""
+        return float(self.header["objective"].partition("sigmoid:")[2].split(" ")[0] or 1.0)
+
+    def number(self, name: str) -> float:
+        """A numeric training parameter; raises `InbagError` where the text has none."""
+        try:
+            return float(self.parameters[name])
+        except (KeyError, ValueError):
+            raise InbagError(
+                f"the model text does not say {name}, so the bags cannot be rebuilt; give validation rows and leave "
+                "oob=False"
+            ) from None
+
+
+_OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
+
+
+def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
+    values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
+    if values.size == 1:
+        # LightGBM writes no count, or a meaningless one.
+        return values, np.zeros(1)
+    if values.size == 0 or values.size != counts.size:
+        raise NotAForestError("the LightGBM model text is damaged: a tree has not as many counts as leaves")
+    return values, counts
+
+
+def numbers(tree: str, name: str) -> NDArray[np.float64]:
+    line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
+    return np.array(line.split(), dtype=np.float64)
+
+
+
+
+# Bits of decision_type.
+_CATEGORICAL, _DEFAULT_LEFT, _MISSING_SHIFT = 1, 2, 2
+# A split's treatment of missing values by LightGBM's missing type (none, zero, NaN), to the right and to the left.
+_MISSING = np.array(
+    [
+        [Missing.AS_ZERO, Missing.AS_ZERO],
+        [Missing.ZERO_RIGHT, Missing.ZERO_LEFT],
+        [Missing.NAN_RIGHT, Missing.NAN_LEFT],
+    ],
+    dtype=np.uint8,
+)
+_ZERO = float(np.float32(1e-35))  # what LightGBM takes for zero
+_LINKS = {"multiclass": "softmax", "multiclassova": "one-vs-all"}
+
+
+class _Tree(NamedTuple):
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    missing: NDArray[np.uint8]
+    members: list[NDArray[np.int64]]
+
+
+def tree_table(forest: ForestText, vote: NDArray[np.uint8]) -> TreeTable:
+    """All trees of a forest, inner nodes before leaves; ``vote`` holds the vote of each leaf."""
+    trees = [_tree(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
+    members = [categories for tree in trees for categories in tree.members]
+    n_leaves = np.array([value.size for value in forest.leaf_value])
+    is_leaf = np.concatenate([tree.left for tree in trees]) == -1
+    value = np.zeros(is_leaf.size)
+    value[is_leaf] = np.concatenate(forest.leaf_value)
+    at_leaf = np.zeros(is_leaf.size if vote.size else 0, dtype=np.uint8)
+    if vote.size:
+        at_leaf[is_leaf] = vote
+    return TreeTable(
+        n_nodes=2 * n_leaves - 1,
+        left=np.concatenate([tree.left for tree in trees]),
+        right=np.concatenate([tree.right for tree in trees]),
+        feature=np.concatenate([tree.feature for tree in trees]),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        missing=np.concatenate([tree.missing for tree in trees]),
+        missing_is_member=np.zeros(len(members), dtype=np.bool_),
+        members=members,
+        value=value,
+        vote=at_leaf,
+    )
+
+
+def conventions(forest: ForestText) -> Conventions:
+    """How LightGBM reads rows and turns scores into probabilities."""
+    kinds = forest.header["feature_infos"].split(" ")
+    categorical = [feature for feature, kind in enumerate(kinds) if kind[:1] not in {"[", ""} and ":" in kind]
+    categories = tuple(map(tuple, forest.pandas_categorical))
+    return Conventions(
+        framework="LightGBM",
+        # A category is read as a C int, which rounds towards zero.
+        reading=Reading(single_precision=False, missing=np.nan, zero_within=_ZERO, lowest_category=-1.0),
+        link=_LINKS.get(forest.header["objective"].split(" ")[0], "logistic"),
+        slope=forest.sigmoid,
+        spaces_become_underscores=True,
+        unknown_category_is_missing=True,
+        categories=categories,
+        # Ordered categories are numbers to LightGBM, and a column of one category is nothing.
+        category_features=tuple(categorical) if len(categorical) == len(categories) else None if categories else (),
+    )
+
+
+def _tree(text: str, n_leaves: int) -> _Tree:
+    n_inner = n_leaves - 1
+    if n_inner == 0:
+        leaf = np.array([-1])
+        return _Tree(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
+    inner = {name: numbers(text, name) for name in _INNER}
+    if any(values.size != n_inner for values in inner.values()):
+        raise NotAForestError("the LightGBM model text is damaged: a tree has not one split for each inner node")
+    decision = inner["decision_type"].astype(np.int64)
+    is_categorical = decision & _CATEGORICAL > 0
+    missing = _MISSING[np.minimum(decision >> _MISSING_SHIFT & 3, 2), (decision & _DEFAULT_LEFT > 0).astype(np.int64)]
+    missing[is_categorical] = Missing.CATEGORY
+    at_leaves = np.zeros(n_leaves)
+    # Leaf j is written as child -(j + 1), and follows the inner nodes here.
+    left, right = (
+        np.append(np.where(child < 0, n_inner - 1 - child, child), at_leaves - 1).astype(np.int64)
+        for child in (inner["left_child"], inner["right_child"])
+    )
+    return _Tree(
+        left=left,
+        right=right,
+        feature=np.append(inner["split_feature"], at_leaves).astype(np.int64),
+        threshold=np.append(inner["threshold"], at_leaves),
+        missing=np.append(missing, at_leaves).astype(np.uint8),
+        members=_members(text, inner["threshold"][is_categorical].astype(np.int64)),
+    )
+
+
+_INNER = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+
+
+def _members(text: str, place: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Categories that go left in each categorical split, from LightGBM's bit sets."""
+    if place.size == 0:
+        return []
+    ends = numbers(text, "cat_boundaries").astype(np.int64)
+    words = numbers(text, "cat_threshold").astype(np.uint32)
+    if place.max() + 1 >= ends.size or ends[-1] != words.size or (np.diff(ends) < 0).any():
+        raise NotAForestError("the LightGBM model text is damaged: the sets of categories do not fit the splits")
+    sets = []
+    for index in place:
+        bits = np.unpackbits(words[ends[index] : ends[index + 1]].view(np.uint8), bitorder="little")
+        sets.append(np.flatnonzero(bits))
+    return sets

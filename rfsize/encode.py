@@ -1,0 +1,179 @@
+"""Rows of any kind as floating-point numbers, categories coded as at training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from rfsize import rows as matrix
+from rfsize.trees import Conventions
+
+# Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
+Blocks = Callable[[int, int], Any]
+
+
+def encoded(X: Any, conventions: Conventions) -> Blocks:
+    """How to read blocks of ``X``, which has been checked to have the columns of training.
+
+    Arrays and frames of one float type are read where they are, everything else block by block.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` holds what is no number, or columns are categorical that were not so at training.
+    """
+    if hasattr(X, "num_row"):
+        raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read; give the rows as an array or DataFrame")
+    if issparse(X):
+        return _sparse_blocks(X)
+    if hasattr(X, "iloc"):
+        return _frame_blocks(X, conventions)
+    if hasattr(X, "column_names"):
+        return _arrow_blocks(X, conventions)
+    return _array_blocks(X)
+
+
+def _array_blocks(X: Any) -> Blocks:
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(np.float64).filled(np.nan)
+    array = np.asarray(X)
+    if array.dtype in (np.float32, np.float64) and array.dtype.isnative and array.flags.aligned:
+        return lambda start, stop: array[start:stop]
+    if array.dtype.kind not in "fiubO":
+        raise ValueError(f"X must hold numbers, found an array of {array.dtype}")
+    # Whole numbers are taken in single precision, as both frameworks take them.
+    wide = array.dtype.kind == "O" or (array.dtype.kind == "f" and array.dtype.itemsize > 4)
+    kind = np.float64 if wide else np.float32
+
+    def block(start: int, stop: int) -> NDArray[Any]:
+        try:
+            return array[start:stop].astype(kind)
+        except (TypeError, ValueError):
+            raise ValueError("X is an array of objects that are not all numbers; give a DataFrame or floats") from None
+
+    return block
+
+
+def _sparse_blocks(X: Any) -> Blocks:
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return lambda start, stop: X[start:stop]
+
+
+def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
+    kinds = [_kind(dtype) for dtype in X.dtypes]
+    coders = _coders([str(name) for name in X.columns], kinds, conventions)
+    if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
+        return _array_blocks(X.to_numpy())
+
+    def block(start: int, stop: int) -> NDArray[np.float64]:
+        out = np.empty((stop - start, X.shape[1]), order="F")
+        for column in range(X.shape[1]):
+            values = X.iloc[start:stop, column]
+            if column not in coders:
+                out[:, column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            elif kinds[column] == "category":
+                out[:, column] = coders[column].codes(values.cat.codes.to_numpy(), values.cat.categories)
+            else:
+                out[:, column] = coders[column].codes(*_enumerated(values.to_numpy(dtype=object, na_value=None)))
+        return out
+
+    return block
+
+
+def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
+    import pyarrow as pa
+
+    types = [field.type for field in X.schema]
+    is_text = [pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in types]
+    is_number = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) for kind in types]
+    kinds = ["text" if text else "number" if number else "other" for text, number in zip(is_text, is_number, strict=True)]
+    coders = _coders(list(X.column_names), kinds, conventions)
+
+    def block(start: int, stop: int) -> NDArray[np.float64]:
+        out = np.empty((stop - start, len(types)), order="F")
+        for column, values in enumerate(X.slice(start, stop - start).columns):
+            if column in coders:
+                out[:, column] = coders[column].codes(*_enumerated(values.to_pylist()))
+            else:
+                out[:, column] = values.cast(pa.float64(), safe=False).to_numpy()
+        return out
+
+    return block
+
+
+def _kind(dtype: Any) -> str:
+    """What a column of a DataFrame holds."""
+    if str(dtype) == "category":
+        return "category"
+    if getattr(dtype, "kind", "O") in "fiub":
+        return "number"
+    return "text" if str(dtype) == "object" or str(dtype).startswith(("str", "string", "large_string")) else "other"
+
+
+def _enumerated(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """Values as codes, -1 where there is none, and what the codes stand for."""
+    index: dict[Any, int] = {}
+    codes = [-1 if value is None or value != value else index.setdefault(value, len(index)) for value in values]
+    return np.array(codes, dtype=np.int64), list(index)
+
+
+class _Coder:
+    """Codes of one column's categories at training; without ``known`` ones, a frame's own codes are kept."""
+
+    def __init__(self, name: str, known: Sequence[Any] | None, *, unknown_is_missing: bool) -> None:
+        self._name = name
+        self._code = None if known is None else {category: code for code, category in enumerate(known)}
+        self._unknown_is_missing = unknown_is_missing
+
+    def codes(self, codes: NDArray[Any], categories: Any) -> NDArray[np.float64]:
+        """Training's codes, NaN for a missing value, of values coded by other ``categories``."""
+        if self._code is None:
+            return np.where(codes < 0, np.nan, codes)
+        at_training = np.array([self._code.get(category, np.nan) for category in categories] + [np.nan])
+        coded = at_training[codes]  # a missing value has code -1
+        unknown = np.isnan(coded) & (codes >= 0)
+        if unknown.any() and not self._unknown_is_missing:
+            example = list(categories)[int(codes[unknown][0])]
+            raise ValueError(
+                f"column '{self._name}' of X holds the category {example!r}, which was not in the training data; "
+                "make it missing, or train with it"
+            )
+        return coded
+
+
+def _coders(names: list[str], kinds: list[str], conventions: Conventions) -> dict[int, _Coder]:
+    """How to code each categorical column; raises ``ValueError`` where columns are of another kind than at training."""
+    candidates = [column for column, kind in enumerate(kinds) if kind in {"category", "text"}]
+    features: Sequence[int] | None = conventions.category_features
+    if features is None:
+        features = candidates
+        if len(candidates) != len(conventions.categories):
+            raise ValueError(
+                f"{len(conventions.categories)} columns were categorical at training, but {len(candidates)} columns of "
+                f"X are: {[names[column] for column in candidates]}"
+            )
+    numbers = [names[column] for column in features if kinds[column] == "number"]
+    if numbers:
+        raise ValueError(
+            f"the columns {numbers} of X hold numbers, but were categorical at training: convert them with "
+            ".astype('category')"
+        )
+    known = dict(zip(features, conventions.categories, strict=True))
+    unknown_is_missing = conventions.unknown_category_is_missing
+    coders = {column: _Coder(names[column], known[column], unknown_is_missing=unknown_is_missing) for column in known}
+    if conventions.takes_codes:
+        for column in set(candidates) - set(coders):
+            if kinds[column] == "category":
+                coders[column] = _Coder(names[column], None, unknown_is_missing=unknown_is_missing)
+    wrong = [names[column] for column, kind in enumerate(kinds) if kind != "number" and column not in coders]
+    if wrong:
+        raise ValueError(f"the columns {wrong} of X hold no numbers, and were not categorical at training either")
+    return coders

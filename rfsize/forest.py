@@ -1,0 +1,272 @@
+"""`Forest`: a booster's trees as flat, quantised arrays.
+
+Every threshold of the forest is replaced by its rank among the thresholds on the same feature, and every value
+of a row, once, by the rank of the first threshold that is not below it. A split then compares two small whole
+numbers. How a split treats missing values is put into the row as well: a *column* of the quantised row is a
+feature together with one such treatment, so that a walk down a tree has one comparison per level and no branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.errors import NotAForestError
+from rfsize.trees import Conventions, Missing, TreeTable
+
+# A node is one word: its left child, which the right child follows; the column it tests, the
+# highest bit of which marks a categorical split; and the rank it compares with. A leaf is its own left child, and
+# no rank exceeds its own, so that further steps stay there.
+LEFT_SHIFT, COLUMN_SHIFT = np.uint64(36), np.uint64(16)
+COLUMN_MASK, CATEGORICAL, RANK_MASK = np.uint64(0x7FFFF), np.uint64(1 << 35), np.uint64(0xFFFF)
+
+HIGHEST_RANK = 0xFFFF  # of a quantised value; always to the right, except in leaves
+RANKS_PER_COLUMN = HIGHEST_RANK  # of thresholds; a feature with more of them has several columns
+MOST_CATEGORIES = HIGHEST_RANK - 1  # one rank each for a missing and an unknown category
+MOST_COLUMNS = int(COLUMN_MASK) + 1
+MOST_NODES = 1 << 28
+
+
+class Layout(NamedTuple):
+    """The arrays that the kernels walk over.
+
+    Attributes
+    ----------
+    nodes : ndarray of uint64, shape (n_nodes,)
+        Trees one after another, each in breadth-first order; trees by member, then by class.
+    value : ndarray of float64, shape (n_nodes,)
+        Scores of the leaves.
+    vote : ndarray of uint8, shape (n_nodes,) or (0,)
+        Votes of the leaves, for two classes.
+    tree_start : ndarray of int64, shape (n_trees + 1,)
+        First node of each tree.
+    bit_start : ndarray of int64, shape (n_nodes,) or (0,)
+        Where the set of a categorical split begins in ``bits``.
+    bits : ndarray of uint32
+        Sets of categories, by their rank.
+    feature : ndarray of int64, shape (n_features_used,)
+        Features that the forest tests.
+    cut_start : ndarray of int64, shape (n_features_used + 1,)
+        First threshold, or category, of each.
+    cuts : ndarray of float64
+        Thresholds, or categories, of each feature in ascending order.
+    column_start : ndarray of int64, shape (n_features_used + 1,)
+        First column of each feature.
+    column_missing : ndarray of uint8, shape (n_columns,)
+        `Missing` of each column.
+    column_base : ndarray of int64, shape (n_columns,)
+        Rank of the feature's threshold that has rank 0 in the column.
+    """
+
+    nodes: NDArray[np.uint64]
+    value: NDArray[np.float64]
+    vote: NDArray[np.uint8]
+    tree_start: NDArray[np.int64]
+    bit_start: NDArray[np.int64]
+    bits: NDArray[np.uint32]
+    feature: NDArray[np.int64]
+    cut_start: NDArray[np.int64]
+    cuts: NDArray[np.float64]
+    column_start: NDArray[np.int64]
+    column_missing: NDArray[np.uint8]
+    column_base: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A forest ready to predict, without the framework that trained it.
+
+    Attributes
+    ----------
+    layout : Layout
+        Its trees.
+    n_outputs : int
+        Trees per member: 1 for two classes, else the number of classes.
+    n_features : int
+        Columns of the rows it takes.
+    feature_names : list of str or None
+        Their names.
+    classes : ndarray, shape (n_classes,)
+        Class labels in the caller's encoding.
+    conventions : Conventions
+        How rows are read and scores become probabilities.
+    """
+
+    layout: Layout
+    n_outputs: int
+    n_features: int
+    feature_names: list[str] | None
+    classes: NDArray[Any]
+    conventions: Conventions
+
+    @property
+    def n_trees(self) -> int:
+        """Members that vote."""
+        return (self.layout.tree_start.size - 1) // self.n_outputs
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a quantised row, at least one."""
+        return max(1, int(self.layout.column_missing.size))
+
+
+def laid_out(table: TreeTable) -> Layout:
+    """The arrays of a forest from its trees as the framework stores them.
+
+    Raises
+    ------
+    NotAForestError
+        If the trees are damaged, or exceed what a node can hold.
+    """
+    order = _breadth_first(table)
+    if order.size > MOST_NODES:
+        raise NotAForestError(f"the forest has more than {MOST_NODES:,} nodes, which cannot be compiled")
+    tree = np.repeat(np.arange(table.n_nodes.size), table.n_nodes)[order]
+    tree_start = np.append(np.searchsorted(tree, np.arange(table.n_nodes.size)), order.size).astype(np.int64)
+    place = np.empty(table.left.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    first = np.cumsum(table.n_nodes) - table.n_nodes
+    is_inner = table.left[order] != -1
+    left = np.where(is_inner, place[first[tree] + table.left[order]], place[order]).astype(np.uint64)
+    splits = _Splits.of(table, order[is_inner])
+    columns = _columns(splits)
+    tested = np.full(order.size, HIGHEST_RANK, dtype=np.uint64)
+    tested[is_inner] = columns.of_split.astype(np.uint64) << COLUMN_SHIFT | columns.rank.astype(np.uint64)
+    tested[np.flatnonzero(is_inner)[splits.is_category]] |= CATEGORICAL
+    start, bits = _category_bits(splits, columns)
+    bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
+    if bits.size:
+        bit_start[np.flatnonzero(is_inner)[splits.is_category]] = start
+    return Layout(
+        nodes=left << LEFT_SHIFT | tested,
+        value=np.where(is_inner, 0.0, table.value[order]),
+        vote=table.vote[order] if table.vote.size else table.vote,
+        tree_start=tree_start,
+        bit_start=bit_start,
+        bits=bits,
+        feature=columns.feature,
+        cut_start=columns.cut_start,
+        cuts=columns.cuts,
+        column_start=columns.column_start,
+        column_missing=columns.missing,
+        column_base=columns.base,
+    )
+
+
+def _breadth_first(table: TreeTable) -> NDArray[np.int64]:
+    """All nodes that are reached, tree by tree and level by level with siblings together."""
+    first = np.cumsum(table.n_nodes) - table.n_nodes
+    tree = np.arange(table.n_nodes.size)
+    nodes, trees, seen = [first], [tree], first.size
+    while True:
+        inner = table.left[nodes[-1]] != -1
+        parents, tree = nodes[-1][inner], trees[-1][inner]
+        if parents.size == 0:
+            break
+        children = np.stack([table.left[parents], table.right[parents]], axis=1)
+        seen += children.size
+        if (children < 1).any() or (children >= table.n_nodes[tree, None]).any() or seen > table.left.size:
+            raise NotAForestError("the model is damaged: the nodes of a tree do not make a tree")
+        nodes.append((first[tree, None] + children).ravel())
+        trees.append(np.repeat(tree, 2))
+    return np.concatenate(nodes)[np.argsort(np.concatenate(trees), kind="stable")]
+
+
+class _Splits(NamedTuple):
+    """The inner nodes of all trees, in the order of the layout."""
+
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    missing: NDArray[np.int64]
+    is_category: NDArray[np.bool_]
+    members: list[NDArray[np.int64]]
+    missing_is_member: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, table: TreeTable, inner: NDArray[np.int64]) -> _Splits:
+        missing = table.missing[inner].astype(np.int64)
+        is_category = missing == Missing.CATEGORY
+        threshold = np.where(is_category, 0.0, table.threshold[inner])
+        if np.isnan(threshold).any():
+            raise NotAForestError("the model is damaged: a split has no threshold")
+        # The framework lists its sets in its own order of the nodes.
+        with_set = np.flatnonzero((table.left != -1) & (table.missing == Missing.CATEGORY))
+        index = np.searchsorted(with_set, inner[is_category])
+        members = [table.members[place] for place in index]
+        return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_is_member[index])
+
+
+class _Columns(NamedTuple):
+    """The columns of a quantised row, and what each split finds in them."""
+
+    feature: NDArray[np.int64]
+    cut_start: NDArray[np.int64]
+    cuts: NDArray[np.float64]
+    column_start: NDArray[np.int64]
+    missing: NDArray[np.uint8]
+    base: NDArray[np.int64]
+    of_split: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    entry: NDArray[np.int64]
+
+
+def _columns(splits: _Splits) -> _Columns:
+    # A feature that is tested both ways, as in forests merged from several, is entered twice.
+    feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
+    numeric = ~splits.is_category
+    sizes = [categories.size for categories in splits.members]
+    cut_start, cuts, rank_of_cut = _ranked(
+        np.concatenate([entry[numeric], np.repeat(entry[splits.is_category], sizes)]),
+        np.concatenate([splits.threshold[numeric], *splits.members]),
+        feature.size,
+    )
+    if (np.diff(cut_start)[feature % 2 == 1] > MOST_CATEGORIES).any():
+        raise NotAForestError(f"a feature has more than {MOST_CATEGORIES:,} categories, which cannot be compiled")
+    rank = np.zeros(entry.size, dtype=np.int64)
+    rank[numeric] = rank_of_cut[: np.sum(numeric)]
+    chunk, rank = np.divmod(rank, RANKS_PER_COLUMN)
+    key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
+    if key.shape[1] > MOST_COLUMNS:
+        raise NotAForestError(f"the forest tests more than {MOST_COLUMNS:,} features, which cannot be compiled")
+    return _Columns(
+        feature=feature // 2,
+        cut_start=cut_start,
+        cuts=cuts,
+        column_start=np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64),
+        missing=key[2].astype(np.uint8),
+        base=key[1] * RANKS_PER_COLUMN,
+        of_split=of_split.ravel(),
+        rank=rank,
+        entry=entry,
+    )
+
+
+def _ranked(
+    entry: NDArray[np.int64], number: NDArray[np.float64], n_entries: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Where the distinct numbers of each entry start, these in ascending order, and the rank of each number given."""
+    order = np.lexsort((number, entry))
+    entry_of, ascending = entry[order], number[order]
+    is_new = np.ones(order.size, dtype=np.bool_)
+    is_new[1:] = (np.diff(entry_of) != 0) | (ascending[1:] != ascending[:-1])
+    start = np.searchsorted(entry_of[is_new], np.arange(n_entries + 1)).astype(np.int64)
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.cumsum(is_new) - 1 - start[entry_of]
+    return start, ascending[is_new].astype(np.float64), rank
+
+
+def _category_bits(splits: _Splits, columns: _Columns) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """The sets of the categorical splits and where each starts: a bit per rank, and one for a missing value."""
+    start, words = [], [np.zeros(0, dtype=np.uint32)]
+    entries = columns.entry[splits.is_category]
+    for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):
+        known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
+        mask = np.zeros(-(-(known.size + 2) // 32) * 32, dtype=np.bool_)
+        mask[np.searchsorted(known, members)] = True
+        mask[known.size] = with_missing
+        start.append(words[-1].size if not start else start[-1] + words[-1].size)
+        words.append(np.packbits(mask, bitorder="little").view(np.uint32))
+    return np.array(start, dtype=np.int64), np.concatenate(words)

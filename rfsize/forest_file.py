@@ -1,0 +1,265 @@
+"""A compiled forest as one file: an uncompressed npz archive without pickles, checked in every detail when read.
+
+Nothing is allocated for a size that the file merely claims, and nothing is walked over that has not been checked:
+whoever wrote the file may be careless or hostile.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import forest as of
+from rfsize.errors import ForestFileError, TableError
+from rfsize.forest import Forest, Layout
+from rfsize.stop_table import StopTable
+from rfsize.trees import Conventions, Missing, Reading
+
+_FORMAT, _VERSION = "rfsize forest", 1
+
+_DTYPES = {
+    "nodes": np.uint64,
+    "value": np.float64,
+    "vote": np.uint8,
+    "tree_start": np.int64,
+    "bit_start": np.int64,
+    "bits": np.uint32,
+    "feature": np.int64,
+    "cut_start": np.int64,
+    "cuts": np.float64,
+    "column_start": np.int64,
+    "column_missing": np.uint8,
+    "column_base": np.int64,
+}
+
+
+def save(path: Path, forest: Forest, table: StopTable | None) -> None:
+    """Write the file whole, or not at all."""
+    classes = forest.classes
+    if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
+        classes = classes.astype(np.str_)
+    if classes.dtype.kind not in "iufbU":
+        raise ValueError(
+            f"the class labels must be numbers or text to be written to a file, found {classes.tolist()}; train with "
+            "such labels, or pickle the predictor"
+        )
+    metadata = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "n_outputs": forest.n_outputs,
+        "n_features": forest.n_features,
+        "feature_names": forest.feature_names,
+        "conventions": _conventions_to_dict(forest.conventions),
+        "table": None if table is None else table.to_dict(),
+    }
+    arrays = {name: getattr(forest.layout, name) for name in _DTYPES}
+    text = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, metadata=text, classes=classes, **arrays)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: Path) -> tuple[Forest, StopTable | None]:
+    """Read and check what `save` wrote.
+
+    Raises
+    ------
+    ForestFileError
+        If the file is damaged, or was not written by `CompiledForest.save`.
+    OSError
+        If it cannot be read.
+    """
+    arrays = _arrays(path)
+    try:
+        metadata = json.loads(arrays["metadata"].tobytes().decode("utf-8"))
+        if metadata["format"] != _FORMAT or metadata["version"] != _VERSION:
+            raise ForestFileError(
+                f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this version of rfsize reads "
+                f"{_FORMAT!r}, version {_VERSION}"
+            )
+        forest = Forest(
+            layout=Layout(**{name: arrays[name] for name in _DTYPES}),
+            n_outputs=_whole(metadata["n_outputs"], 1),
+            n_features=_whole(metadata["n_features"], 1),
+            feature_names=metadata["feature_names"],
+            classes=arrays["classes"],
+            conventions=_conventions_from_dict(metadata["conventions"]),
+        )
+        _check_trees(forest.layout)
+        _check_head(forest)
+        _check_columns(forest)
+        _check_nodes(forest)
+        table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
+    except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        if isinstance(error, (ForestFileError, TableError)):
+            raise
+        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error!r}") from error
+    return forest, table
+
+
+def _require(fits: Any, what: str) -> None:
+    if not fits:
+        raise ForestFileError(f"the forest file is damaged, or was not written by rfsize: {what}")
+
+
+def _whole(value: Any, at_least: int) -> int:
+    _require(type(value) is int and at_least <= value < 1 << 31, f"{value!r} is not a size")
+    return int(value)
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of the archive, each of the size that its bytes in the file have."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            expected = {f"{name}.npy" for name in (*_DTYPES, "metadata", "classes")}
+            _require(sorted(member.filename for member in members) == sorted(expected), "it has other arrays")
+            # What is not compressed cannot be larger than the file.
+            _require(all(member.compress_type == zipfile.ZIP_STORED for member in members), "it is compressed")
+            return {member.filename[:-4]: _array(archive.read(member), member.filename[:-4]) for member in members}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ForestFileError(f"{path} is no forest file, or breaks off: {error}") from error
+
+
+def _array(content: bytes, name: str) -> NDArray[Any]:
+    file = io.BytesIO(content)
+    _require(np.lib.format.read_magic(file) == (1, 0), f"{name} is not in the first npy format")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    _require(len(shape) == 1 and not dtype.hasobject, f"{name} is not a list of numbers or text")
+    _require(shape[0] * dtype.itemsize == len(content) - file.tell(), f"{name} is not of the size it claims")
+    array = np.frombuffer(content, dtype=dtype, offset=file.tell()) if shape[0] else np.zeros(0, dtype)
+    if name == "classes":
+        _require(dtype.kind in "iufbU", "class labels are neither numbers nor text")
+        return array.astype(dtype.newbyteorder("="))
+    wanted = np.dtype(np.uint8 if name == "metadata" else _DTYPES[name])
+    _require(dtype.newbyteorder("=") == wanted, f"{name} is {dtype}, not {wanted}")
+    return array.astype(wanted)
+
+
+def _check_trees(layout: Layout) -> None:
+    """That the nodes of each tree make a tree, in breadth-first order: so every walk goes on to a leaf."""
+    nodes, start = layout.nodes, layout.tree_start
+    _require(start.size >= 2 and start[0] == 0 and start[-1] == nodes.size, "trees break off")
+    _require((np.diff(start) > 0).all() and nodes.size <= of.MOST_NODES, "a tree without nodes")
+    is_inner = nodes & of.RANK_MASK != of.RANK_MASK
+    left = (nodes >> of.LEFT_SHIFT).astype(np.int64)
+    place = np.arange(nodes.size)
+    first = np.repeat(start[:-1], np.diff(start))
+    # The children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
+    before = np.cumsum(is_inner) - is_inner
+    nth = before - before[first]
+    _require((left == np.where(is_inner, first + 2 * nth + 1, place)).all(), "a node has other children than its own")
+    _require((left[is_inner] > place[is_inner]).all(), "a node comes after its children")
+    splits = np.add.reduceat(is_inner.astype(np.int64), start[:-1])
+    _require((2 * splits + 1 == np.diff(start)).all(), "a tree has not one leaf more than splits")
+
+
+def _check_head(forest: Forest) -> None:
+    n_classes = max(2, forest.n_outputs)
+    _require(forest.n_outputs != 2, "two trees for two classes")
+    _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
+    _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
+    _require((forest.layout.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
+    names = forest.feature_names
+    if names is not None:
+        _require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
+        _require(all(isinstance(name, str) for name in names), "a feature's name is no text")
+
+
+def _check_columns(forest: Forest) -> None:
+    layout = forest.layout
+    feature, cuts, kind, base = layout.feature, layout.cuts, layout.column_missing, layout.column_base
+    _require((feature >= 0).all() and (feature < forest.n_features).all(), "a feature that rows do not have")
+    _require((np.diff(feature) >= 0).all(), "features out of order")
+    for start, size in ((layout.cut_start, cuts.size), (layout.column_start, kind.size)):
+        _require(start.size == feature.size + 1 and start[0] == 0 and start[-1] == size, "a list breaks off")
+        _require((np.diff(start) >= 0).all(), "a list runs backwards")
+    _require((np.diff(layout.column_start) > 0).all(), "a feature without a column")
+    _require(base.size == kind.size and (kind < len(Missing)).all(), "an unknown kind of column")
+    entry = np.repeat(np.arange(feature.size), np.diff(layout.column_start))
+    n_cuts = np.diff(layout.cut_start)
+    inside = np.ones(max(cuts.size - 1, 0), dtype=np.bool_)
+    inside[layout.cut_start[1:-1][(layout.cut_start[1:-1] > 0) & (layout.cut_start[1:-1] < cuts.size)] - 1] = False
+    _require(not np.isnan(cuts).any() and (np.diff(cuts)[inside] > 0).all(), "thresholds out of order")
+    is_category = kind == Missing.CATEGORY
+    with_category = entry[is_category]
+    _require((np.diff(layout.column_start)[with_category] == 1).all(), "a categorical feature with two columns")
+    _require((n_cuts[with_category] <= of.MOST_CATEGORIES).all(), "too many categories")
+    _require(((base >= 0) & ((base < n_cuts[entry]) | is_category)).all(), "a column without thresholds")
+
+
+def _check_nodes(forest: Forest) -> None:
+    layout, nodes, n_nodes = forest.layout, forest.layout.nodes, forest.layout.nodes.size
+    rank = (nodes & of.RANK_MASK).astype(np.int64)
+    column = (nodes >> of.COLUMN_SHIFT & of.COLUMN_MASK).astype(np.int64)
+    is_category = nodes & of.CATEGORICAL != 0
+    is_leaf = rank == of.HIGHEST_RANK
+    _require(not (is_leaf & (is_category | (column != 0))).any(), "a leaf that tests a column")
+    _require((column[~is_leaf] < layout.column_missing.size).all(), "a split that tests no column")
+    entry = np.repeat(np.arange(layout.feature.size), np.diff(layout.column_start))
+    n_cuts = np.diff(layout.cut_start)[entry]
+    tested, split_rank = column[~is_leaf], rank[~is_leaf]
+    kind = layout.column_missing[tested] == Missing.CATEGORY
+    _require((kind == is_category[~is_leaf]).all(), "a split of another kind than its column")
+    _require((split_rank + layout.column_base[tested] < n_cuts[tested])[~kind].all(), "a split without a threshold")
+    _require(layout.bit_start.size == (n_nodes if layout.bits.size else 0), "sets of categories break off")
+    _require(layout.bits.size > 0 or not is_category.any(), "a categorical split without a set")
+    if layout.bits.size:
+        words = -(-(n_cuts[column[is_category]] + 2) // 32)
+        start = layout.bit_start[is_category]
+        _require(((start >= 0) & (start <= layout.bits.size - words)).all(), "a set of categories that breaks off")
+    _require(layout.value.size == n_nodes and np.isfinite(layout.value).all(), "a leaf without a score")
+    _require(layout.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
+    _require((layout.vote <= 1).all(), "a vote for an unknown class")
+
+
+def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
+    fields = {name: getattr(conventions, name) for name in _FLAGS + _TEXTS}
+    numbers = {"slope": conventions.slope, **conventions.reading._asdict()}
+    return {
+        **fields,
+        # JSON has neither NaN nor infinity.
+        **{name: float(numbers[name]).hex() for name in _NUMBERS},
+        "single_precision": conventions.reading.single_precision,
+        "categories": conventions.categories,
+        "category_features": conventions.category_features,
+    }
+
+
+_FLAGS = ("absent_is_missing", "spaces_become_underscores", "unknown_category_is_missing", "takes_codes")
+_TEXTS = ("framework", "link")
+_NUMBERS = ("slope", "missing", "zero_within", "lowest_category")
+_LINKS = {"logistic", "softmax", "one-vs-all"}
+
+
+def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
+    _require(all(type(fields[name]) is bool for name in (*_FLAGS, "single_precision")), "a flag is missing")
+    _require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
+    _require(fields["link"] in _LINKS, f"unknown link {fields['link']!r}")
+    numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    slope = numbers.pop("slope")
+    _require(np.isfinite(slope) and not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
+    categories, features = fields["categories"], fields["category_features"]
+    _require(isinstance(categories, list) and all(isinstance(known, list) for known in categories), "categories")
+    scalars = (str, int, float)
+    _require(all(isinstance(category, scalars) for known in categories for category in known), "categories")
+    if features is not None:
+        _require(isinstance(features, list) and len(features) == len(categories), "category_features")
+        features = tuple(_whole(feature, 0) for feature in features)
+    return Conventions(
+        **{name: fields[name] for name in _FLAGS + _TEXTS},
+        slope=slope,
+        reading=Reading(single_precision=fields["single_precision"], **numbers),
+        categories=tuple(map(tuple, categories)),
+        category_features=features,
+    )

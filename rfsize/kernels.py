@@ -1,0 +1,359 @@
+"""The compiled loops over a `Forest`: quantising rows, walking down trees, and stopping by a table."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rfsize import forest
+from rfsize.jit import compiled
+from rfsize.lattice import ternary_index
+from rfsize.stop_table import StopTable
+from rfsize.stops import BinaryStops, TernaryStops
+from rfsize.trees import Missing
+
+# Values that are quantised together.
+_BLOCK = 512
+# Steps between two looks at which rows have reached a leaf.
+_STEPS = 2
+# Rows so few that each goes down as many trees together instead.
+_FEW = 16
+
+_NEVER, _BINARY, _TERNARY, _LEADERS = 0, 1, 2, 3
+
+_HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = forest.HIGHEST_RANK, forest.LEFT_SHIFT, forest.COLUMN_SHIFT
+_COLUMN_MASK, _RANK_MASK, _CATEGORICAL = forest.COLUMN_MASK, forest.RANK_MASK, forest.CATEGORICAL
+_ZERO_RIGHT, _ZERO_LEFT = int(Missing.ZERO_RIGHT), int(Missing.ZERO_LEFT)
+_NAN_RIGHT, _NAN_LEFT, _CATEGORY = int(Missing.NAN_RIGHT), int(Missing.NAN_LEFT), int(Missing.CATEGORY)
+_ONE, _WORD_SHIFT, _BIT_MASK = np.uint64(1), np.uint64(5), np.uint64(31)
+
+# ---------------------------------------------------------------------------------------------------------
+# Quantising
+
+
+@compiled
+def quantise_dense(X: Any, layout: Any, reading: Any, out: Any) -> None:
+    """Quantise the rows of a dense matrix into ``out``, shape (rows, columns)."""
+    value, key, rank = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK, np.uint64)
+    for first in range(0, X.shape[0], _BLOCK):
+        rows = min(_BLOCK, X.shape[0] - first)
+        for entry in range(layout.feature.size):
+            feature = layout.feature[entry]
+            for i in range(rows):
+                value[i] = _read(X[first + i, feature], reading)
+            _quantise(value, rows, entry, layout, reading, key, rank, out[first : first + rows])
+
+
+@compiled
+def quantise_sparse(
+    data: Any, index: Any, start: Any, absent: Any, entry_of: Any, layout: Any, reading: Any, out: Any
+) -> None:
+    """Quantise the rows of a compressed sparse row matrix.
+
+    ``absent`` is the quantised row that stores nothing, and ``entry_of`` the first entry of each feature.
+    """
+    value, key, rank = np.empty(1), np.empty(1), np.empty(1, np.uint64)
+    for i in range(out.shape[0]):
+        out[i] = absent
+        for stored in range(start[i], start[i + 1]):
+            feature = index[stored]
+            value[0] = _read(data[stored], reading)
+            for entry in range(entry_of[feature], entry_of[feature + 1]):
+                _quantise(value, 1, entry, layout, reading, key, rank, out[i : i + 1])
+
+
+@compiled
+def _read(value: Any, reading: Any) -> Any:
+    """A value as the framework reads it, NaN where it is missing."""
+    number = np.float64(value)
+    if reading.single_precision:
+        number = np.float64(np.float32(number))
+    if number == reading.missing:
+        return np.nan
+    return 0.0 if abs(number) <= reading.zero_within else number
+
+
+@compiled
+def _quantise(value: Any, rows: Any, entry: Any, layout: Any, reading: Any, key: Any, rank: Any, out: Any) -> None:
+    """Fill the columns of one feature from its values."""
+    cuts = layout.cuts[layout.cut_start[entry] : layout.cut_start[entry + 1]]
+    first, last = layout.column_start[entry], layout.column_start[entry + 1]
+    is_category = layout.column_missing[first] == _CATEGORY
+    for i in range(rows):
+        number = 0.0 if np.isnan(value[i]) else value[i]
+        key[i] = np.trunc(number) if is_category else number
+    _rank(key, rows, cuts, rank)
+    if is_category:
+        for i in range(rows):
+            out[i, first] = _category(value[i], key[i], np.int64(rank[i]), cuts, reading.lowest_category)
+        return
+    for column in range(first, last):
+        missing, base = layout.column_missing[column], layout.column_base[column]
+        for i in range(rows):
+            is_zero = value[i] == 0.0 or np.isnan(value[i])
+            if missing == _ZERO_RIGHT and is_zero or missing == _NAN_RIGHT and np.isnan(value[i]):
+                out[i, column] = _HIGHEST
+            elif missing == _ZERO_LEFT and is_zero or missing == _NAN_LEFT and np.isnan(value[i]):
+                out[i, column] = 0
+            else:
+                out[i, column] = min(max(np.int64(rank[i]) - base, 0), _HIGHEST)
+
+
+@compiled
+def _rank(key: Any, rows: Any, cuts: Any, rank: Any) -> None:
+    """How many of the ascending ``cuts`` are below each key.
+
+    All rows take each step of the bisection together, so that none waits for its comparison to be decided.
+    """
+    for i in range(rows):
+        rank[i] = 0
+    size = np.uint64(cuts.size)
+    while size > _ONE:
+        half = size >> _ONE
+        for i in range(rows):
+            rank[i] += half * np.uint64(cuts[rank[i] + half - _ONE] < key[i])
+        size -= half
+    if size == _ONE:
+        for i in range(rows):
+            rank[i] += np.uint64(cuts[rank[i]] < key[i])
+
+
+@compiled
+def _category(value: Any, whole: Any, rank: Any, known: Any, lowest: Any) -> Any:
+    """Rank of a category: one more than those of all known ones where it is missing, two where it is unknown."""
+    if np.isnan(value):
+        return known.size
+    if value > lowest and rank < known.size and known[rank] == whole:
+        return rank
+    return known.size + 1
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Voting
+
+
+class _Space(NamedTuple):
+    """Working memory for a block of rows, by their order among those still voting."""
+
+    row: Any
+    place: Any
+    open: Any
+    vote: Any
+    best: Any
+
+
+class Stop(NamedTuple):
+    """The arrays of a stop table; those that its kind does not have are empty."""
+
+    kind: int
+    n_trees: int
+    lower: Any
+    upper: Any
+    decision: Any
+
+    @classmethod
+    def of(cls, table: StopTable | None) -> Stop:
+        """What `decide` reads of a table."""
+        none, undecided = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int8)
+        if table is None:
+            return cls(_NEVER, 0, none, none, undecided)
+        stops = table.stops
+        if isinstance(stops, BinaryStops):
+            return cls(_BINARY, table.n_trees, stops.lower, stops.upper, undecided)
+        if isinstance(stops, TernaryStops):
+            return cls(_TERNARY, table.n_trees, none, none, stops.decision)
+        return cls(_LEADERS, table.n_trees, none, stops.upper, undecided)
+
+
+@compiled
+def decide(q: Any, layout: Any, n_outputs: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
+    """Ask trees until each row's votes are decided; ``label`` and ``asked`` have shape (rows,).
+
+    ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for. Where
+    ``stop`` never stops, these are all votes, and ``label`` and ``asked`` stay as they are.
+    """
+    n_members, n = (layout.tree_start.size - 1) // n_outputs, q.shape[0]
+    walk = _walkers(max(n, _FEW * n_outputs))
+    voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
+    member = 0
+    while n > _FEW and member < n_members:
+        _ask_member(member, q, layout, n_outputs, voting[:n], walk, vote, best)
+        member += 1
+        kept = 0
+        for j in range(n):
+            counts[voting[j], vote[j]] += 1
+        _answer(stop, member, voting[:n], counts, answer)
+        for j in range(n):
+            if answer[j] >= 0:
+                label[voting[j]], asked[voting[j]] = answer[j], member
+            else:
+                voting[kept] = voting[j]
+                kept += 1
+        n = kept
+    for j in range(n):
+        _ask_ahead(voting[j : j + 1], member, q, layout, n_outputs, stop, walk, counts, answer, label, asked)
+
+
+@compiled
+def add_scores(q: Any, layout: Any, n_outputs: Any, total: Any) -> None:
+    """Add the scores of all trees on quantised rows to ``total``, shape (rows, outputs)."""
+    walk = _walkers(q.shape[0])
+    walk.row[:] = np.arange(q.shape[0])
+    for tree in range(layout.tree_start.size - 1):
+        walk.place[:] = layout.tree_start[tree]
+        _descend(q, layout, q.shape[0], _balanced_depth(layout, tree), walk)
+        for j in range(q.shape[0]):
+            total[j, tree % n_outputs] += layout.value[walk.place[j]]
+
+
+@compiled
+def _ask_member(
+    member: Any, q: Any, layout: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any
+) -> None:
+    """Let one member vote on the rows still voting."""
+    for output in range(n_outputs):
+        tree = member * n_outputs + output
+        for j in range(voting.size):
+            walk.row[j], walk.place[j] = voting[j], layout.tree_start[tree]
+        _descend(q, layout, voting.size, _balanced_depth(layout, tree), walk)
+        for j in range(voting.size):
+            if n_outputs == 1:
+                vote[j] = layout.vote[walk.place[j]]
+            elif output == 0 or layout.value[walk.place[j]] > best[j]:
+                best[j], vote[j] = layout.value[walk.place[j]], output
+
+
+@compiled
+def _ask_ahead(
+    voting: Any,
+    member: Any,
+    q: Any,
+    layout: Any,
+    n_outputs: Any,
+    stop: Any,
+    walk: Any,
+    counts: Any,
+    answer: Any,
+    label: Any,
+    asked: Any,
+) -> None:
+    """Take one row to its decision, several members at a time; those beyond the decision do not count."""
+    n_members, row = (layout.tree_start.size - 1) // n_outputs, voting[0]
+    while member < n_members:
+        ahead = min(_FEW, n_members - member)
+        first = member * n_outputs
+        for j in range(ahead * n_outputs):
+            walk.row[j], walk.place[j] = row, layout.tree_start[first + j]
+        _descend(q, layout, ahead * n_outputs, _balanced_depth(layout, first), walk)
+        for j in range(ahead):
+            leaf = walk.place[j * n_outputs : (j + 1) * n_outputs]
+            vote = 0
+            if n_outputs == 1:
+                vote = np.int64(layout.vote[leaf[0]])
+            for output in range(1, n_outputs):
+                if layout.value[leaf[output]] > layout.value[leaf[vote]]:
+                    vote = output
+            member += 1
+            counts[row, vote] += 1
+            _answer(stop, member, voting, counts, answer)
+            if answer[0] >= 0:
+                label[row], asked[row] = answer[0], member
+                return
+
+
+class _Walkers(NamedTuple):
+    """Rows on their way down trees: one row and one node for each."""
+
+    row: Any
+    place: Any
+    open: Any
+
+
+@compiled
+def _walkers(n: Any) -> Any:
+    return _Walkers(np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64))
+
+
+@compiled
+def _balanced_depth(layout: Any, tree: Any) -> Any:
+    """Depth that a tree of as many nodes has at least."""
+    nodes, depth = layout.tree_start[tree + 1] - layout.tree_start[tree], 0
+    while 2 << depth <= nodes:
+        depth += 1
+    return depth
+
+
+@compiled
+def _descend(q: Any, layout: Any, n: Any, steps: Any, walk: Any) -> None:
+    """Take ``n`` walkers down to leaves.
+
+    All take each step together, so that none waits for the memory of another. After ``steps`` of them only those go
+    on that have not reached a leaf.
+    """
+    row, place, open_ = walk.row, walk.place, walk.open
+    nodes, bit_start, bits = layout.nodes, layout.bit_start, layout.bits
+    categorical = bits.size > 0
+    for _ in range(steps):
+        for j in range(n):
+            place[j] = _child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+    for j in range(n):
+        open_[j] = j
+    while n > 0:
+        kept = 0
+        for k in range(n):
+            j = open_[k]
+            open_[kept] = j
+            kept += np.int64((nodes[place[j]] & _RANK_MASK) != _RANK_MASK)
+        n = kept
+        for _ in range(_STEPS):
+            for k in range(n):
+                j = open_[k]
+                place[j] = _child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+
+
+@compiled
+def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row: Any, place: Any) -> Any:
+    """The node that a row goes to from a node; from a leaf, the leaf itself."""
+    node = nodes[place]
+    value = q[row, (node >> _COLUMN_SHIFT) & _COLUMN_MASK]
+    if categorical and node & _CATEGORICAL:
+        word = bits[bit_start[place] + (value >> 5)]
+        return (node >> _LEFT_SHIFT) + (np.uint64(~word) >> np.uint64(value & 31) & _ONE)
+    return (node >> _LEFT_SHIFT) + np.uint64(np.uint64(value) > (node & _RANK_MASK))
+
+
+@compiled
+def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
+    """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
+    if stop.kind == _NEVER:
+        answer[: voting.size] = -1
+    elif stop.kind == _BINARY:
+        lower, upper = stop.lower[asked], stop.upper[asked]
+        for j in range(voting.size):
+            count = counts[voting[j], 1]
+            answer[j] = 0 if count <= lower else 1 if count >= upper else -1
+    elif stop.kind == _TERNARY:
+        for j in range(voting.size):
+            row = voting[j]
+            answer[j] = stop.decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
+    else:
+        for j in range(voting.size):
+            leader, rival = _leaders(counts, voting[j])
+            most, next_most = counts[voting[j], leader], counts[voting[j], rival]
+            is_settled = most - next_most + (leader < rival) > stop.n_trees - asked
+            answer[j] = leader if is_settled or most >= stop.upper[most + next_most] else -1
+
+
+@compiled
+def _leaders(counts: Any, row: Any) -> Any:
+    """The classes with the most and the second most votes, the lowest where they tie."""
+    leader = 0
+    for other in range(1, counts.shape[1]):
+        if counts[row, other] > counts[row, leader]:
+            leader = other
+    rival = 1 if leader == 0 else 0
+    for other in range(rival + 1, counts.shape[1]):
+        if other != leader and counts[row, other] > counts[row, rival]:
+            rival = other
+    return leader, rival

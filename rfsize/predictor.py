@@ -1,0 +1,301 @@
+"""Predicting with a compiled forest: `compile` and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+
+from rfsize import forest_file
+from rfsize import rows as matrix
+from rfsize.adapter import adapter_for
+from rfsize.encode import encoded
+from rfsize.errors import NotAForestError
+from rfsize.forest import Forest, laid_out
+from rfsize.stop_table import StopTable
+from rfsize.votes import Votes
+
+# Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
+# end go down a tree together.
+_VALUES_PER_BLOCK = 1 << 18
+_FEWEST_ROWS, _MOST_ROWS = 512, 4096
+
+_Quantise = Callable[[int, int], NDArray[np.uint16]]
+
+
+def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.5, n_jobs: int = -1) -> CompiledForest:
+    """A forest that predicts many times faster, by majority vote.
+
+    Without a table the label is the majority of all trees' votes. With one, each row asks trees in turn until the
+    table says that its outcome is settled.
+
+    Parameters
+    ----------
+    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier
+        A trained forest; it is not changed.
+    table : StopTable, optional
+        For as many trees and classes as the forest has.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree votes for it, as in `votes`; two classes only.
+    n_jobs : int, default -1
+        Threads that predict; -1 for one per core. The predictions are the same for any number.
+
+    Returns
+    -------
+    CompiledForest
+        Independent of the framework; `CompiledForest.save` writes it to one file.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees, or cannot be compiled.
+    ValueError
+        If the table is for another forest.
+    """
+    adapter = adapter_for(model)
+    trees = adapter.tree_table(adapter.checked_threshold(threshold))
+    tested = trees.feature[trees.left != -1]
+    if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
+        raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
+    forest = Forest(
+        layout=laid_out(trees),
+        n_outputs=adapter.leaves.offset.shape[1],
+        n_features=adapter.n_features,
+        feature_names=adapter.feature_names,
+        classes=adapter.classes,
+        conventions=adapter.conventions,
+    )
+    return CompiledForest(forest, table, n_jobs=n_jobs)
+
+
+def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
+    """Read what `CompiledForest.save` wrote; neither LightGBM nor XGBoost need be installed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it may come from anyone: it holds no code, and everything in it is checked.
+    n_jobs : int, default -1
+        Threads that predict; -1 for one per core.
+
+    Raises
+    ------
+    ForestFileError, TableError
+        If the file is damaged, or was not written by rfsize.
+    OSError
+        If it cannot be read.
+    """
+    forest, table = forest_file.load(Path(path))
+    return CompiledForest(forest, table, n_jobs=n_jobs)
+
+
+class CompiledForest:
+    """A compiled forest, and the table by which its rows stop voting.
+
+    Safe to call from many threads at once, after a fork, and in worker processes.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    table : StopTable, optional
+        When rows stop voting.
+    n_jobs : int, default -1
+        Threads that predict; -1 for one per core.
+
+    Attributes
+    ----------
+    classes : ndarray, shape (n_classes,)
+        Class labels.
+    n_trees : int
+        Trees that vote.
+    """
+
+    def __init__(self, forest: Forest, table: StopTable | None = None, *, n_jobs: int = -1) -> None:
+        if table is not None and (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
+            raise ValueError(
+                f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has {forest.n_trees} "
+                f"trees and {len(forest.classes)} classes: build one with StopTable.build({forest.n_trees}, …)"
+            )
+        self.forest = forest
+        self.table = table
+        self.n_jobs = n_jobs
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return self.forest.classes
+
+    @property
+    def n_trees(self) -> int:
+        return self.forest.n_trees
+
+    def __repr__(self) -> str:
+        table = "no stop table" if self.table is None else repr(self.table)
+        return f"CompiledForest({self.n_trees:,} trees, {len(self.classes)} classes, {table})"
+
+    @overload
+    def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
+
+    @overload
+    def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
+
+    def predict(self, X: Any, *, return_trees: bool = False) -> Any:
+        """Labels by majority vote, or by the table.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows as the framework takes them.
+        return_trees : bool, default False
+            Whether to return also how many trees each row asked.
+
+        Returns
+        -------
+        labels : ndarray, shape (n_rows,)
+            In the caller's encoding; ties go to the lowest class index.
+        asked : ndarray of int64, shape (n_rows,)
+            Only with ``return_trees``.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` does not fit the forest.
+        """
+        counts, labels, asked = self._decided(X, self.table)
+        if self.table is None:
+            labels, asked = counts.argmax(axis=1), np.full(len(counts), self.n_trees)
+        named = self.classes[labels]
+        return (named, asked) if return_trees else named
+
+    def votes(self, X: Any) -> Votes:
+        """Votes of all trees, as `rfsize.votes` counts them; arguments and errors as in `predict`."""
+        return Votes(self._decided(X, None)[0], self.classes, self.n_trees)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities that the framework predicts, from the average score of all trees.
+
+        Arguments and errors are those of `predict`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+            Equal to the framework's to about 1e-6, which XGBoost computes in single precision.
+        """
+        from rfsize.kernels import add_scores
+
+        forest = self.forest
+        X = self._checked(X)
+        total = np.zeros((matrix.n_rows(X), forest.n_outputs))
+        self._each_block(X, lambda q, rows: add_scores(q, forest.layout, forest.n_outputs, total[rows]))
+        score = forest.conventions.slope * total / self.n_trees
+        if forest.conventions.link == "softmax":
+            return softmax(score, axis=1)
+        if forest.conventions.link == "one-vs-all":
+            return expit(score)
+        return np.column_stack([expit(-score[:, 0]), expit(score[:, 0])])
+
+    def save(self, path: str | Path) -> None:
+        """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.
+
+        Raises
+        ------
+        ValueError
+            If the class labels are neither numbers nor text.
+        OSError
+            If the file cannot be written.
+        """
+        forest_file.save(Path(path), self.forest, self.table)
+
+    def _checked(self, X: Any) -> Any:
+        X, forest = matrix.as_rows(X), self.forest
+        underscores = forest.conventions.spaces_become_underscores
+        matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
+        return X
+
+    def _decided(
+        self, X: Any, table: StopTable | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Votes that each row asked for, the index of its label, and how many they are."""
+        from rfsize.kernels import Stop, decide
+
+        X, forest, stop = self._checked(X), self.forest, Stop.of(table)
+        counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=np.int32)
+        labels, asked = np.zeros((2, len(counts)), dtype=np.int64)
+
+        def work(q: NDArray[np.uint16], rows: slice) -> None:
+            decide(q, forest.layout, forest.n_outputs, stop, counts[rows], labels[rows], asked[rows])
+
+        self._each_block(X, work)
+        return counts, labels, asked
+
+    def _each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
+        """Quantise blocks of rows and work on them, in as many threads as asked for."""
+        rows, quantise = matrix.n_rows(X), self._quantiser(X)
+        step = min(max(_VALUES_PER_BLOCK // self.forest.n_columns, _FEWEST_ROWS), _MOST_ROWS)
+
+        def block(start: int) -> None:
+            stop = min(start + step, rows)
+            work(quantise(start, stop), slice(start, stop))
+
+        threads = 1 if rows <= step else min(_threads(self.n_jobs), -(-rows // step))
+        if threads == 1:
+            for start in range(0, rows, step):
+                block(start)
+            return
+        # Threads do not outlive the call: a pool that did would be dead after a fork.
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(block, range(0, rows, step)):
+                pass
+
+    def _quantiser(self, X: Any) -> _Quantise:
+        from rfsize.kernels import quantise_dense, quantise_sparse
+
+        forest = self.forest
+        blocks = encoded(X, forest.conventions)
+        reading = forest.conventions.reading
+
+        def dense(start: int, stop: int) -> NDArray[np.uint16]:
+            q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
+            quantise_dense(blocks(start, stop), forest.layout, reading, q)
+            return q
+
+        def sparse(start: int, stop: int) -> NDArray[np.uint16]:
+            q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
+            stored = blocks(start, stop)
+            data, index, begin = stored.data.astype(np.float64), stored.indices, stored.indptr.astype(np.int64)
+            quantise_sparse(
+                data, index.astype(np.int64), begin, self._absent, self._entry_of, forest.layout, reading, q
+            )
+            return q
+
+        return sparse if issparse(X) else dense
+
+    @cached_property
+    def _absent(self) -> NDArray[np.uint16]:
+        """A quantised row of entries that a sparse matrix does not store."""
+        from rfsize.kernels import quantise_dense
+
+        forest = self.forest
+        q = np.empty((1, forest.n_columns), dtype=np.uint16)
+        value = np.nan if forest.conventions.absent_is_missing else 0.0
+        quantise_dense(np.full((1, forest.n_features), value), forest.layout, forest.conventions.reading, q)
+        return q[0]
+
+    @cached_property
+    def _entry_of(self) -> NDArray[np.int64]:
+        """Where each feature's entries in the layout begin."""
+        return np.searchsorted(self.forest.layout.feature, np.arange(self.forest.n_features + 1)).astype(np.int64)
+
+
+def _threads(n_jobs: int) -> int:
+    # joblib knows the cores of a container, and that its own workers should not start more threads.
+    from joblib import effective_n_jobs
+
+    return effective_n_jobs(n_jobs)

@@ -1,0 +1,369 @@
+"""StopTable: when a row need not ask the remaining trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize import stop_rules, table_file, urn
+from rfsize.checks import whole
+from rfsize.stop_rules import MAX_CLASSES, MAX_TERNARY, MAX_TREES
+from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops
+from rfsize.votes import Votes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Rule = Literal["threshold", "optimal", "robust"]
+Target = Literal["ensemble", "limit"]
+Floats = NDArray[np.float64]
+
+_BLOCK = 2_000_000  # votes that `apply` holds at a time
+_SIMULATED = 4_000_000  # votes simulated to measure a table of leaders
+_SIMULATION_SEED = 2016  # fixed: the same table gives the same measurement
+
+
+@dataclass(frozen=True, eq=False)
+class StopTable:
+    """When to stop asking trees, row by row; made by `StopTable.build`.
+
+    Attributes
+    ----------
+    n_trees : int
+        Ensemble size T.
+    n_classes : int
+    alpha : float
+        Confidence α; 1 for the lossless table.
+    rule : {"threshold", "optimal", "robust"}
+    target : {"ensemble", "limit"}
+    prior : ndarray of float or None
+        Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
+        class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
+        Otherwise those of the two leading classes, shape (T + 1,), symmetric.
+    stops : BinaryStops, TernaryStops or LeaderStops
+        Where voting ends: two classes; three classes and up to 201 trees; all others.
+    measured : tuple of float or None
+        Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds, whose
+        figures are computed exactly.
+    """
+
+    n_trees: int
+    n_classes: int
+    alpha: float
+    rule: str
+    target: str
+    prior: Floats | None
+    stops: Stops
+    measured: tuple[float, float] | None = None
+
+    @classmethod
+    def build(
+        cls,
+        n_trees: int,
+        *,
+        alpha: float = 0.99,
+        prior: str | Votes | ArrayLike = "uniform",
+        rule: Rule = "threshold",
+        target: Target = "ensemble",
+        n_classes: int | None = None,
+    ) -> StopTable:
+        """Build the table for a forest.
+
+        Parameters
+        ----------
+        n_trees : int
+            Ensemble size T, 1 to 10,001.
+        alpha : float
+            Confidence α, above 0 and at most 1. With α = 1, any prior and rule give the lossless table: voting
+            stops when the remaining votes cannot change the outcome.
+        prior : "uniform", Votes or array_like
+            How likely each final tally of T votes is. "uniform": SIBA (Martínez-Muñoz et al. 2009). `Votes` of
+            similar rows, such as out-of-bag votes: HYPER (Soto et al. 2016), each row's vote fractions scaled to
+            T, rounded and smoothed (`rfsize.urn.votes_prior`). An array holds weights: shape (T + 1,) by votes
+            for class 1, or (T + 1, T + 1) indexed [votes for class 0, votes for class 1] for three classes.
+        rule : {"threshold", "optimal", "robust"}
+            "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
+            "optimal": the fewest expected trees for expected disagreement of at most 1 − α under the prior.
+            "robust": the fewest expected trees for disagreement of at most 1 − α whatever the final tally is, so
+            that the prior need not be trusted; two classes and target "ensemble" only.
+        target : {"ensemble", "limit"}
+            What the answer should agree with: the majority of all T trees, or that of the infinite forest. With
+            "limit" and rule "threshold", rows that never reach α are answered as all T trees would; see
+            `expected_unsettled`.
+        n_classes : int, optional
+            Number of classes; only a uniform prior needs it, and takes 2 by default.
+
+        Returns
+        -------
+        StopTable
+            Exact for two classes, and for three with at most 201 trees. All others are reduced to the two
+            leading classes: their votes are an urn of T votes, so that votes for other classes count as not yet
+            cast, the leader is taken to lose a tie, and 1 − α is shared among its K − 1 rivals. All three err on
+            the side of asking more; what disagreement remains is measured, not proven.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range or does not go with the others, or if no table can keep the promise:
+            with target "limit" and rule "optimal", when even all T trees disagree with the infinite forest on
+            more than 1 − α of the rows.
+        """
+        n_trees = _checked_trees(n_trees)
+        alpha = _checked_alpha(alpha)
+        _check_choice("rule", rule, ("threshold", "optimal", "robust"))
+        _check_choice("target", target, ("ensemble", "limit"))
+        n_classes, weights = _resolved_prior(prior, n_trees, n_classes)
+        kind = stop_rules.table_kind(n_trees, n_classes)
+        _check_combination(kind, rule, target)
+        stops = stop_rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
+        measured = None
+        if isinstance(stops, LeaderStops):
+            measured = _measured(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
+        return cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured)
+
+    @property
+    def kind(self) -> str:
+        """ "binary", "ternary" or "leaders"."""
+        return self.stops.kind
+
+    def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Vote row by row, and stop where the table says so.
+
+        Parameters
+        ----------
+        tree_votes : array_like of int or bool, shape (n_rows, T)
+            Class index that each tree votes for, in the order in which trees are asked.
+
+        Returns
+        -------
+        labels : ndarray of int64, shape (n_rows,)
+            Class index answered.
+        asked : ndarray of int64, shape (n_rows,)
+            Trees asked, 1 to T.
+
+        Raises
+        ------
+        ValueError
+            If the votes are not class indices of this shape.
+        """
+        votes = np.asarray(tree_votes)
+        if votes.ndim != 2 or votes.shape[1] != self.n_trees or votes.dtype.kind not in "iub":
+            raise ValueError(
+                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {self.n_trees}); "
+                f"found shape {votes.shape}, dtype {votes.dtype}"
+            )
+        labels, asked = np.empty((2, len(votes)), dtype=np.int64)
+        rows = max(1, _BLOCK // max(self.n_trees, self.n_classes))
+        for start in range(0, len(votes), rows):
+            block = votes[start : start + rows]
+            if block.min() < 0 or block.max() >= self.n_classes:
+                raise ValueError(
+                    f"tree_votes must hold class indices from 0 to {self.n_classes - 1}; found {block.min()} to "
+                    f"{block.max()}"
+                )
+            settled = self.stops.settle(block, self.n_classes)
+            labels[start : start + rows], asked[start : start + rows] = settled
+        return labels, asked
+
+    def expected_trees(self) -> float:
+        """Mean number of trees asked per row under the prior.
+
+        Exact, by a sum over the lattice of tallies; measured by a simulation with a fixed seed for
+        `LeaderStops`, on random orders of the votes of the prior's rows (or of uniform tallies).
+        """
+        return self._outcome[1]
+
+    def expected_disagreement(self) -> float:
+        """Share of the rows whose answer differs from the target's under the prior; exact or measured, as above."""
+        return self._outcome[0]
+
+    def expected_unsettled(self) -> float:
+        """Share of the rows that never reach α under the prior, and are answered as all T trees would.
+
+        These are the rows whose remaining votes cannot change the majority of all T trees, while the
+        probability that the leading class wins in the infinite forest is at most α. 0 for target "ensemble".
+        """
+        return 0.0 if self.target == "ensemble" else self._outcome[2]
+
+    def disagreement_by_tally(self) -> Floats:
+        """Probability of a wrong answer given each final tally, over random orders of the votes; two classes.
+
+        Returns
+        -------
+        ndarray of float, shape (T + 1,)
+            By votes for class 1. For target "limit", the winner of a tally is itself uncertain, and the
+            whole forest would disagree as well.
+
+        Raises
+        ------
+        ValueError
+            If the table has more than two classes.
+        """
+        if not isinstance(self.stops, BinaryStops):
+            raise ValueError(f"only tables of two classes have one tally per number of votes; {self!r}")
+        from rfsize import lattice
+
+        answered_0, answered_1 = lattice.answers_by_tally(self.stops.lower, self.stops.upper)
+        wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
+        return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table as JSON."""
+        table_file.write(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> StopTable:
+        """Read a table that `save` wrote, and verify that it keeps its promise.
+
+        Raises
+        ------
+        TableError
+            If the file is damaged, was not written by `save`, or holds stops that disagree more often than
+            they promise.
+        OSError
+            If the file cannot be read.
+        """
+        return cls.from_dict(table_file.read(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as plain Python values that ``json`` can write."""
+        return table_file.to_document(self)
+
+    @classmethod
+    def from_dict(cls, document: dict[str, Any]) -> StopTable:
+        """The table of `to_dict`, verified; errors as in `load`."""
+        table = cls(**table_file.checked_fields(document))
+        table_file.check_promise(table)
+        return table
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the votes at which voting stops.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.plots import plot_table
+
+        return plot_table(self, ax)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StopTable):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        how = "expected" if self.measured is None else "measured"
+        prior = "uniform" if self.prior is None else "given"
+        return (
+            f"StopTable({self.n_trees:,} trees, {self.n_classes} classes, {self.kind}, alpha={self.alpha!r}, "
+            f"rule={self.rule!r}, target={self.target!r}, prior {prior}; {how}: {self.expected_trees():.1f} trees per "
+            f"row, {self.expected_disagreement():.3%} disagreement)"
+        )
+
+    @cached_property
+    def _outcome(self) -> tuple[float, float, float]:
+        """Disagreement, trees asked and unsettled share."""
+        if self.measured is not None:
+            return self.measured[1], self.measured[0], 0.0
+        from rfsize import lattice
+
+        wins = stop_rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
+        if isinstance(self.stops, BinaryStops):
+            wrong_0, wrong_1, trees, unsettled = lattice.binary_outcome(
+                wins[0], wins[1], self.stops.lower, self.stops.upper, self.alpha
+            )
+            return float(wrong_0 + wrong_1), float(trees), float(unsettled)
+        assert isinstance(self.stops, TernaryStops)
+        wrong, trees, unsettled = lattice.ternary_outcome(wins, self.stops.decision, self.alpha)
+        return float(wrong), float(trees), float(unsettled)
+
+
+def _measured(stops: LeaderStops, n_trees: int, n_classes: int, votes: Votes | None) -> tuple[float, float]:
+    """Mean trees asked and disagreement on random orders of the votes of the prior's rows."""
+    generator = np.random.default_rng(_SIMULATION_SEED)
+    n_rows = max(100, _SIMULATED // max(n_trees, 10 * n_classes))
+    if votes is None:
+        # Uniform fractions, then multinomial votes: every tally of T votes is equally likely.
+        tallies = generator.multinomial(n_trees, generator.dirichlet(np.ones(n_classes), n_rows))
+    else:
+        rows = urn.voted_rows(votes)
+        total = np.cumsum(rows[generator.integers(len(rows), size=n_rows)], axis=1)
+        tallies = np.diff(total * n_trees // total[:, -1:], axis=1, prepend=0)
+    trees, differs = np.zeros((2, n_rows))
+    block = max(1, _BLOCK // max(n_trees, n_classes))
+    for start in range(0, n_rows, block):
+        some = tallies[start : start + block]
+        ordered = np.repeat(np.tile(np.arange(n_classes), len(some)), some.ravel()).reshape(len(some), n_trees)
+        labels, asked = stops.settle(generator.permuted(ordered, axis=1), n_classes)
+        trees[start : start + block], differs[start : start + block] = asked, labels != some.argmax(axis=1)
+    return float(trees.mean()), float(differs.mean())
+
+
+def _resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int, Floats | None]:
+    """Number of classes, and normalised weights, None where uniform."""
+    if n_classes is not None:
+        n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
+    if isinstance(prior, str):
+        _check_choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
+        return n_classes or 2, None
+    if isinstance(prior, Votes):
+        found = len(prior.classes)
+        exact = stop_rules.table_kind(n_trees, found) != LeaderStops.kind
+        weights = (urn.votes_prior if exact else urn.pair_prior)(prior, n_trees)
+    else:
+        weights = urn.checked_prior(prior, n_trees)
+        found = weights.ndim + 1
+        if stop_rules.table_kind(n_trees, found) == LeaderStops.kind:
+            raise ValueError(
+                f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
+                f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"
+            )
+    if n_classes not in (None, found):
+        raise ValueError(f"n_classes is {n_classes}, but prior is over {found} classes; leave n_classes out")
+    return found, weights
+
+
+def _checked_trees(n_trees: int) -> int:
+    try:
+        return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
+    except ValueError as error:
+        raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
+
+
+def _checked_alpha(alpha: float) -> float:
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
+    return float(alpha)
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...], advice: str = "") -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{advice}")
+
+
+def _check_combination(kind: str, rule: str, target: str) -> None:
+    if rule == "robust" and (kind != BinaryStops.kind or target != "ensemble"):
+        raise ValueError(
+            "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, and "
+            "target='limit', have no such bound: use rule='optimal' or 'threshold'"
+        )
+    if kind == LeaderStops.kind and (rule != "threshold" or target != "ensemble"):
+        raise ValueError(
+            f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
+            f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
+            "target='ensemble'"
+        )

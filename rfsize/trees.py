@@ -1,0 +1,124 @@
+"""The trees of a forest as its framework stores them, in the framework-free form that `Forest` is laid out from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Missing(IntEnum):
+    """What a split does with a missing value: the kinds of splits that `kernels` tells apart."""
+
+    AS_ZERO = 0  # a missing value counts as zero
+    ZERO_RIGHT = 1  # missing values and zeros go right
+    ZERO_LEFT = 2
+    NAN_RIGHT = 3  # missing values go right
+    NAN_LEFT = 4
+    CATEGORY = 5  # the split tests membership of a set of categories
+
+
+@dataclass(frozen=True)
+class TreeTable:
+    """All nodes of all trees, one after another; a tree's root comes first.
+
+    Children are counted within their tree. Trees are ordered by member and, within a multiclass member, by
+    class.
+
+    Attributes
+    ----------
+    n_nodes : ndarray of int64, shape (n_trees,)
+        Nodes of each tree.
+    left, right : ndarray of int64, shape (n_nodes,)
+        Children, -1 at leaves. A value of at most the threshold goes left, and so do the members of the set
+        of a categorical split.
+    feature : ndarray of int64, shape (n_nodes,)
+        Column that an inner node tests.
+    threshold : ndarray of float64, shape (n_nodes,)
+        What an inner node compares it with.
+    missing : ndarray of uint8, shape (n_nodes,)
+        `Missing` of an inner node.
+    missing_is_member : ndarray of bool, shape (n_categorical,)
+        Whether a missing value goes left, for each categorical split in the order of the nodes.
+    members : list of ndarray of int64
+        Their sets of categories.
+    value : ndarray of float64, shape (n_nodes,)
+        At leaves, the score that the tree alone predicts; the forest predicts the link of the mean score.
+    vote : ndarray of uint8, shape (n_nodes,)
+        At leaves of a two-class forest, the class voted for; empty for more classes.
+    """
+
+    n_nodes: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    missing: NDArray[np.uint8]
+    missing_is_member: NDArray[np.bool_]
+    members: list[NDArray[np.int64]]
+    value: NDArray[np.float64]
+    vote: NDArray[np.uint8]
+
+
+class Reading(NamedTuple):
+    """How a framework reads a value.
+
+    Attributes
+    ----------
+    single_precision : bool
+        Values are rounded to float32 before they are compared.
+    missing : float
+        Value that means missing, besides NaN.
+    zero_within : float
+        Values of at most this size are zero; negative where only zero is.
+    lowest_category : float
+        Values of at most this are no category; others are the category of their whole part.
+    """
+
+    single_precision: bool
+    missing: float
+    zero_within: float
+    lowest_category: float
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How a framework reads a row and turns scores into probabilities.
+
+    Attributes
+    ----------
+    framework : str
+        Its name, for messages.
+    reading : Reading
+        How it reads a value.
+    link : {"logistic", "softmax", "one-vs-all"}
+        From mean scores to probabilities.
+    slope : float
+        What the mean scores are multiplied by before the link.
+    absent_is_missing : bool
+        Entries that a sparse matrix does not store are missing, else zero.
+    spaces_become_underscores : bool
+        In the names of features.
+    unknown_category_is_missing : bool
+        Categories not seen at training are missing values, else an error.
+    takes_codes : bool
+        The model keeps no categories, and takes the codes of a DataFrame's own.
+    categories : tuple of tuples
+        Categories that DataFrame columns had at training, in the order of their codes.
+    category_features : tuple of int or None
+        Features they belong to; None where only the order of the columns is known.
+    """
+
+    framework: str
+    reading: Reading
+    link: str
+    slope: float = 1.0
+    absent_is_missing: bool = False
+    spaces_become_underscores: bool = False
+    unknown_category_is_missing: bool = False
+    takes_codes: bool = False
+    categories: tuple[tuple[Any, ...], ...] = ()
+    category_features: tuple[int, ...] | None = ()

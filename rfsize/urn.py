@@ -1,0 +1,277 @@
+"""The urn posterior behind the stop tables: how likely each class is to win, given the first votes.
+
+A row's T votes are balls in an urn, drawn without replacement. Let P be a prior over the final tally. After t
+draws the tally is n, and the *masses* of that state are, for every class k,
+
+    m_k(t, n) = P(tally n after t votes, and class k wins all T votes),
+
+so that m = Σ m_k is how likely the tally is, and m_k / m is the probability that class k wins. At t = T they
+are the prior itself; one vote fewer is a sum of positive terms,
+
+    m_k(t, n) = Σ_j m_k(t + 1, n + e_j) · (n_j + 1) / (t + 1),
+
+which is stable. This module holds the priors and the masses of the last layer; `rfsize.lattice` steps back.
+
+References: G. Martínez-Muñoz, D. Hernández-Lobato, A. Suárez (2009), "Statistical instance-based pruning in
+ensembles of independent classifiers", IEEE TPAMI 31(2), 364-369 (SIBA, the uniform prior); V. Soto, G.
+Martínez-Muñoz, A. Suárez (2016), "An urn model for majority voting in classification ensembles", NIPS (HYPER).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, gammaln, xlogy
+
+from rfsize.votes import Votes
+
+Floats = NDArray[np.float64]
+Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+_REACH = 2  # a moving average over the tallies at most this many votes away: the paper's window of 5
+
+# ∫ f·F·F of gamma distributions: nodes, and how far into the tails, in standard deviations.
+_NODES, _SPREAD = 128, 11.0
+
+
+def uniform_prior(n_trees: int, n_classes: int) -> Floats:
+    """Equal weight on every final tally, the prior of SIBA.
+
+    Returns
+    -------
+    ndarray of float
+        Two classes: shape (T + 1,), by votes for class 1. Three: shape (T + 1, T + 1), indexed [votes for
+        class 0, votes for class 1], 0 where they exceed T.
+    """
+    if n_classes == 2:
+        return np.full(n_trees + 1, 1.0 / (n_trees + 1))
+    inside = simplex(n_trees)
+    return inside / inside.sum()
+
+
+def simplex(n_trees: int) -> NDArray[np.bool_]:
+    """Which [votes for class 0, votes for class 1] are tallies of ``n_trees`` votes, shape (T + 1, T + 1)."""
+    count = np.arange(n_trees + 1)
+    return np.add.outer(count, count) <= n_trees
+
+
+def votes_prior(votes: Votes, n_trees: int) -> Floats:
+    """The prior of HYPER from counted votes of two or three classes.
+
+    Every row's vote fractions are scaled to ``n_trees`` votes and rounded; the histogram of these tallies is
+    smoothed: each row's weight is spread evenly over the tallies in which no class has more than two votes
+    more or fewer (two classes: a window of 5). At the edges the window holds fewer tallies, each of which gets
+    a larger share, so that no weight is lost. Halves round towards class 0, to which ties go.
+
+    Parameters
+    ----------
+    votes : Votes
+        Two or three classes. Rows may have been asked by different numbers of trees (out-of-bag votes); rows
+        without votes are left out.
+    n_trees : int
+        Ensemble size T.
+
+    Returns
+    -------
+    ndarray of float
+        Weights that sum to one, in the shapes of `uniform_prior`.
+
+    Raises
+    ------
+    ValueError
+        If no row has a vote.
+    """
+    if len(votes.classes) == 2:
+        cells = votes.histogram()
+        tally = _rounded(cells.count * n_trees, cells.asked)
+        counted = np.bincount(tally, weights=_some(cells.rows), minlength=n_trees + 1)
+        return smoothed(counted.astype(np.float64))
+    counts = voted_rows(votes)
+    asked = counts.sum(axis=1)
+    class_2 = _rounded(counts[:, 2] * n_trees, asked)
+    # The first two share what class 2 leaves, so that the three always sum to T.
+    both = np.maximum(counts[:, 0] + counts[:, 1], 1)
+    class_1 = _rounded(counts[:, 1] * (n_trees - class_2), both)
+    prior = np.zeros((n_trees + 1, n_trees + 1))
+    np.add.at(prior, (n_trees - class_1 - class_2, class_1), 1.0)
+    return smoothed(prior)
+
+
+def pair_prior(votes: Votes, n_trees: int) -> Floats:
+    """The symmetric prior over the tally of the two leading classes, from counted votes of any classes.
+
+    The votes of each row's two leading classes are scaled to ``n_trees`` together, and counted in both orders
+    with weight one half each; smoothed as in `votes_prior`, whose errors it raises.
+
+    Returns
+    -------
+    ndarray of float, shape (T + 1,)
+        Weights that sum to one.
+    """
+    leading = np.sort(voted_rows(votes), axis=1)[:, -2:]
+    runner_up = _rounded(leading[:, 0] * n_trees, leading.sum(axis=1))
+    counted = np.bincount(runner_up, minlength=n_trees + 1)
+    return smoothed(np.asarray(0.5 * (counted + counted[::-1])))
+
+
+def voted_rows(votes: Votes) -> NDArray[np.int64]:
+    """Counts of the rows that have a vote, shape (n, n_classes); ``ValueError`` where there is none."""
+    return _some(votes.counts[votes.asked > 0].astype(np.int64))
+
+
+def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(rows):
+        raise ValueError("the votes given as prior hold no row with a vote; give votes of rows that trees voted on")
+    return rows
+
+
+def _rounded(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nearest whole number, halves downwards, in exact integer arithmetic."""
+    return np.asarray((2 * numerator + denominator - 1) // (2 * denominator))
+
+
+def smoothed(histogram: Floats) -> Floats:
+    """The histogram's moving average that loses no weight at the edges, normalised; see `votes_prior`."""
+    inside = np.ones(len(histogram)) if histogram.ndim == 1 else simplex(len(histogram) - 1).astype(np.float64)
+    spread = _window_sums(np.divide(histogram, _window_sums(inside), where=inside > 0, out=np.zeros(inside.shape)))
+    spread *= inside
+    return np.asarray(spread / spread.sum())
+
+
+def _window_sums(weights: Floats) -> Floats:
+    """Sums over the tallies at most two votes of any class away; cells that are no tallies must hold 0."""
+    steps = range(-_REACH, _REACH + 1)
+    n = len(weights)
+    padded = np.pad(weights, _REACH)
+    if weights.ndim == 1:
+        return np.asarray(sum(padded[_REACH + i : _REACH + i + n] for i in steps))
+    return np.asarray(
+        sum(
+            padded[_REACH + i : _REACH + i + n, _REACH + j : _REACH + j + n]
+            for i in steps
+            for j in steps
+            if abs(i + j) <= _REACH
+        )
+    )
+
+
+def winning_masses(prior: Floats, target: str) -> Floats:
+    """The masses of the last layer: the prior, split by the class that wins.
+
+    Parameters
+    ----------
+    prior : ndarray of float, shape (T + 1,) or (T + 1, T + 1)
+        Weights of the final tallies, as from `uniform_prior`.
+    target : {"ensemble", "limit"}
+        "ensemble": the class with the most of the T votes wins, the lowest index where they tie. "limit": the
+        class that wins in the infinite forest; given the tally, its vote fractions have the posterior
+        Dirichlet(tally + 1).
+
+    Returns
+    -------
+    ndarray of float, shape (n_classes, *prior.shape)
+        They sum to the prior over the first axis.
+    """
+    n_trees = len(prior) - 1
+    if prior.ndim == 1:
+        count = np.arange(n_trees + 1)
+        if target == "limit":
+            class_0 = betainc(count + 1.0, n_trees - count + 1.0, 0.5)
+            return np.stack([class_0, class_0[::-1]]) * prior
+        class_0 = count <= n_trees // 2
+        return np.stack([class_0, ~class_0]) * prior
+    if target == "limit":
+        return largest_fraction(n_trees) * prior
+    winner = np.stack(three_counts(n_trees)).argmax(axis=0)
+    return (winner == np.arange(3)[:, None, None]) * prior
+
+
+def three_counts(n_trees: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Votes of each class in every cell [n0, n1]; the third is negative where the cell is no tally."""
+    count = np.arange(n_trees + 1)
+    class_0, class_1 = np.meshgrid(count, count, indexing="ij")
+    return class_0, class_1, n_trees - class_0 - class_1
+
+
+def largest_fraction(n_trees: int) -> Floats:
+    """P(class k has the largest vote fraction | tally), for Dirichlet(tally + 1) over three classes.
+
+    With independent G_k ~ Gamma(n_k + 1), P(G_k is the largest) = ∫ f_k(x) F_i(x) F_j(x) dx, where i and j are
+    the rivals; the integrand is entire, and Gauss-Legendre quadrature over the bulk of f_k converges fast.
+
+    Returns
+    -------
+    ndarray of float, shape (3, T + 1, T + 1)
+        Indexed [k, votes for class 0, votes for class 1], 0 where these exceed T; accurate to 1e-10.
+    """
+    count = np.arange(n_trees + 1)
+    wins = np.array([_beats_both(int(own), count) for own in count])  # [own votes, one rival's, the other's]
+    class_0, class_1, class_2 = three_counts(n_trees)
+    inside = class_2 >= 0
+    class_2 = np.maximum(class_2, 0)
+    shares = np.stack(
+        [
+            wins[class_0, class_1, class_2],
+            wins[class_1, class_0, class_2],
+            wins[class_2, class_0, class_1],
+        ]
+    )
+    # They sum to one up to the quadrature's error, which must not leak into the masses.
+    return np.asarray(np.where(inside, shares / shares.sum(axis=0), 0.0))
+
+
+def _beats_both(own: int, rivals: NDArray[np.int64]) -> Floats:
+    """P(Gamma(own + 1) exceeds both rivals), shape (rivals, rivals)."""
+    shape = own + 1.0
+    reach = _SPREAD * np.sqrt(shape)
+    start, end = max(0.0, shape - reach), shape + reach + 3.0 * _SPREAD
+    node, weight = np.polynomial.legendre.leggauss(_NODES)
+    x = start + (end - start) * (node + 1.0) / 2.0
+    weight = weight * (end - start) / 2.0 * np.exp(xlogy(own, x) - x - gammaln(shape))
+    # F of Gamma(j + 1) at x: a Poisson count of mean x exceeds j.
+    poisson = np.exp(xlogy(rivals[:, None], x) - x - gammaln(rivals[:, None] + 1.0))
+    below = np.maximum(1.0 - np.cumsum(poisson, axis=0), 0.0)
+    return np.asarray((below * weight) @ below.T)
+
+
+def lossless_bounds(n_trees: int) -> Bounds:
+    """The earliest two-class stops that never change the outcome: the remaining votes cannot.
+
+    Returns
+    -------
+    (ndarray of int32, ndarray of int32), each of shape (T + 1,)
+        ``lower`` and ``upper`` as in `rfsize.stop_table.BinaryStops`.
+    """
+    asked = np.arange(n_trees + 1)
+    lower = np.maximum(n_trees // 2 - n_trees + asked, -1)
+    upper = np.minimum(n_trees // 2 + 1, asked + 1)
+    return lower.astype(np.int32), upper.astype(np.int32)
+
+
+def checked_prior(weights: ArrayLike, n_trees: int) -> Floats:
+    """Given weights over the final tallies, normalised.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite non-negative numbers of shape (T + 1,) or (T + 1, T + 1), all are zero, or a
+        cell that is no tally of T votes has weight.
+    """
+    prior = np.asarray(weights)
+    shapes = [(n_trees + 1,), (n_trees + 1, n_trees + 1)]
+    if prior.dtype.kind not in "iuf" or prior.shape not in shapes:
+        raise ValueError(
+            f"prior must be 'uniform', rfsize.Votes, or numbers of shape {shapes[0]} (two classes, by votes for class "
+            f"1) or {shapes[1]} (three classes, by votes for classes 0 and 1) for {n_trees} trees; found shape "
+            f"{prior.shape}, dtype {prior.dtype}"
+        )
+    prior = prior.astype(np.float64)
+    if not (np.isfinite(prior) & (prior >= 0.0)).all() or not 0.0 < prior.max() < np.inf:
+        raise ValueError("prior must hold finite, non-negative weights that are not all zero; found others")
+    if prior.ndim == 2 and prior[~simplex(n_trees)].any():
+        raise ValueError(
+            f"prior[n0, n1] must be 0 where n0 + n1 exceeds the {n_trees} trees: no row can have that tally"
+        )
+    # Scaled first, for weights whose sum would overflow.
+    prior = prior / prior.max()
+    return np.asarray(prior / prior.sum())
