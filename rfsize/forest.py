@@ -30,13 +30,13 @@ MOST_COLUMNS = int(COLUMN_MASK) + 1
 MOST_NODES = 1 << 28
 
 
-class Layout(NamedTuple):
-    """The arrays that the kernels walk over.
+class Nodes(NamedTuple):
+    """The trees, one after another, each in breadth-first order; trees by member, then by class.
 
     Attributes
     ----------
     nodes : ndarray of uint64, shape (n_nodes,)
-        Trees one after another, each in breadth-first order; trees by member, then by class.
+        One word for each node.
     value : ndarray of float64, shape (n_nodes,)
         Scores of the leaves.
     vote : ndarray of uint8, shape (n_nodes,) or (0,)
@@ -47,18 +47,6 @@ class Layout(NamedTuple):
         Where the set of a categorical split begins in ``bits``.
     bits : ndarray of uint32
         Sets of categories, by their rank.
-    feature : ndarray of int64, shape (n_features_used,)
-        Features that the forest tests.
-    cut_start : ndarray of int64, shape (n_features_used + 1,)
-        First threshold, or category, of each.
-    cuts : ndarray of float64
-        Thresholds, or categories, of each feature in ascending order.
-    column_start : ndarray of int64, shape (n_features_used + 1,)
-        First column of each feature.
-    column_missing : ndarray of uint8, shape (n_columns,)
-        `Missing` of each column.
-    column_base : ndarray of int64, shape (n_columns,)
-        Rank of the feature's threshold that has rank 0 in the column.
     """
 
     nodes: NDArray[np.uint64]
@@ -67,12 +55,33 @@ class Layout(NamedTuple):
     tree_start: NDArray[np.int64]
     bit_start: NDArray[np.int64]
     bits: NDArray[np.uint32]
+
+
+class Columns(NamedTuple):
+    """The columns of a quantised row, feature by feature.
+
+    Attributes
+    ----------
+    feature : ndarray of int64, shape (n_features_used,)
+        Features that the forest tests, in ascending order.
+    cut_start : ndarray of int64, shape (n_features_used + 1,)
+        First threshold, or category, of each.
+    cuts : ndarray of float64
+        Thresholds, or categories, of each feature in ascending order.
+    start : ndarray of int64, shape (n_features_used + 1,)
+        First column of each feature.
+    missing : ndarray of uint8, shape (n_columns,)
+        `Missing` of each column.
+    base : ndarray of int64, shape (n_columns,)
+        Rank, among the feature's thresholds, of the one that has rank 0 in the column.
+    """
+
     feature: NDArray[np.int64]
     cut_start: NDArray[np.int64]
     cuts: NDArray[np.float64]
-    column_start: NDArray[np.int64]
-    column_missing: NDArray[np.uint8]
-    column_base: NDArray[np.int64]
+    start: NDArray[np.int64]
+    missing: NDArray[np.uint8]
+    base: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +90,10 @@ class Forest:
 
     Attributes
     ----------
-    layout : Layout
+    trees : Nodes
         Its trees.
+    columns : Columns
+        What they test.
     n_outputs : int
         Trees per member: 1 for two classes, else the number of classes.
     n_features : int
@@ -95,7 +106,8 @@ class Forest:
         How rows are read and scores become probabilities.
     """
 
-    layout: Layout
+    trees: Nodes
+    columns: Columns
     n_outputs: int
     n_features: int
     feature_names: list[str] | None
@@ -105,15 +117,15 @@ class Forest:
     @property
     def n_trees(self) -> int:
         """Members that vote."""
-        return (self.layout.tree_start.size - 1) // self.n_outputs
+        return (self.trees.tree_start.size - 1) // self.n_outputs
 
     @property
     def n_columns(self) -> int:
         """Columns of a quantised row, at least one."""
-        return max(1, int(self.layout.column_missing.size))
+        return max(1, self.columns.missing.size)
 
 
-def laid_out(table: TreeTable) -> Layout:
+def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
     """The arrays of a forest from its trees as the framework stores them.
 
     Raises
@@ -132,28 +144,23 @@ def laid_out(table: TreeTable) -> Layout:
     is_inner = table.left[order] != -1
     left = np.where(is_inner, place[first[tree] + table.left[order]], place[order]).astype(np.uint64)
     splits = _Splits.of(table, order[is_inner])
-    columns = _columns(splits)
+    columns, tested_by = _columns(splits)
     tested = np.full(order.size, HIGHEST_RANK, dtype=np.uint64)
-    tested[is_inner] = columns.of_split.astype(np.uint64) << COLUMN_SHIFT | columns.rank.astype(np.uint64)
+    tested[is_inner] = tested_by.column.astype(np.uint64) << COLUMN_SHIFT | tested_by.rank.astype(np.uint64)
     tested[np.flatnonzero(is_inner)[splits.is_category]] |= CATEGORICAL
-    start, bits = _category_bits(splits, columns)
+    start, bits = _category_bits(splits, columns, tested_by.entry[splits.is_category])
     bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
     if bits.size:
         bit_start[np.flatnonzero(is_inner)[splits.is_category]] = start
-    return Layout(
+    trees = Nodes(
         nodes=left << LEFT_SHIFT | tested,
         value=np.where(is_inner, 0.0, table.value[order]),
         vote=table.vote[order] if table.vote.size else table.vote,
         tree_start=tree_start,
         bit_start=bit_start,
         bits=bits,
-        feature=columns.feature,
-        cut_start=columns.cut_start,
-        cuts=columns.cuts,
-        column_start=columns.column_start,
-        column_missing=columns.missing,
-        column_base=columns.base,
     )
+    return trees, columns
 
 
 def _breadth_first(table: TreeTable) -> NDArray[np.int64]:
@@ -199,21 +206,15 @@ class _Splits(NamedTuple):
         return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_is_member[index])
 
 
-class _Columns(NamedTuple):
-    """The columns of a quantised row, and what each split finds in them."""
+class _Tested(NamedTuple):
+    """What each split tests: a column and a rank in it, and where its feature stands in `Columns`."""
 
-    feature: NDArray[np.int64]
-    cut_start: NDArray[np.int64]
-    cuts: NDArray[np.float64]
-    column_start: NDArray[np.int64]
-    missing: NDArray[np.uint8]
-    base: NDArray[np.int64]
-    of_split: NDArray[np.int64]
+    column: NDArray[np.int64]
     rank: NDArray[np.int64]
     entry: NDArray[np.int64]
 
 
-def _columns(splits: _Splits) -> _Columns:
+def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
     # A feature that is tested both ways, as in forests merged from several, is entered twice.
     feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
     numeric = ~splits.is_category
@@ -231,17 +232,15 @@ def _columns(splits: _Splits) -> _Columns:
     key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
     if key.shape[1] > MOST_COLUMNS:
         raise NotAForestError(f"the forest tests more than {MOST_COLUMNS:,} features, which cannot be compiled")
-    return _Columns(
+    columns = Columns(
         feature=feature // 2,
         cut_start=cut_start,
         cuts=cuts,
-        column_start=np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64),
+        start=np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64),
         missing=key[2].astype(np.uint8),
         base=key[1] * RANKS_PER_COLUMN,
-        of_split=of_split.ravel(),
-        rank=rank,
-        entry=entry,
     )
+    return columns, _Tested(of_split.ravel(), rank, entry)
 
 
 def _ranked(
@@ -258,10 +257,11 @@ def _ranked(
     return start, ascending[is_new].astype(np.float64), rank
 
 
-def _category_bits(splits: _Splits, columns: _Columns) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def _category_bits(
+    splits: _Splits, columns: Columns, entries: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """The sets of the categorical splits and where each starts: a bit per rank, and one for a missing value."""
     start, words = [], [np.zeros(0, dtype=np.uint32)]
-    entries = columns.entry[splits.is_category]
     for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):
         known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
         mask = np.zeros(-(-(known.size + 2) // 32) * 32, dtype=np.bool_)

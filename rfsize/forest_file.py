@@ -17,25 +17,30 @@ from numpy.typing import NDArray
 
 from rfsize import forest as of
 from rfsize.errors import ForestFileError, TableError
-from rfsize.forest import Forest, Layout
+from rfsize.forest import Columns, Forest, Nodes
 from rfsize.stop_table import StopTable
 from rfsize.trees import Conventions, Missing, Reading
 
 _FORMAT, _VERSION = "rfsize forest", 1
 
-_DTYPES = {
+_TREES = {
     "nodes": np.uint64,
     "value": np.float64,
     "vote": np.uint8,
     "tree_start": np.int64,
     "bit_start": np.int64,
     "bits": np.uint32,
+}
+_COLUMNS = {
     "feature": np.int64,
     "cut_start": np.int64,
     "cuts": np.float64,
-    "column_start": np.int64,
-    "column_missing": np.uint8,
-    "column_base": np.int64,
+    "start": np.int64,
+    "missing": np.uint8,
+    "base": np.int64,
+}
+_DTYPES = {f"trees.{name}": dtype for name, dtype in _TREES.items()} | {
+    f"columns.{name}": dtype for name, dtype in _COLUMNS.items()
 }
 
 
@@ -58,7 +63,8 @@ def save(path: Path, forest: Forest, table: StopTable | None) -> None:
         "conventions": _conventions_to_dict(forest.conventions),
         "table": None if table is None else table.to_dict(),
     }
-    arrays = {name: getattr(forest.layout, name) for name in _DTYPES}
+    arrays = {f"trees.{name}": array for name, array in forest.trees._asdict().items()}
+    arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
     text = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
     partial = path.with_name(path.name + ".partial")
     try:
@@ -88,14 +94,15 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
                 f"{_FORMAT!r}, version {_VERSION}"
             )
         forest = Forest(
-            layout=Layout(**{name: arrays[name] for name in _DTYPES}),
+            trees=Nodes(**{name: arrays[f"trees.{name}"] for name in _TREES}),
+            columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
             n_outputs=_whole(metadata["n_outputs"], 1),
             n_features=_whole(metadata["n_features"], 1),
             feature_names=metadata["feature_names"],
             classes=arrays["classes"],
             conventions=_conventions_from_dict(metadata["conventions"]),
         )
-        _check_trees(forest.layout)
+        _check_trees(forest.trees)
         _check_head(forest)
         _check_columns(forest)
         _check_nodes(forest)
@@ -146,9 +153,9 @@ def _array(content: bytes, name: str) -> NDArray[Any]:
     return array.astype(wanted)
 
 
-def _check_trees(layout: Layout) -> None:
+def _check_trees(trees: Nodes) -> None:
     """That the nodes of each tree make a tree, in breadth-first order: so every walk goes on to a leaf."""
-    nodes, start = layout.nodes, layout.tree_start
+    nodes, start = trees.nodes, trees.tree_start
     _require(start.size >= 2 and start[0] == 0 and start[-1] == nodes.size, "trees break off")
     _require((np.diff(start) > 0).all() and nodes.size <= of.MOST_NODES, "a tree without nodes")
     is_inner = nodes & of.RANK_MASK != of.RANK_MASK
@@ -169,7 +176,7 @@ def _check_head(forest: Forest) -> None:
     _require(forest.n_outputs != 2, "two trees for two classes")
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
-    _require((forest.layout.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
+    _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
     names = forest.feature_names
     if names is not None:
         _require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
@@ -177,50 +184,50 @@ def _check_head(forest: Forest) -> None:
 
 
 def _check_columns(forest: Forest) -> None:
-    layout = forest.layout
-    feature, cuts, kind, base = layout.feature, layout.cuts, layout.column_missing, layout.column_base
+    columns = forest.columns
+    feature, cuts, kind, base = columns.feature, columns.cuts, columns.missing, columns.base
     _require((feature >= 0).all() and (feature < forest.n_features).all(), "a feature that rows do not have")
     _require((np.diff(feature) >= 0).all(), "features out of order")
-    for start, size in ((layout.cut_start, cuts.size), (layout.column_start, kind.size)):
+    for start, size in ((columns.cut_start, cuts.size), (columns.start, kind.size)):
         _require(start.size == feature.size + 1 and start[0] == 0 and start[-1] == size, "a list breaks off")
         _require((np.diff(start) >= 0).all(), "a list runs backwards")
-    _require((np.diff(layout.column_start) > 0).all(), "a feature without a column")
+    _require((np.diff(columns.start) > 0).all(), "a feature without a column")
     _require(base.size == kind.size and (kind < len(Missing)).all(), "an unknown kind of column")
-    entry = np.repeat(np.arange(feature.size), np.diff(layout.column_start))
-    n_cuts = np.diff(layout.cut_start)
+    entry = np.repeat(np.arange(feature.size), np.diff(columns.start))
+    n_cuts = np.diff(columns.cut_start)
     inside = np.ones(max(cuts.size - 1, 0), dtype=np.bool_)
-    inside[layout.cut_start[1:-1][(layout.cut_start[1:-1] > 0) & (layout.cut_start[1:-1] < cuts.size)] - 1] = False
+    inside[columns.cut_start[1:-1][(columns.cut_start[1:-1] > 0) & (columns.cut_start[1:-1] < cuts.size)] - 1] = False
     _require(not np.isnan(cuts).any() and (np.diff(cuts)[inside] > 0).all(), "thresholds out of order")
     is_category = kind == Missing.CATEGORY
     with_category = entry[is_category]
-    _require((np.diff(layout.column_start)[with_category] == 1).all(), "a categorical feature with two columns")
+    _require((np.diff(columns.start)[with_category] == 1).all(), "a categorical feature with two columns")
     _require((n_cuts[with_category] <= of.MOST_CATEGORIES).all(), "too many categories")
     _require(((base >= 0) & ((base < n_cuts[entry]) | is_category)).all(), "a column without thresholds")
 
 
 def _check_nodes(forest: Forest) -> None:
-    layout, nodes, n_nodes = forest.layout, forest.layout.nodes, forest.layout.nodes.size
+    trees, columns, nodes, n_nodes = forest.trees, forest.columns, forest.trees.nodes, forest.trees.nodes.size
     rank = (nodes & of.RANK_MASK).astype(np.int64)
     column = (nodes >> of.COLUMN_SHIFT & of.COLUMN_MASK).astype(np.int64)
     is_category = nodes & of.CATEGORICAL != 0
     is_leaf = rank == of.HIGHEST_RANK
     _require(not (is_leaf & (is_category | (column != 0))).any(), "a leaf that tests a column")
-    _require((column[~is_leaf] < layout.column_missing.size).all(), "a split that tests no column")
-    entry = np.repeat(np.arange(layout.feature.size), np.diff(layout.column_start))
-    n_cuts = np.diff(layout.cut_start)[entry]
+    _require((column[~is_leaf] < columns.missing.size).all(), "a split that tests no column")
+    entry = np.repeat(np.arange(columns.feature.size), np.diff(columns.start))
+    n_cuts = np.diff(columns.cut_start)[entry]
     tested, split_rank = column[~is_leaf], rank[~is_leaf]
-    kind = layout.column_missing[tested] == Missing.CATEGORY
+    kind = columns.missing[tested] == Missing.CATEGORY
     _require((kind == is_category[~is_leaf]).all(), "a split of another kind than its column")
-    _require((split_rank + layout.column_base[tested] < n_cuts[tested])[~kind].all(), "a split without a threshold")
-    _require(layout.bit_start.size == (n_nodes if layout.bits.size else 0), "sets of categories break off")
-    _require(layout.bits.size > 0 or not is_category.any(), "a categorical split without a set")
-    if layout.bits.size:
+    _require((split_rank + columns.base[tested] < n_cuts[tested])[~kind].all(), "a split without a threshold")
+    _require(trees.bit_start.size == (n_nodes if trees.bits.size else 0), "sets of categories break off")
+    _require(trees.bits.size > 0 or not is_category.any(), "a categorical split without a set")
+    if trees.bits.size:
         words = -(-(n_cuts[column[is_category]] + 2) // 32)
-        start = layout.bit_start[is_category]
-        _require(((start >= 0) & (start <= layout.bits.size - words)).all(), "a set of categories that breaks off")
-    _require(layout.value.size == n_nodes and np.isfinite(layout.value).all(), "a leaf without a score")
-    _require(layout.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
-    _require((layout.vote <= 1).all(), "a vote for an unknown class")
+        start = trees.bit_start[is_category]
+        _require(((start >= 0) & (start <= trees.bits.size - words)).all(), "a set of categories that breaks off")
+    _require(trees.value.size == n_nodes and np.isfinite(trees.value).all(), "a leaf without a score")
+    _require(trees.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
+    _require((trees.vote <= 1).all(), "a vote for an unknown class")
 
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The compiled loops over a `Forest`: quantising rows, walking down trees, and stopping by a table."""
+"""The compiled loops over a `Forest`: quantising rows, walking down trees, and stopping by a table.
+
+They take plain tuples in the order of `Nodes`, `Columns`, `Reading` and `Stop`: numba's files on disk would name the
+classes, and fail to load when a later version of rfsize has others.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +37,21 @@ _ONE, _WORD_SHIFT, _BIT_MASK = np.uint64(1), np.uint64(5), np.uint64(31)
 
 
 @compiled
-def quantise_dense(X: Any, layout: Any, reading: Any, out: Any) -> None:
+def quantise_dense(X: Any, columns: Any, reading: Any, out: Any) -> None:
     """Quantise the rows of a dense matrix into ``out``, shape (rows, columns)."""
     value, key, rank = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK, np.uint64)
     for first in range(0, X.shape[0], _BLOCK):
         rows = min(_BLOCK, X.shape[0] - first)
-        for entry in range(layout.feature.size):
-            feature = layout.feature[entry]
+        for entry in range(columns[0].size):
+            feature = columns[0][entry]
             for i in range(rows):
                 value[i] = _read(X[first + i, feature], reading)
-            _quantise(value, rows, entry, layout, reading, key, rank, out[first : first + rows])
+            _quantise(value, rows, entry, columns, reading, key, rank, out[first : first + rows])
 
 
 @compiled
 def quantise_sparse(
-    data: Any, index: Any, start: Any, absent: Any, entry_of: Any, layout: Any, reading: Any, out: Any
+    data: Any, index: Any, start: Any, absent: Any, entry_of: Any, columns: Any, reading: Any, out: Any
 ) -> None:
     """Quantise the rows of a compressed sparse row matrix.
 
@@ -60,36 +64,38 @@ def quantise_sparse(
             feature = index[stored]
             value[0] = _read(data[stored], reading)
             for entry in range(entry_of[feature], entry_of[feature + 1]):
-                _quantise(value, 1, entry, layout, reading, key, rank, out[i : i + 1])
+                _quantise(value, 1, entry, columns, reading, key, rank, out[i : i + 1])
 
 
 @compiled
 def _read(value: Any, reading: Any) -> Any:
     """A value as the framework reads it, NaN where it is missing."""
+    single_precision, missing, zero_within, _ = reading
     number = np.float64(value)
-    if reading.single_precision:
+    if single_precision:
         number = np.float64(np.float32(number))
-    if number == reading.missing:
+    if number == missing:
         return np.nan
-    return 0.0 if abs(number) <= reading.zero_within else number
+    return 0.0 if abs(number) <= zero_within else number
 
 
 @compiled
-def _quantise(value: Any, rows: Any, entry: Any, layout: Any, reading: Any, key: Any, rank: Any, out: Any) -> None:
+def _quantise(value: Any, rows: Any, entry: Any, columns: Any, reading: Any, key: Any, rank: Any, out: Any) -> None:
     """Fill the columns of one feature from its values."""
-    cuts = layout.cuts[layout.cut_start[entry] : layout.cut_start[entry + 1]]
-    first, last = layout.column_start[entry], layout.column_start[entry + 1]
-    is_category = layout.column_missing[first] == _CATEGORY
+    _, cut_start, cuts, start, kind, base = columns
+    cuts = cuts[cut_start[entry] : cut_start[entry + 1]]
+    first, last = start[entry], start[entry + 1]
+    is_category = kind[first] == _CATEGORY
     for i in range(rows):
         number = 0.0 if np.isnan(value[i]) else value[i]
         key[i] = np.trunc(number) if is_category else number
     _rank(key, rows, cuts, rank)
     if is_category:
         for i in range(rows):
-            out[i, first] = _category(value[i], key[i], np.int64(rank[i]), cuts, reading.lowest_category)
+            out[i, first] = _category(value[i], key[i], np.int64(rank[i]), cuts, reading[3])
         return
     for column in range(first, last):
-        missing, base = layout.column_missing[column], layout.column_base[column]
+        missing, lowest = kind[column], base[column]
         for i in range(rows):
             is_zero = value[i] == 0.0 or np.isnan(value[i])
             if missing == _ZERO_RIGHT and is_zero or missing == _NAN_RIGHT and np.isnan(value[i]):
@@ -97,7 +103,7 @@ def _quantise(value: Any, rows: Any, entry: Any, layout: Any, reading: Any, key:
             elif missing == _ZERO_LEFT and is_zero or missing == _NAN_LEFT and np.isnan(value[i]):
                 out[i, column] = 0
             else:
-                out[i, column] = min(max(np.int64(rank[i]) - base, 0), _HIGHEST)
+                out[i, column] = min(max(np.int64(rank[i]) - lowest, 0), _HIGHEST)
 
 
 @compiled
@@ -167,18 +173,18 @@ class Stop(NamedTuple):
 
 
 @compiled
-def decide(q: Any, layout: Any, n_outputs: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
+def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
     """Ask trees until each row's votes are decided; ``label`` and ``asked`` have shape (rows,).
 
     ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for. Where
     ``stop`` never stops, these are all votes, and ``label`` and ``asked`` stay as they are.
     """
-    n_members, n = (layout.tree_start.size - 1) // n_outputs, q.shape[0]
+    n_members, n = (trees[3].size - 1) // n_outputs, q.shape[0]
     walk = _walkers(max(n, _FEW * n_outputs))
     voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
     member = 0
     while n > _FEW and member < n_members:
-        _ask_member(member, q, layout, n_outputs, voting[:n], walk, vote, best)
+        _ask_member(member, q, trees, n_outputs, voting[:n], walk, vote, best)
         member += 1
         kept = 0
         for j in range(n):
@@ -192,36 +198,40 @@ def decide(q: Any, layout: Any, n_outputs: Any, stop: Any, counts: Any, label: A
                 kept += 1
         n = kept
     for j in range(n):
-        _ask_ahead(voting[j : j + 1], member, q, layout, n_outputs, stop, walk, counts, answer, label, asked)
+        _ask_ahead(voting[j : j + 1], member, q, trees, n_outputs, stop, walk, counts, answer, label, asked)
 
 
 @compiled
-def add_scores(q: Any, layout: Any, n_outputs: Any, total: Any) -> None:
+def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
     """Add the scores of all trees on quantised rows to ``total``, shape (rows, outputs)."""
+    _, value, _, tree_start, _, _ = trees
     walk = _walkers(q.shape[0])
-    walk.row[:] = np.arange(q.shape[0])
-    for tree in range(layout.tree_start.size - 1):
-        walk.place[:] = layout.tree_start[tree]
-        _descend(q, layout, q.shape[0], _balanced_depth(layout, tree), walk)
+    row, place, _ = walk
+    row[:] = np.arange(q.shape[0])
+    for tree in range(tree_start.size - 1):
+        place[:] = tree_start[tree]
+        _descend(q, trees, q.shape[0], _balanced_depth(tree_start, tree), walk)
         for j in range(q.shape[0]):
-            total[j, tree % n_outputs] += layout.value[walk.place[j]]
+            total[j, tree % n_outputs] += value[place[j]]
 
 
 @compiled
 def _ask_member(
-    member: Any, q: Any, layout: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any
+    member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any
 ) -> None:
     """Let one member vote on the rows still voting."""
+    _, value, leaf_vote, tree_start, _, _ = trees
+    row, place, _ = walk
     for output in range(n_outputs):
         tree = member * n_outputs + output
         for j in range(voting.size):
-            walk.row[j], walk.place[j] = voting[j], layout.tree_start[tree]
-        _descend(q, layout, voting.size, _balanced_depth(layout, tree), walk)
+            row[j], place[j] = voting[j], tree_start[tree]
+        _descend(q, trees, voting.size, _balanced_depth(tree_start, tree), walk)
         for j in range(voting.size):
             if n_outputs == 1:
-                vote[j] = layout.vote[walk.place[j]]
-            elif output == 0 or layout.value[walk.place[j]] > best[j]:
-                best[j], vote[j] = layout.value[walk.place[j]], output
+                vote[j] = leaf_vote[place[j]]
+            elif output == 0 or value[place[j]] > best[j]:
+                best[j], vote[j] = value[place[j]], output
 
 
 @compiled
@@ -229,7 +239,7 @@ def _ask_ahead(
     voting: Any,
     member: Any,
     q: Any,
-    layout: Any,
+    trees: Any,
     n_outputs: Any,
     stop: Any,
     walk: Any,
@@ -239,20 +249,22 @@ def _ask_ahead(
     asked: Any,
 ) -> None:
     """Take one row to its decision, several members at a time; those beyond the decision do not count."""
-    n_members, row = (layout.tree_start.size - 1) // n_outputs, voting[0]
+    _, value, leaf_vote, tree_start, _, _ = trees
+    walk_row, place, _ = walk
+    n_members, row = (tree_start.size - 1) // n_outputs, voting[0]
     while member < n_members:
         ahead = min(_FEW, n_members - member)
         first = member * n_outputs
         for j in range(ahead * n_outputs):
-            walk.row[j], walk.place[j] = row, layout.tree_start[first + j]
-        _descend(q, layout, ahead * n_outputs, _balanced_depth(layout, first), walk)
+            walk_row[j], place[j] = row, tree_start[first + j]
+        _descend(q, trees, ahead * n_outputs, _balanced_depth(tree_start, first), walk)
         for j in range(ahead):
-            leaf = walk.place[j * n_outputs : (j + 1) * n_outputs]
+            leaf = place[j * n_outputs : (j + 1) * n_outputs]
             vote = 0
             if n_outputs == 1:
-                vote = np.int64(layout.vote[leaf[0]])
+                vote = np.int64(leaf_vote[leaf[0]])
             for output in range(1, n_outputs):
-                if layout.value[leaf[output]] > layout.value[leaf[vote]]:
+                if value[leaf[output]] > value[leaf[vote]]:
                     vote = output
             member += 1
             counts[row, vote] += 1
@@ -262,37 +274,30 @@ def _ask_ahead(
                 return
 
 
-class _Walkers(NamedTuple):
-    """Rows on their way down trees: one row and one node for each."""
-
-    row: Any
-    place: Any
-    open: Any
-
-
 @compiled
 def _walkers(n: Any) -> Any:
-    return _Walkers(np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64))
+    """Memory for walkers down trees: the row of each, its node, and which of them have not reached a leaf."""
+    return np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
 
 
 @compiled
-def _balanced_depth(layout: Any, tree: Any) -> Any:
+def _balanced_depth(tree_start: Any, tree: Any) -> Any:
     """Depth that a tree of as many nodes has at least."""
-    nodes, depth = layout.tree_start[tree + 1] - layout.tree_start[tree], 0
+    nodes, depth = tree_start[tree + 1] - tree_start[tree], 0
     while 2 << depth <= nodes:
         depth += 1
     return depth
 
 
 @compiled
-def _descend(q: Any, layout: Any, n: Any, steps: Any, walk: Any) -> None:
+def _descend(q: Any, trees: Any, n: Any, steps: Any, walk: Any) -> None:
     """Take ``n`` walkers down to leaves.
 
     All take each step together, so that none waits for the memory of another. After ``steps`` of them only those go
     on that have not reached a leaf.
     """
-    row, place, open_ = walk.row, walk.place, walk.open
-    nodes, bit_start, bits = layout.nodes, layout.bit_start, layout.bits
+    row, place, open_ = walk
+    nodes, _, _, _, bit_start, bits = trees
     categorical = bits.size > 0
     for _ in range(steps):
         for j in range(n):
@@ -326,23 +331,23 @@ def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row:
 @compiled
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
     """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
-    if stop.kind == _NEVER:
+    kind, n_trees, lower, upper, decision = stop
+    if kind == _NEVER:
         answer[: voting.size] = -1
-    elif stop.kind == _BINARY:
-        lower, upper = stop.lower[asked], stop.upper[asked]
+    elif kind == _BINARY:
         for j in range(voting.size):
             count = counts[voting[j], 1]
-            answer[j] = 0 if count <= lower else 1 if count >= upper else -1
-    elif stop.kind == _TERNARY:
+            answer[j] = 0 if count <= lower[asked] else 1 if count >= upper[asked] else -1
+    elif kind == _TERNARY:
         for j in range(voting.size):
             row = voting[j]
-            answer[j] = stop.decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
+            answer[j] = decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
     else:
         for j in range(voting.size):
             leader, rival = _leaders(counts, voting[j])
             most, next_most = counts[voting[j], leader], counts[voting[j], rival]
-            is_settled = most - next_most + (leader < rival) > stop.n_trees - asked
-            answer[j] = leader if is_settled or most >= stop.upper[most + next_most] else -1
+            is_settled = most - next_most + (leader < rival) > n_trees - asked
+            answer[j] = leader if is_settled or most >= upper[most + next_most] else -1
 
 
 @compiled

@@ -199,6 +199,65 @@ def cheapest_bounds(
 
 
 @compiled
+def _arrivals(lower: Int32s, upper: Int32s) -> Floats:
+    """Share of the vote orders of the tallies lower + 1, and upper - 1, that stop nowhere before; (2, T + 1)."""
+    n_trees = len(lower) - 1
+    found = np.zeros((2, n_trees + 1))
+    going = np.zeros(n_trees + 2)
+    going[0] = 1.0
+    for asked in range(1, n_trees):
+        share = 1.0 / asked
+        for n in range(min(asked, upper[asked - 1]), max(lower[asked - 1], -1), -1):
+            before = going[n - 1] * n if n > 0 else 0.0
+            going[n] = (before + going[n] * (asked - n)) * share
+        if lower[asked] + 1 < upper[asked]:
+            found[0, asked], found[1, asked] = going[lower[asked] + 1], going[upper[asked] - 1]
+        for n in range(max(lower[asked - 1] + 1, 0), min(asked, upper[asked - 1]) + 1):
+            if n <= lower[asked] or n >= upper[asked]:
+                going[n] = 0.0
+    return found
+
+
+@compiled
+def extensions(prior: Floats, wins_0: Floats, wins_1: Floats, lower: Int32s, upper: Int32s) -> tuple[Floats, Floats]:
+    """What stopping at one more tally would change, for the innermost tally beside each bound.
+
+    Returns
+    -------
+    outcome : ndarray, shape (3,)
+        Mass answered 0 wrongly, mass answered 1 wrongly, expected trees.
+    changes : ndarray, shape (2, T + 1, 3)
+        Their changes if lower[t] were one more, or upper[t] one less; 0 where the two would meet.
+    """
+    n_trees = len(prior) - 1
+    arrivals = _arrivals(lower, upper)
+    changes = np.zeros((2, n_trees + 1, 3))
+    mass, zero, one = _padded(prior), _padded(wins_0), _padded(wins_1)
+    wrong_0, wrong_1, trees = np.zeros((3, n_trees + 2))
+    for asked in range(n_trees - 1, -1, -1):
+        first, last = max(lower[asked] + 1, 0), min(upper[asked] - 1, asked)
+        for n in range(first, last + 2):
+            if lower[asked + 1] < n < upper[asked + 1]:
+                continue
+            answers_0 = n <= lower[asked + 1]
+            wrong_0[n] = one[n] if answers_0 else 0.0
+            wrong_1[n] = 0.0 if answers_0 else zero[n]
+            trees[n] = (asked + 1) * mass[n]
+        for row in (wrong_0, wrong_1, trees):
+            _step_back(row, asked, first, last)
+        for row in (mass, zero, one):
+            _step_back(row, asked, 0, asked)
+        if asked == 0 or last <= first:
+            continue
+        for side, n in ((0, first), (1, last)):
+            share = arrivals[side, asked]
+            changes[side, asked, 0] = share * ((one[n] if side == 0 else 0.0) - wrong_0[n])
+            changes[side, asked, 1] = share * ((zero[n] if side == 1 else 0.0) - wrong_1[n])
+            changes[side, asked, 2] = share * (asked * mass[n] - trees[n])
+    return np.array([wrong_0[0], wrong_1[0], trees[0]]), changes
+
+
+@compiled
 def answers_by_tally(lower: Int32s, upper: Int32s) -> Floats:
     """Probability that class 0, and class 1, is answered, given each final tally; shape (2, T + 1).
 

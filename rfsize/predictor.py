@@ -60,12 +60,14 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         If the table is for another forest.
     """
     adapter = adapter_for(model)
-    trees = adapter.tree_table(adapter.checked_threshold(threshold))
-    tested = trees.feature[trees.left != -1]
+    table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))
+    tested = table_of_trees.feature[table_of_trees.left != -1]
     if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
         raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
+    trees, columns = laid_out(table_of_trees)
     forest = Forest(
-        layout=laid_out(trees),
+        trees=trees,
+        columns=columns,
         n_outputs=adapter.leaves.offset.shape[1],
         n_features=adapter.n_features,
         feature_names=adapter.feature_names,
@@ -193,7 +195,7 @@ class CompiledForest:
         forest = self.forest
         X = self._checked(X)
         total = np.zeros((matrix.n_rows(X), forest.n_outputs))
-        self._each_block(X, lambda q, rows: add_scores(q, forest.layout, forest.n_outputs, total[rows]))
+        self._each_block(X, lambda q, rows: add_scores(q, tuple(forest.trees), forest.n_outputs, total[rows]))
         score = forest.conventions.slope * total / self.n_trees
         if forest.conventions.link == "softmax":
             return softmax(score, axis=1)
@@ -225,12 +227,13 @@ class CompiledForest:
         """Votes that each row asked for, the index of its label, and how many they are."""
         from rfsize.kernels import Stop, decide
 
-        X, forest, stop = self._checked(X), self.forest, Stop.of(table)
+        X, forest, stop = self._checked(X), self.forest, tuple(Stop.of(table))
+        trees = tuple(forest.trees)
         counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=np.int32)
         labels, asked = np.zeros((2, len(counts)), dtype=np.int64)
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
-            decide(q, forest.layout, forest.n_outputs, stop, counts[rows], labels[rows], asked[rows])
+            decide(q, trees, forest.n_outputs, stop, counts[rows], labels[rows], asked[rows])
 
         self._each_block(X, work)
         return counts, labels, asked
@@ -259,11 +262,11 @@ class CompiledForest:
 
         forest = self.forest
         blocks = encoded(X, forest.conventions)
-        reading = forest.conventions.reading
+        columns, reading = tuple(forest.columns), tuple(forest.conventions.reading)
 
         def dense(start: int, stop: int) -> NDArray[np.uint16]:
             q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
-            quantise_dense(blocks(start, stop), forest.layout, reading, q)
+            quantise_dense(blocks(start, stop), columns, reading, q)
             return q
 
         def sparse(start: int, stop: int) -> NDArray[np.uint16]:
@@ -271,7 +274,7 @@ class CompiledForest:
             stored = blocks(start, stop)
             data, index, begin = stored.data.astype(np.float64), stored.indices, stored.indptr.astype(np.int64)
             quantise_sparse(
-                data, index.astype(np.int64), begin, self._absent, self._entry_of, forest.layout, reading, q
+                data, index.astype(np.int64), begin, self._absent, self._entry_of, columns, reading, q
             )
             return q
 
@@ -285,13 +288,13 @@ class CompiledForest:
         forest = self.forest
         q = np.empty((1, forest.n_columns), dtype=np.uint16)
         value = np.nan if forest.conventions.absent_is_missing else 0.0
-        quantise_dense(np.full((1, forest.n_features), value), forest.layout, forest.conventions.reading, q)
+        quantise_dense(np.full((1, forest.n_features), value), tuple(forest.columns), tuple(forest.conventions.reading), q)
         return q[0]
 
     @cached_property
     def _entry_of(self) -> NDArray[np.int64]:
-        """Where each feature's entries in the layout begin."""
-        return np.searchsorted(self.forest.layout.feature, np.arange(self.forest.n_features + 1)).astype(np.int64)
+        """Where each feature's entries in `Columns` begin."""
+        return np.searchsorted(self.forest.columns.feature, np.arange(self.forest.n_features + 1)).astype(np.int64)
 
 
 def _threads(n_jobs: int) -> int:

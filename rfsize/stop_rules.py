@@ -34,6 +34,10 @@ ROUNDING = 1e-9
 # Penalties tried per pass, and passes, of `_search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
 _WAYS, _PASSES = 16, 6
 
+# Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
+# the bound is met closely enough without.
+_EXTENSIONS, _EXTENSION_WORK = 100, 50_000_000
+
 # Column generation ends at this gap, relative, between the best table and the Lagrangian bound, or after this many
 # rounds: a small forest has no table that close.
 _GAP, _MOST_COLUMNS = 2e-4, 40
@@ -131,7 +135,8 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
         return wrong_0 + wrong_1, trees
 
     candidates = [lossless_bounds(wins.shape[1] - 1), threshold_binary(wins, alpha)]
-    return _optimal(wins, alpha, solve, outcome, candidates)
+    best = _optimal(wins, alpha, solve, outcome, candidates)
+    return _extended(best, wins.sum(axis=0), wins, lambda wrong: wrong.sum(axis=-1) <= 1.0 - alpha)
 
 
 def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
@@ -207,6 +212,27 @@ def _search(
     return found
 
 
+def _extended(bounds: Bounds, prior: Floats, wins: Floats, within: Callable[[Floats], NDArray[np.bool_]]) -> Bounds:
+    """Use up what is left of the errors allowed: stop at one more tally as long as that keeps within the bound.
+
+    No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
+    """
+    from rfsize import lattice
+
+    lower, upper = (bound.copy() for bound in bounds)
+    for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
+        outcome, changes = lattice.extensions(prior, wins[0], wins[1], lower, upper)
+        saved = np.where(within(outcome[:2] + changes[..., :2]), -changes[..., 2], 0.0)
+        side, asked = np.unravel_index(np.argmax(saved), saved.shape)
+        if not saved[side, asked] > ROUNDING * outcome[2]:
+            break
+        if side == 0:
+            lower[asked] += 1
+        else:
+            upper[asked] -= 1
+    return lower, upper
+
+
 def robust_binary(prior: Floats, alpha: float) -> Bounds:
     """The fewest expected trees under the prior, with disagreement of at most 1 - α for every final tally.
 
@@ -221,9 +247,19 @@ def robust_binary(prior: Floats, alpha: float) -> Bounds:
     allowed = (1.0 - alpha) * (1.0 + ROUNDING)
     columns, tables = _robust_columns(prior, 1.0 - alpha)
     for index in np.argsort(columns[:, 2], kind="stable"):
-        if columns[index, :2].max() <= allowed and largest_disagreement(tables[index]) <= allowed:
-            return tables[index]
+        if columns[index, :2].max() <= allowed:
+            found = _extended(tables[index], prior, _worst_tallies(prior), lambda wrong: wrong.max(axis=-1) <= allowed)
+            if largest_disagreement(found) <= allowed:
+                return found
     return lossless_bounds(len(prior) - 1)
+
+
+def _worst_tallies(prior: Floats) -> Floats:
+    """Masses of the largest tally where class 0 wins, and of the smallest where class 1 does."""
+    n_trees = len(prior) - 1
+    worst = np.zeros((2, n_trees + 1))
+    worst[0, n_trees // 2] = worst[1, n_trees // 2 + 1] = 1.0
+    return worst
 
 
 def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]]:
@@ -231,8 +267,7 @@ def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]
     from rfsize import lattice
 
     n_trees = len(prior) - 1
-    worst = np.zeros((2, n_trees + 1))
-    worst[0, n_trees // 2] = worst[1, n_trees // 2 + 1] = 1.0
+    worst = _worst_tallies(prior)
     lossless = lossless_bounds(n_trees)
     columns = [np.array([0.0, 0.0, lattice.binary_outcome(prior, np.zeros_like(prior), *lossless, 1.0)[2]])]
     tables = [lossless]

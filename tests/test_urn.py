@@ -93,7 +93,7 @@ def test_limit_is_the_posterior_of_the_vote_fraction() -> None:
         assert wins[1, count] == pytest.approx(1.0 - betainc(count + 1, 12 - count, 0.5), abs=1e-14)
 
 
-@pytest.mark.parametrize("tally", [(0, 0, 0), (3, 3, 3), (7, 5, 2), (0, 1, 8), (40, 41, 20), (67, 67, 67), (0, 0, 201)])
+@pytest.mark.parametrize("tally", [(0, 0, 0), (3, 3, 3), (7, 5, 2), (0, 1, 8), (40, 41, 20), (33, 34, 34), (0, 0, 101)])
 def test_largest_fraction_against_monte_carlo(tally: tuple[int, int, int]) -> None:
     n = 100_000
     fractions = np.random.default_rng(sum(tally)).dirichlet(np.array(tally) + 1.0, n)
@@ -110,10 +110,10 @@ def test_largest_fraction_in_closed_form() -> None:
 
 
 def test_quadrature_has_converged(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = urn.largest_fraction(60)
-    monkeypatch.setattr(urn, "_NODES", 400)
+    found = urn.largest_fraction(25)
+    monkeypatch.setattr(urn, "_NODES", 300)
     monkeypatch.setattr(urn, "_SPREAD", 14.0)
-    assert np.abs(found - urn.largest_fraction(60)).max() < 1e-10
+    assert np.abs(found - urn.largest_fraction(25)).max() < 1e-10
 
 
 two_class_counts = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=12)
