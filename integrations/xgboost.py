@@ -390,12 +390,11 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])
     offset = np.cumsum(sizes) - sizes
-    is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
     margin = _margins(learner, tree_of)
-    score = margin if tree_of.shape[1] > 1 else expit(margin)
+    is_leaf = ~np.isnan(margin)
     return Leaves(
         offset=offset[tree_of],
-        score=np.where(is_leaf, score, _NO_LEAF),
+        score=margin if tree_of.shape[1] > 1 else expit(margin),
         mass=np.concatenate([np.asarray(tree["sum_hessian"], dtype=np.float64) for tree in trees]),
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )
@@ -405,6 +404,7 @@ def _margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.
     """What each leaf's tree predicts alone before the link, by node; inner nodes have no margin."""
     trees = learner["gradient_booster"]["model"]["trees"]
     value = np.concatenate([np.asarray(tree["split_conditions"], dtype=np.float32) for tree in trees])
+    value[np.concatenate([tree["left_children"] for tree in trees]) != -1] = _NO_LEAF
     sizes = [len(tree["left_children"]) for tree in trees]
     return np.repeat(_base_margins(learner, tree_of), sizes) + value * np.float32(tree_of.shape[0])
 

@@ -107,6 +107,9 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
         _check_columns(forest)
         _check_nodes(forest)
         table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
+        if table is not None:
+            same = (table.n_trees, table.n_classes) == (forest.n_trees, len(forest.classes))
+            _require(same, "the table is for another forest")
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         if isinstance(error, (ForestFileError, TableError)):
             raise
@@ -181,6 +184,9 @@ def _check_head(forest: Forest) -> None:
     if names is not None:
         _require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
         _require(all(isinstance(name, str) for name in names), "a feature's name is no text")
+    categorical = forest.conventions.category_features or ()
+    _require(len(set(categorical)) == len(categorical), "a feature with two lists of categories")
+    _require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
 
 def _check_columns(forest: Forest) -> None:

@@ -28,7 +28,7 @@ from rfsize.votes import Votes
 Floats = NDArray[np.float64]
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 
-_REACH = 2  # a moving average over the tallies at most this many votes away: the paper's window of 5
+_REACH = 2  # two classes: a moving average over the tallies at most this many votes away, the paper's window of 5
 
 # ∫ f·F·F of gamma distributions: nodes, and how far into the tails, in standard deviations.
 _NODES, _SPREAD = 128, 11.0
@@ -59,9 +59,11 @@ def votes_prior(votes: Votes, n_trees: int) -> Floats:
     """The prior of HYPER from counted votes of two or three classes.
 
     Every row's vote fractions are scaled to ``n_trees`` votes and rounded; the histogram of these tallies is
-    smoothed: each row's weight is spread evenly over the tallies in which no class has more than two votes
-    more or fewer (two classes: a window of 5). At the edges the window holds fewer tallies, each of which gets
-    a larger share, so that no weight is lost. Halves round towards class 0, to which ties go.
+    smoothed: each row's weight is spread evenly over the tallies in which no class has more than r votes more
+    or fewer. With two classes r = 2, the paper's window of 5. With three, r is such that the window holds the
+    same share of all tallies, r ≈ √(5T/6): a window of two votes leaves a prior from a few hundred rows so full
+    of gaps that the tables break their promise on fresh rows. At the edges the window holds fewer tallies, each
+    of which gets a larger share, so that no weight is lost. Halves round towards class 0, to which ties go.
 
     Parameters
     ----------
@@ -132,27 +134,41 @@ def _rounded(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> ND
 
 def smoothed(histogram: Floats) -> Floats:
     """The histogram's moving average that loses no weight at the edges, normalised; see `votes_prior`."""
-    inside = np.ones(len(histogram)) if histogram.ndim == 1 else simplex(len(histogram) - 1).astype(np.float64)
-    spread = _window_sums(np.divide(histogram, _window_sums(inside), where=inside > 0, out=np.zeros(inside.shape)))
-    spread *= inside
+    reach = _REACH
+    inside = np.ones(len(histogram))
+    if histogram.ndim == 2:
+        reach = three_class_reach(len(histogram) - 1)
+        inside = simplex(len(histogram) - 1).astype(np.float64)
+    window = _window_sums(inside, reach)
+    spread = _window_sums(np.divide(histogram, window, where=inside > 0, out=np.zeros(inside.shape)), reach) * inside
     return np.asarray(spread / spread.sum())
 
 
-def _window_sums(weights: Floats) -> Floats:
-    """Sums over the tallies at most two votes of any class away; cells that are no tallies must hold 0."""
-    steps = range(-_REACH, _REACH + 1)
+def three_class_reach(n_trees: int) -> int:
+    """Votes by which a tally of the window may differ, so that it holds the share of all tallies that 5 are of T + 1.
+
+    A window of reach r holds 3r² + 3r + 1 of the (T + 1)(T + 2)/2 tallies.
+    """
+    reach = _REACH
+    while 3 * reach * (reach + 1) + 1 < (2 * _REACH + 1) * (n_trees + 2) / 2:
+        reach += 1
+    return reach
+
+
+def _window_sums(weights: Floats, reach: int) -> Floats:
+    """Sums over the tallies at most ``reach`` votes of any class away; cells that are no tallies must hold 0."""
+    steps = range(-reach, reach + 1)
     n = len(weights)
-    padded = np.pad(weights, _REACH)
-    if weights.ndim == 1:
-        return np.asarray(sum(padded[_REACH + i : _REACH + i + n] for i in steps))
-    return np.asarray(
-        sum(
-            padded[_REACH + i : _REACH + i + n, _REACH + j : _REACH + j + n]
-            for i in steps
-            for j in steps
-            if abs(i + j) <= _REACH
-        )
-    )
+    padded = np.pad(weights, reach)
+    sums = np.zeros(weights.shape)
+    for i in steps:
+        if weights.ndim == 1:
+            sums += padded[reach + i : reach + i + n]
+            continue
+        for j in steps:
+            if abs(i + j) <= reach:
+                sums += padded[reach + i : reach + i + n, reach + j : reach + j + n]
+    return sums
 
 
 def winning_masses(prior: Floats, target: str) -> Floats:
@@ -205,7 +221,8 @@ def largest_fraction(n_trees: int) -> Floats:
         Indexed [k, votes for class 0, votes for class 1], 0 where these exceed T; accurate to 1e-10.
     """
     count = np.arange(n_trees + 1)
-    wins = np.array([_beats_both(int(own), count) for own in count])  # [own votes, one rival's, the other's]
+    rule = np.polynomial.legendre.leggauss(_NODES)
+    wins = np.array([_beats_both(int(own), count, rule) for own in count])  # [own votes, one rival's, the other's]
     class_0, class_1, class_2 = three_counts(n_trees)
     inside = class_2 >= 0
     class_2 = np.maximum(class_2, 0)
@@ -220,14 +237,13 @@ def largest_fraction(n_trees: int) -> Floats:
     return np.asarray(np.where(inside, shares / shares.sum(axis=0), 0.0))
 
 
-def _beats_both(own: int, rivals: NDArray[np.int64]) -> Floats:
-    """P(Gamma(own + 1) exceeds both rivals), shape (rivals, rivals)."""
+def _beats_both(own: int, rivals: NDArray[np.int64], rule: tuple[Floats, Floats]) -> Floats:
+    """P(Gamma(own + 1) exceeds both rivals), shape (rivals, rivals), by a quadrature rule on (-1, 1)."""
     shape = own + 1.0
     reach = _SPREAD * np.sqrt(shape)
     start, end = max(0.0, shape - reach), shape + reach + 3.0 * _SPREAD
-    node, weight = np.polynomial.legendre.leggauss(_NODES)
-    x = start + (end - start) * (node + 1.0) / 2.0
-    weight = weight * (end - start) / 2.0 * np.exp(xlogy(own, x) - x - gammaln(shape))
+    x = start + (end - start) * (rule[0] + 1.0) / 2.0
+    weight = rule[1] * (end - start) / 2.0 * np.exp(xlogy(own, x) - x - gammaln(shape))
     # F of Gamma(j + 1) at x: a Poisson count of mean x exceeds j.
     poisson = np.exp(xlogy(rivals[:, None], x) - x - gammaln(rivals[:, None] + 1.0))
     below = np.maximum(1.0 - np.cumsum(poisson, axis=0), 0.0)

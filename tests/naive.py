@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -167,13 +168,19 @@ def stop(table: Any, asked: int, counts: list[int]) -> int:
             return 0
         return 1 if counts[1] >= table.stops.upper[asked] else -1
     if table.kind == "ternary":
-        states = [(t, a, b) for t in range(asked + 1) for a in range(t + 1) for b in range(t + 1 - a)]
-        return int(table.stops.decision[states.index((asked, counts[0], counts[1]))])
+        return int(table.stops.decision[ternary_states(table.n_trees)[asked, counts[0], counts[1]]])
     order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
     most, next_most = counts[order[0]], counts[order[1]]
     if most >= table.stops.upper[most + next_most]:
         return order[0]
     return settled(counts, table.n_trees - asked)
+
+
+@cache
+def ternary_states(n_trees: int) -> dict[tuple[int, int, int], int]:
+    """Place of each state (trees asked, votes for class 0, votes for class 1) in their order."""
+    states = ((t, a, b) for t in range(n_trees + 1) for a in range(t + 1) for b in range(t + 1 - a))
+    return {state: place for place, state in enumerate(states)}
 
 
 def table_outcome(table: Any, tallies: dict[tuple[int, ...], float]) -> tuple[float, float]:
@@ -243,11 +250,13 @@ def least_cost(prior: list[float], penalty: float) -> float:
     return following[0]
 
 
-def smoothed(histogram: dict[tuple[int, ...], float], tallies: list[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
-    """Every tally's weight spread evenly over the tallies at most two votes of any class away."""
+def smoothed(
+    histogram: dict[tuple[int, ...], float], tallies: list[tuple[int, ...]], reach: int = 2
+) -> dict[tuple[int, ...], float]:
+    """Every tally's weight spread evenly over the tallies at most ``reach`` votes of any class away."""
     spread = dict.fromkeys(tallies, 0.0)
     for tally, weight in histogram.items():
-        window = [other for other in tallies if max(abs(a - b) for a, b in zip(tally, other, strict=True)) <= 2]
+        window = [other for other in tallies if max(abs(a - b) for a, b in zip(tally, other, strict=True)) <= reach]
         for other in window:
             spread[other] += weight / len(window)
     total = sum(spread.values())

@@ -605,7 +605,7 @@ def test_equality_and_text() -> None:
     assert table != "table"
     assert repr(table) == (
         "StopTable(101 trees, 2 classes, binary, alpha=0.99, rule='optimal', target='ensemble', prior uniform; "
-        "expected: 24.2 trees per row, 0.987% disagreement)"
+        "expected: 24.2 trees per row, 0.999% disagreement)"
     )
     with pytest.raises(ValueError, match="two classes"):
         StopTable.build(11, n_classes=3).disagreement_by_tally()

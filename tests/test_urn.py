@@ -150,11 +150,19 @@ def test_votes_prior_of_three_classes(rows: list[tuple[int, int, int]], n_trees:
             ) <= (1.0 / n_trees)
             histogram[tally] = histogram.get(tally, 0.0) + 1.0
     tallies = [(a, b, n_trees - a - b) for a in range(n_trees + 1) for b in range(n_trees + 1 - a)]
-    expected = naive.smoothed(histogram, tallies)
+    expected = naive.smoothed(histogram, tallies, urn.three_class_reach(n_trees))
     prior = urn.votes_prior(Votes(np.array(rows)), n_trees)
     for a, b, c in tallies:
         assert prior[a, b] == pytest.approx(expected[a, b, c], abs=1e-14)
     assert not prior[~urn.simplex(n_trees)].any()
+
+
+@pytest.mark.parametrize("n_trees", [11, 101, 201])
+def test_windows_hold_the_same_share_of_the_tallies(n_trees: int) -> None:
+    for reach, enough in ((urn.three_class_reach(n_trees), True), (urn.three_class_reach(n_trees) - 1, False)):
+        steps = range(-reach, reach + 1)
+        window = sum(abs(i + j) <= reach for i in steps for j in steps)
+        assert (window / ((n_trees + 1) * (n_trees + 2) / 2) >= 5 / (n_trees + 1)) == enough
 
 
 def test_a_tie_of_out_of_bag_votes_counts_for_class_0() -> None:
