@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
+
 @dataclass(frozen=True)
 class ForestText:
     """What LightGBM's own text says of a forest."""
@@ -86,8 +87,6 @@ def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def numbers(tree: str, name: str) -> NDArray[np.float64]:
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
     return np.array(line.split(), dtype=np.float64)
-
-
 
 
 # Bits of decision_type.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -75,4 +76,4 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
     if "offsets" not in column:
         return tuple(column["values"])
     text, ends = bytes(value % 256 for value in column["values"]), column["offsets"]
-    return tuple(text[start:stop].decode("utf-8") for start, stop in zip(ends[:-1], ends[1:], strict=True))
+    return tuple(text[start:stop].decode("utf-8") for start, stop in itertools.pairwise(ends))

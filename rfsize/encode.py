@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rfsize import rows as matrix
 from rfsize.trees import Conventions
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
@@ -39,7 +38,7 @@ def encoded(X: Any, conventions: Conventions) -> Blocks:
 
 def _array_blocks(X: Any) -> Blocks:
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(np.float64).filled(np.nan)
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     array = np.asarray(X)
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative and array.flags.aligned:
         return lambda start, stop: array[start:stop]
@@ -91,14 +90,17 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
 def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     import pyarrow as pa
 
-    types = [field.type for field in X.schema]
-    is_text = [pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in types]
-    is_number = [pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) for kind in types]
-    kinds = ["text" if text else "number" if number else "other" for text, number in zip(is_text, is_number, strict=True)]
+    def kind(of: Any) -> str:
+        if pa.types.is_string(of) or pa.types.is_large_string(of):
+            return "text"
+        is_number = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of)
+        return "number" if is_number else "other"
+
+    kinds = [kind(field.type) for field in X.schema]
     coders = _coders(list(X.column_names), kinds, conventions)
 
     def block(start: int, stop: int) -> NDArray[np.float64]:
-        out = np.empty((stop - start, len(types)), order="F")
+        out = np.empty((stop - start, len(kinds)), order="F")
         for column, values in enumerate(X.slice(start, stop - start).columns):
             if column in coders:
                 out[:, column] = coders[column].codes(*_enumerated(values.to_pylist()))

@@ -261,7 +261,8 @@ def _category_bits(
     splits: _Splits, columns: Columns, entries: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """The sets of the categorical splits and where each starts: a bit per rank, and one for a missing value."""
-    start, words = [], [np.zeros(0, dtype=np.uint32)]
+    start: list[int] = []
+    words = [np.zeros(0, dtype=np.uint32)]
     for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):
         known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
         mask = np.zeros(-(-(known.size + 2) // 32) * 32, dtype=np.bool_)

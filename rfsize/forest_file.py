@@ -90,7 +90,7 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
         metadata = json.loads(arrays["metadata"].tobytes().decode("utf-8"))
         if metadata["format"] != _FORMAT or metadata["version"] != _VERSION:
             raise ForestFileError(
-                f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this version of rfsize reads "
+                f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this rfsize reads "
                 f"{_FORMAT!r}, version {_VERSION}"
             )
         forest = Forest(

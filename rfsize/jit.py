@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -17,6 +17,6 @@ def compiled(function: _Function) -> _Function:
     the function is compiled anew in each process.
     """
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:
-        return numba.njit(nogil=True)(function)
+        return cast(_Function, numba.njit(nogil=True)(function))

@@ -98,9 +98,9 @@ def _quantise(value: Any, rows: Any, entry: Any, columns: Any, reading: Any, key
         missing, lowest = kind[column], base[column]
         for i in range(rows):
             is_zero = value[i] == 0.0 or np.isnan(value[i])
-            if missing == _ZERO_RIGHT and is_zero or missing == _NAN_RIGHT and np.isnan(value[i]):
+            if (missing == _ZERO_RIGHT and is_zero) or (missing == _NAN_RIGHT and np.isnan(value[i])):
                 out[i, column] = _HIGHEST
-            elif missing == _ZERO_LEFT and is_zero or missing == _NAN_LEFT and np.isnan(value[i]):
+            elif (missing == _ZERO_LEFT and is_zero) or (missing == _NAN_LEFT and np.isnan(value[i])):
                 out[i, column] = 0
             else:
                 out[i, column] = min(max(np.int64(rank[i]) - lowest, 0), _HIGHEST)
@@ -216,9 +216,7 @@ def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
 
 
 @compiled
-def _ask_member(
-    member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any
-) -> None:
+def _ask_member(member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any) -> None:
     """Let one member vote on the rows still voting."""
     _, value, leaf_vote, tree_start, _, _ = trees
     row, place, _ = walk

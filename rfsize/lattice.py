@@ -247,7 +247,7 @@ def extensions(prior: Floats, wins_0: Floats, wins_1: Floats, lower: Int32s, upp
             _step_back(row, asked, first, last)
         for row in (mass, zero, one):
             _step_back(row, asked, 0, asked)
-        if asked == 0 or last <= first:
+        if asked == 0 or last < first:
             continue
         for side, n in ((0, first), (1, last)):
             share = arrivals[side, asked]

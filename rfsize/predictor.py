@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +123,8 @@ class CompiledForest:
     def __init__(self, forest: Forest, table: StopTable | None = None, *, n_jobs: int = -1) -> None:
         if table is not None and (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
             raise ValueError(
-                f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has {forest.n_trees} "
-                f"trees and {len(forest.classes)} classes: build one with StopTable.build({forest.n_trees}, …)"
+                f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has "
+                f"{forest.n_trees} trees and {len(forest.classes)} classes: build one with StopTable.build({forest.n_trees}, …)"
             )
         self.forest = forest
         self.table = table
@@ -273,9 +273,7 @@ class CompiledForest:
             q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
             stored = blocks(start, stop)
             data, index, begin = stored.data.astype(np.float64), stored.indices, stored.indptr.astype(np.int64)
-            quantise_sparse(
-                data, index.astype(np.int64), begin, self._absent, self._entry_of, columns, reading, q
-            )
+            quantise_sparse(data, index.astype(np.int64), begin, self._absent, self._entry_of, columns, reading, q)
             return q
 
         return sparse if issparse(X) else dense
@@ -285,10 +283,10 @@ class CompiledForest:
         """A quantised row of entries that a sparse matrix does not store."""
         from rfsize.kernels import quantise_dense
 
-        forest = self.forest
+        forest, conventions = self.forest, self.forest.conventions
         q = np.empty((1, forest.n_columns), dtype=np.uint16)
-        value = np.nan if forest.conventions.absent_is_missing else 0.0
-        quantise_dense(np.full((1, forest.n_features), value), tuple(forest.columns), tuple(forest.conventions.reading), q)
+        row = np.full((1, forest.n_features), np.nan if conventions.absent_is_missing else 0.0)
+        quantise_dense(row, tuple(forest.columns), tuple(conventions.reading), q)
         return q[0]
 
     @cached_property

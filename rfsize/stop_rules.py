@@ -171,7 +171,7 @@ def _optimal(
     """The cheapest table within the bound among the candidates and those of the search."""
     whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
     allowed = 1.0 - alpha
-    if whole_forest > allowed * (1.0 + ROUNDING):
+    if whole_forest > allowed:
         raise ValueError(
             f"all {wins.shape[1] - 1} trees together disagree with the infinite forest on {whole_forest:.3%} of the "
             f"rows under this prior, more than the {allowed:.3%} that alpha={alpha!r} allows, so no table can keep "
