@@ -147,7 +147,7 @@ def print_timings(runs: int) -> None:
                 start = time.perf_counter()
                 StopTable.build(trees, prior=prior, rule=rule)  # type: ignore[arg-type]
                 seconds.append(time.perf_counter() - start)
-            print(f"{rule:10} {name:8} {trees:>6} {min(seconds):>8.3f}", flush=True)
+            print(f"{rule:10} {name:8} {trees:>6} {min(seconds):>8.4f}", flush=True)
 
 
 def main() -> None:

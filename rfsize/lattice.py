@@ -88,7 +88,10 @@ def binary_outcome(wins_0: Floats, wins_1: Floats, lower: Int32s, upper: Int32s,
     first_0, last_0 = _support(wins_0)
     first_1, last_1 = _support(wins_1)
     zero, one = _padded(wins_0), _padded(wins_1)
-    wrong_0, wrong_1, trees, unsettled = np.zeros((4, n_trees + 2))
+    wrong_0 = np.zeros(n_trees + 2)
+    wrong_1 = np.zeros(n_trees + 2)
+    trees = np.zeros(n_trees + 2)
+    unsettled = np.zeros(n_trees + 2)
     for asked in range(n_trees - 1, -1, -1):
         first, last = max(lower[asked] + 1, 0), min(upper[asked] - 1, asked)
         for n in range(first, last + 2):
@@ -149,7 +152,9 @@ def cheapest_bounds(
     first_0, last_0 = _support(wins_0)
     first_1, last_1 = _support(wins_1)
     mass, zero, one = _padded(prior), _padded(wins_0), _padded(wins_1)
-    errors_0, errors_1, trees = np.zeros((3, len(penalty_0), n_trees + 2))
+    errors_0 = np.zeros((len(penalty_0), n_trees + 2))
+    errors_1 = np.zeros((len(penalty_0), n_trees + 2))
+    trees = np.zeros((len(penalty_0), n_trees + 2))
     for which in range(len(penalty_0)):
         low, high = lower[which, n_trees], upper[which, n_trees]
         errors_0[which, low], errors_1[which, high] = one[low], zero[high]
@@ -233,7 +238,9 @@ def extensions(prior: Floats, wins_0: Floats, wins_1: Floats, lower: Int32s, upp
     arrivals = _arrivals(lower, upper)
     changes = np.zeros((2, n_trees + 1, 3))
     mass, zero, one = _padded(prior), _padded(wins_0), _padded(wins_1)
-    wrong_0, wrong_1, trees = np.zeros((3, n_trees + 2))
+    wrong_0 = np.zeros(n_trees + 2)
+    wrong_1 = np.zeros(n_trees + 2)
+    trees = np.zeros(n_trees + 2)
     for asked in range(n_trees - 1, -1, -1):
         first, last = max(lower[asked] + 1, 0), min(upper[asked] - 1, asked)
         for n in range(first, last + 2):
@@ -375,7 +382,8 @@ def cheapest_decisions(wins: Floats, penalty: float, decision: Decisions) -> tup
     """
     n_trees = wins.shape[1] - 1
     masses = _ternary_padded(wins)
-    wrong, trees = np.zeros((2, n_trees + 2, n_trees + 2))
+    wrong = np.zeros((n_trees + 2, n_trees + 2))
+    trees = np.zeros((n_trees + 2, n_trees + 2))
     for asked in range(n_trees, -1, -1):
         if asked < n_trees:
             for plane in range(3):
@@ -404,7 +412,9 @@ def ternary_outcome(wins: Floats, decision: Decisions, alpha: float) -> Floats:
     """Mass answered wrongly, expected trees, and unsettled mass (see `binary_outcome`), under the prior."""
     n_trees = wins.shape[1] - 1
     masses = _ternary_padded(wins)
-    wrong, trees, unsettled = np.zeros((3, n_trees + 2, n_trees + 2))
+    wrong = np.zeros((n_trees + 2, n_trees + 2))
+    trees = np.zeros((n_trees + 2, n_trees + 2))
+    unsettled = np.zeros((n_trees + 2, n_trees + 2))
     for asked in range(n_trees, -1, -1):
         if asked < n_trees:
             for plane in range(3):

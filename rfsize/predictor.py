@@ -124,7 +124,7 @@ class CompiledForest:
         if table is not None and (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
             raise ValueError(
                 f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has "
-                f"{forest.n_trees} trees and {len(forest.classes)} classes: build one with StopTable.build({forest.n_trees}, …)"
+                f"{forest.n_trees} trees and {len(forest.classes)} classes: build one for {forest.n_trees} trees"
             )
         self.forest = forest
         self.table = table

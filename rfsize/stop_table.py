@@ -129,7 +129,7 @@ class StopTable:
 
     @property
     def kind(self) -> str:
-        """ "binary", "ternary" or "leaders"."""
+        """Kind of the stops: "binary", "ternary" or "leaders"."""
         return self.stops.kind
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
+from scipy.optimize import linprog
+from scipy.sparse import lil_matrix, vstack
+from scipy.stats import hypergeom
 
 
 def class_probability(n_trees: int, pi: float) -> float:
@@ -266,3 +269,44 @@ def smoothed(
 def scaled_tally(votes_of_class: int, asked: int, n_trees: int) -> int:
     """The whole number nearest to the fraction of ``n_trees``, halves downwards."""
     return math.ceil(Fraction(votes_of_class * n_trees, asked) - Fraction(1, 2))
+
+
+def robust_program(prior: np.ndarray, alpha: float) -> float:
+    """Fewest expected trees of randomised stops by the linear program over all tallies, written out in full."""
+    n_trees = len(prior) - 1
+    states = [(t, n) for t in range(n_trees + 1) for n in range(t + 1)]
+    place = {state: i for i, state in enumerate(states)}
+    # Per state: the share of its vote orders that arrive, stop with class 0, and stop with class 1.
+    arrive, stop_0, stop_1 = (len(states) * k for k in range(3))
+    flow, right = lil_matrix((len(states), 3 * len(states))), np.zeros(len(states))
+    errors, cost = lil_matrix((n_trees + 1, 3 * len(states))), np.zeros(3 * len(states))
+    upper = np.ones(3 * len(states))
+    ends = lil_matrix((len(states), 3 * len(states)))
+    for (t, n), i in place.items():
+        flow[i, arrive + i] = 1.0
+        right[i] = t == 0
+        for before, share in (((t - 1, n), (t - n) / max(t, 1)), ((t - 1, n - 1), n / max(t, 1))):
+            if before in place:
+                for variable, sign in ((arrive, -share), (stop_0, share), (stop_1, share)):
+                    flow[i, variable + place[before]] = sign
+        ends[i, [arrive + i, stop_0 + i, stop_1 + i]] = [-1.0, 1.0, 1.0]
+        if t == 0:
+            upper[[stop_0, stop_1]] = 0.0
+        if t == n_trees:
+            upper[(stop_1 if 2 * n <= n_trees else stop_0) + i] = 0.0
+        for tally in range(n_trees + 1):
+            chance = hypergeom.pmf(n, n_trees, tally, t)
+            errors[tally, (stop_0 if 2 * tally > n_trees else stop_1) + i] = chance
+            # Every state that is not left by a stop asks one more tree.
+            for variable, sign in ((arrive, 1.0), (stop_0, -1.0), (stop_1, -1.0)):
+                cost[variable + i] += sign * chance * prior[tally] * (t < n_trees)
+    found = linprog(
+        cost,
+        A_ub=vstack([errors, ends]).tocsr(),
+        b_ub=np.concatenate([np.full(n_trees + 1, 1.0 - alpha), np.zeros(len(states))]),
+        A_eq=flow.tocsr(),
+        b_eq=right,
+        bounds=np.stack([np.zeros_like(upper), upper], axis=1),
+        method="highs",
+    )
+    return float(found.fun)

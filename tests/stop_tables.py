@@ -1,0 +1,55 @@
+"""Priors and stop tables for tests: a random one of every kind, rule and prior."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from rfsize import Votes, urn
+from rfsize.stop_table import StopTable
+
+ALPHAS = st.one_of(st.sampled_from([0.3, 0.5, 0.9, 0.99, 0.999]), st.floats(0.05, 0.99999))
+
+
+@st.composite
+def binary_priors(draw: st.DrawFn, largest: int = 60) -> np.ndarray:
+    """Weights over the tallies of a random forest, many of them zero."""
+    n_trees = draw(st.integers(1, largest))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kept = generator.random(n_trees + 1) < draw(st.sampled_from([0.1, 0.5, 1.0]))
+    prior = kept * generator.gamma(draw(st.sampled_from([0.1, 1.0, 10.0])), size=n_trees + 1)
+    prior[generator.integers(n_trees + 1)] += 1.0
+    return prior
+
+
+def ternary_prior(n_trees: int, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    prior = generator.gamma(0.5, size=(n_trees + 1, n_trees + 1)) * urn.simplex(n_trees)
+    prior[generator.random(prior.shape) < 0.4] = 0.0
+    prior[0, n_trees] += 0.1
+    return prior
+
+
+def some_votes(n_classes: int, seed: int = 0, n_rows: int = 300) -> Votes:
+    """Out-of-bag votes of a plausible kind: rows asked by different numbers of trees."""
+    generator = np.random.default_rng(seed)
+    fractions = generator.dirichlet(np.full(n_classes, 0.3), n_rows)
+    return Votes(np.array([generator.multinomial(generator.integers(0, 50), p) for p in fractions]))
+
+
+def random_table(n_trees: int, n_classes: int, alpha: float, rule: str, seed: int) -> StopTable:
+    exact = n_classes == 2 or (n_classes == 3 and n_trees <= 201)
+    prior = some_votes(n_classes, seed) if seed % 2 else "uniform"
+    if n_classes > 2 and rule == "robust":
+        rule = "optimal"
+    return StopTable.build(n_trees, alpha=alpha, prior=prior, rule=rule if exact else "threshold", n_classes=n_classes)
+
+
+tables = st.builds(
+    random_table,
+    st.integers(1, 14),
+    st.integers(2, 5),
+    st.one_of(ALPHAS, st.just(1.0)),
+    st.sampled_from(["threshold", "optimal", "robust"]),
+    st.integers(0, 20),
+)
