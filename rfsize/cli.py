@@ -1,18 +1,32 @@
-"""The command line: ``rfsize demo``, ``rfsize size`` and ``rfsize truncate``."""
+"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``table``, ``compile`` and ``predict``."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rfsize import __version__
-from rfsize.files import check_model_name, features_of, load_model, load_table
+from rfsize.files import (
+    check_model_name,
+    features_of,
+    features_of_forest,
+    load_model,
+    load_table,
+    pieces,
+    prediction_writer,
+)
+from rfsize.predictor import compile as compiled
+from rfsize.predictor import load
 from rfsize.report import SizeReport
-from rfsize.sizing import size, truncate
+from rfsize.sizing import size, truncate, votes
+from rfsize.stop_table import StopTable
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
@@ -65,13 +79,39 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the small model to"
     )
     cutting.set_defaults(run=_truncate)
+
+    tabling = commands.add_parser("table", help="write the table by which rows stop voting, from the votes on DATA")
+    _add_inputs(tabling, confidence="share of rows that must get the whole forest's label (default 0.99; 1: all)")
+    tabling.add_argument("--rule", choices=("threshold", "optimal", "robust"), default="threshold")
+    tabling.add_argument("--limit", action="store_true", help="agree with the infinite forest, not the one at hand")
+    tabling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write the table to")
+    tabling.set_defaults(run=_table)
+
+    compiling = commands.add_parser("compile", help="write a forest that predicts many times faster")
+    _add_model(compiling)
+    compiling.add_argument("--table", type=Path, metavar="FILE", help="what 'rfsize table' wrote")
+    compiling.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    compiling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
+    compiling.set_defaults(run=_compile)
+
+    predicting = commands.add_parser("predict", help="predict the rows of a table, piece by piece")
+    predicting.add_argument("forest", type=Path, metavar="FILE", help="what 'rfsize compile' wrote")
+    predicting.add_argument("data", type=Path, metavar="DATA", help="rows: CSV, Parquet, NPY or NPZ")
+    predicting.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="CSV or Parquet file")
+    predicting.add_argument("--proba", action="store_true", help="write the framework's probabilities as well")
+    predicting.add_argument("--n-jobs", type=int, default=-1, help="threads (default: one per core)")
+    predicting.set_defaults(run=_predict)
     return parser
 
 
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="LightGBM text file, or XGBoost JSON or UBJ file")
+
+
+def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
+    _add_model(parser)
     parser.add_argument("data", type=Path, metavar="DATA", help="rows to vote on: CSV, Parquet, NPY or NPZ")
-    parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
+    parser.add_argument("--alpha", type=float, default=0.99, help=confidence)
     parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
     parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
     parser.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
@@ -93,23 +133,82 @@ def _size(options: argparse.Namespace) -> int:
 
 
 def _truncate(options: argparse.Namespace) -> int:
-    for given in (options.model, options.data):
-        if options.output.exists() and options.output.samefile(given):
-            raise ValueError(f"{options.output} is one of the files read; write the small model to another one")
+    _refuse_to_overwrite(options.output, options.model, options.data)
     model = load_model(options.model)
     check_model_name(model, options.output)
     report = _report(options, model)
-    # Written whole or not at all; XGBoost goes by the ending of the name.
-    partial = options.output.with_name(f"{options.output.stem}.partial{options.output.suffix}")
-    try:
+    with _written_whole(options.output) as partial:
         truncate(model, n_trees=report.n_kept).save_model(str(partial))
-        partial.replace(options.output)
-    finally:
-        partial.unlink(missing_ok=True)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
     return DONE if report.converged else NOT_CONVERGED
+
+
+def _table(options: argparse.Namespace) -> int:
+    _refuse_to_overwrite(options.output, options.model, options.data)
+    model = load_model(options.model)
+    X, y = load_table(options.data, options.target)
+    X = features_of(model, X)
+    told = {"seed": options.seed, "subsample": options.subsample} if options.oob else {}
+    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **told)
+    target = "limit" if options.limit else "ensemble"
+    table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
+    with _written_whole(options.output) as partial:
+        table.save(partial)
+    print(table)
+    labels, asked = compiled(model, table, threshold=options.threshold).predict(X, return_trees=True)
+    differ = np.mean(labels != compiled(model, threshold=options.threshold).predict(X))
+    print(f"on DATA, with the trees in their order: {asked.mean():.1f} trees per row, {differ:.3%} other labels")
+    return DONE
+
+
+def _compile(options: argparse.Namespace) -> int:
+    _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
+    table = None if options.table is None else StopTable.load(options.table)
+    fast = compiled(load_model(options.model), table, threshold=options.threshold)
+    with _written_whole(options.output) as partial:
+        fast.save(partial)
+    print(fast)
+    before, after = options.model.stat().st_size, options.output.stat().st_size
+    print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
+    return DONE
+
+
+def _predict(options: argparse.Namespace) -> int:
+    _refuse_to_overwrite(options.output, options.forest, options.data)
+    fast = load(options.forest, n_jobs=options.n_jobs)
+    rows, asked = 0, 0
+    with _written_whole(options.output) as partial, prediction_writer(partial) as write:
+        for piece in pieces(options.data):
+            X = features_of_forest(fast.forest, piece)
+            labels, trees = fast.predict(X, return_trees=True)
+            columns = {"label": labels, "trees": trees}
+            if options.proba:
+                columns |= {
+                    f"p_{name}": share for name, share in zip(fast.classes, fast.predict_proba(X).T, strict=True)
+                }
+            write(columns)
+            rows, asked = rows + len(labels), asked + int(trees.sum())
+    print(f"wrote {options.output}: {rows:,} rows, {asked / max(rows, 1):.1f} of {fast.n_trees:,} trees asked per row")
+    return DONE
+
+
+def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
+    for given in inputs:
+        if output.exists() and given.exists() and output.samefile(given):
+            raise ValueError(f"{output} is one of the files read; write to another one")
+
+
+@contextmanager
+def _written_whole(output: Path) -> Iterator[Path]:
+    """A file to write to, which becomes ``output`` when all went well; its name ends alike, as XGBoost goes by that."""
+    partial = output.with_name(f"{output.stem}.partial{output.suffix}")
+    try:
+        yield partial
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _report(options: argparse.Namespace, model: Any) -> SizeReport:
