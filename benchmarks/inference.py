@@ -2,9 +2,9 @@
 
     python benchmarks/inference.py [--trees 101 501 2001] [--leaves 31 255] [--plot inference.png]
 
-Every contender predicts the same rows in turn, several times; the median counts. Conversions that a tool refuses, and C
-code that takes long to compile (more than about 20,000 leaves), are left out. The stop table's prior is the votes on 20,000
-other rows; disagreement is with the labels of the whole forest. Needs rfsize[bench].
+Every contender predicts the same rows in turn, several times; the median counts. Conversions that a tool refuses,
+and C code that takes long to compile (more than about 20,000 leaves), are left out. The stop table's prior is the
+votes on 20,000 other rows; disagreement is with the labels of the whole forest. Needs rfsize[bench].
 """
 
 from __future__ import annotations
@@ -225,8 +225,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     print(
-        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, LightGBM {lgb.__version__}, "
-        f"XGBoost {xgb.__version__}; {ROWS:,} rows of {FEATURES} features, alpha = {ALPHA}"
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+        f"LightGBM {lgb.__version__}, XGBoost {xgb.__version__}; {ROWS:,} rows of {FEATURES} features, alpha = {ALPHA}"
     )
     rng = np.random.default_rng(0)
     train, (X, _), (other_rows, _) = draw(rng, ROWS), draw(rng, ROWS), draw(rng, 20_000)

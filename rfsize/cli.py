@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _table(options: argparse.Namespace) -> int:
     X = features_of(model, X)
     told = {"seed": options.seed, "subsample": options.subsample} if options.oob else {}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **told)
-    target = "limit" if options.limit else "ensemble"
+    target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
     table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
     with _written_whole(options.output) as partial:
         table.save(partial)

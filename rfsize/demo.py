@@ -1,8 +1,9 @@
-"""``rfsize demo``: the main job on real data, with each framework."""
+"""``rfsize demo``: forests sized, truncated and compiled on real data, with each framework."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.predictor import compile as compiled
 from rfsize.sizing import size, truncate, votes
+from rfsize.stop_table import StopTable
 
 _TREES = 1000
 _ALPHA = 0.99
 _SPLITS = 5
+_REPEATED = 20_000  # rows to time, the held-out ones over and over
 
 
 class _Outcome(NamedTuple):
@@ -26,6 +30,16 @@ class _Outcome(NamedTuple):
     same_label: float
     accuracy_before: float
     accuracy_after: float
+
+
+class _Speed(NamedTuple):
+    """One forest with a stop table."""
+
+    asked: float
+    differ: float
+    seconds_framework: float
+    seconds_all: float
+    seconds_table: float
 
 
 def run() -> None:
@@ -44,7 +58,7 @@ def run() -> None:
     print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.")
     print(f"{_TREES:,} trees, cut to T*({_ALPHA:g}) from out-of-bag votes; means over {_SPLITS} splits:\n")
     print(f"{'':10} {'trees':>16} {'file size':>20} {'same label':>11} {'accuracy':>16}")
-    for framework, train in (("LightGBM", _lightgbm), ("XGBoost", _xgboost)):
+    for framework, train in _FRAMEWORKS:
         mean = _Outcome(*np.mean([_outcome(train, *split) for split in splits], axis=0))
         print(
             f"{framework:10} {_TREES:>7,} -> {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} -> "
@@ -55,6 +69,19 @@ def run() -> None:
         "\n'same label': held-out rows on which the small forest votes as the large one does. T* promises "
         f"{_ALPHA:.0%} on average,\nagainst an infinite forest."
     )
+    print(
+        f"\nAll {_TREES:,} trees compiled, with a stop table (alpha = {_ALPHA:g}, optimal rule, prior from out-of-bag "
+        f"votes); seconds for\n{_REPEATED:,} rows:\n"
+    )
+    print(
+        f"{'':10} {'trees asked':>12} {'other label':>12} {'booster.predict':>16} {'compiled':>10} {'with table':>11}"
+    )
+    for framework, train in _FRAMEWORKS:
+        fast = _Speed(*np.mean([_speed(train, *split) for split in splits], axis=0))
+        print(
+            f"{framework:10} {fast.asked:>12.1f} {fast.differ:>12.1%} {fast.seconds_framework:>14.3f} s "
+            f"{fast.seconds_all:>8.3f} s {fast.seconds_table:>9.3f} s"
+        )
 
 
 def _outcome(
@@ -72,6 +99,30 @@ def _outcome(
         accuracy_before=float(np.mean(before == y_test)),
         accuracy_after=float(np.mean(after == y_test)),
     )
+
+
+def _speed(
+    train: Callable[..., Any], X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], _: NDArray[Any]
+) -> _Speed:
+    model = train(X, y)
+    table = StopTable.build(_TREES, alpha=_ALPHA, prior=votes(model, X, oob=True), rule="optimal")
+    whole, settled = compiled(model), compiled(model, table)
+    labels, asked = settled.predict(X_test, return_trees=True)
+    rows = np.resize(X_test, (_REPEATED, X_test.shape[1]))
+    return _Speed(
+        asked=float(asked.mean()),
+        differ=float(np.mean(labels != whole.predict(X_test))),
+        seconds_framework=_seconds(model.predict, rows),
+        seconds_all=_seconds(whole.predict, rows),
+        seconds_table=_seconds(settled.predict, rows),
+    )
+
+
+def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> float:
+    predict(rows[:10])
+    started = time.perf_counter()
+    predict(rows)
+    return time.perf_counter() - started
 
 
 def _lightgbm(X: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -103,6 +154,9 @@ def _xgboost(X: NDArray[Any], y: NDArray[Any]) -> Any:
         random_state=0,
     )
     return forest.fit(X, y)
+
+
+_FRAMEWORKS = (("LightGBM", _lightgbm), ("XGBoost", _xgboost))
 
 
 def _megabytes(model: Any) -> float:

@@ -170,7 +170,7 @@ def pieces(path: Path) -> Iterator[Any]:
     """
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
-        found = iter(_pandas(path).read_csv(path, chunksize=_ROWS_PER_PIECE))
+        found = _csv_pieces(path)
     elif name.endswith(".parquet"):
         found = _parquet_pieces(path)
     else:
@@ -186,6 +186,11 @@ def pieces(path: Path) -> Iterator[Any]:
                 return
             yield piece
             bar.update(len(piece))
+
+
+def _csv_pieces(path: Path) -> Iterator[Any]:
+    with _pandas(path).read_csv(path, chunksize=_ROWS_PER_PIECE) as reader:
+        yield from reader
 
 
 def _parquet_pieces(path: Path) -> Iterator[Any]:
