@@ -1,0 +1,44 @@
+"""How far the disagreement of one compiled forest scatters with the order in which its trees are asked.
+
+    python benchmarks/tree_order.py
+
+Forests of 101 trees; the threshold table at α = 0.99 with a prior from the votes on other rows. Printed: what the table
+expects, the disagreement in the trees' own order, and over random orders its mean and standard deviation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from inference import draw, train_lightgbm, train_xgboost
+
+import rfsize
+from rfsize.adapter import adapter_for
+
+TREES, FORESTS, ORDERS = 101, 6, 20
+
+
+def main() -> None:
+    """Print one line per framework and size of tree."""
+    rng = np.random.default_rng(0)
+    for leaves in (31, 255):
+        for framework, train in (("LightGBM", train_lightgbm), ("XGBoost", train_xgboost)):
+            expected, in_order, shuffled = [], [], []
+            for _ in range(FORESTS):
+                rows, (X, _), (other_rows, _) = draw(rng, 20_000), draw(rng, 10_000), draw(rng, 10_000)
+                forest = adapter_for(train(*rows, TREES, leaves))
+                table = rfsize.StopTable.build(TREES, alpha=0.99, prior=rfsize.votes(forest, other_rows))
+                expected.append(table.expected_disagreement())
+                vote = forest.cast(forest.leaf_index(X) + forest.leaves.offset, 0.5).astype(np.int8)
+                whole = 2 * vote.sum(axis=1) > TREES
+                in_order.append(np.mean(table.apply(vote)[0] != whole))
+                orders = (rng.permutation(TREES) for _ in range(ORDERS))
+                shuffled.append([np.mean(table.apply(vote[:, order])[0] != whole) for order in orders])
+            print(
+                f"{framework:9} {leaves:3} leaves: expected {np.mean(expected):.2%}, in order {np.mean(in_order):.2%}, "
+                f"random orders {np.mean(shuffled):.2%}, standard deviation {np.std(shuffled):.2%}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
