@@ -344,3 +344,18 @@ def test_other_files_are_refused(tmp_path: Path, lgb_booster: Any) -> None:
     object.__setattr__(fast.forest, "classes", np.array([None, 1], dtype=object))
     with pytest.raises(ValueError, match="numbers or text"):
         fast.save(path)
+
+
+def test_compiled_code_is_not_kept_among_the_sources(booster: Any, tmp_path: Path) -> None:
+    """pip would leave it behind, and Python take the folder for a package."""
+    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    code = (
+        "import numpy as np, rfsize, rfsize.kernels as kernels\n"
+        f"rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.zeros((3, 8)))\n"
+        "print(kernels.decide._cache._cache_path)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    kept = Path(run.stdout.strip())
+    assert (tmp_path / "rfsize") in kept.parents
+    assert any(kept.glob("*.nbi"))
