@@ -34,13 +34,14 @@ def _kept_in_the_users_cache() -> Iterator[None]:
     By default they lie beside the source, where pip does not know of them: an uninstalled rfsize would leave a folder
     of its name behind, which Python takes for a package.
     """
-    chosen, folder = numba.config.CACHE_DIR, _cache_folder()
+    settings: Any = numba.config
+    chosen, folder = settings.CACHE_DIR, _cache_folder()
     if not chosen and folder is not None:
-        numba.config.CACHE_DIR = str(folder)
+        settings.CACHE_DIR = str(folder)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = chosen
+        settings.CACHE_DIR = chosen
 
 
 def _cache_folder() -> Path | None:
