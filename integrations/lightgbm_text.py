@@ -85,6 +85,7 @@ def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def numbers(tree: str, name: str) -> NDArray[np.float64]:
+    """The numbers of one line of a tree's text; none where it has no such line."""
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
     return np.array(line.split(), dtype=np.float64)
 

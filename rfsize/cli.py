@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rfsize {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    demo = commands.add_parser("demo", help="train, size and truncate a forest of each framework on real data")
+    demo = commands.add_parser("demo", help="size, truncate and compile a forest of each framework on real data")
     demo.set_defaults(run=_demo)
 
     sizing = commands.add_parser("size", help="print how many trees are enough")
@@ -150,13 +150,16 @@ def _table(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     X, y = load_table(options.data, options.target)
     X = features_of(model, X)
-    told = {"seed": options.seed, "subsample": options.subsample} if options.oob else {}
+    told = {"seed": options.seed, "subsample": options.subsample}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **told)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
     table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
     with _written_whole(options.output) as partial:
         table.save(partial)
     print(table)
+    if options.oob:
+        # The forest has seen these rows: its trees agree on them more than they will on others.
+        return DONE
     labels, asked = compiled(model, table, threshold=options.threshold).predict(X, return_trees=True)
     differ = np.mean(labels != compiled(model, threshold=options.threshold).predict(X))
     print(f"on DATA, with the trees in their order: {asked.mean():.1f} trees per row, {differ:.3%} other labels")

@@ -135,7 +135,9 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
     """
     order = _breadth_first(table)
     if order.size > MOST_NODES:
-        raise NotAForestError(f"the forest has more than {MOST_NODES:,} nodes, which cannot be compiled")
+        raise NotAForestError(
+            f"the forest has more than {MOST_NODES:,} nodes, which cannot be compiled; truncate it first"
+        )
     tree = np.repeat(np.arange(table.n_nodes.size), table.n_nodes)[order]
     tree_start = np.append(np.searchsorted(tree, np.arange(table.n_nodes.size)), order.size).astype(np.int64)
     place = np.empty(table.left.size, dtype=np.int64)
@@ -225,13 +227,17 @@ def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
         feature.size,
     )
     if (np.diff(cut_start)[feature % 2 == 1] > MOST_CATEGORIES).any():
-        raise NotAForestError(f"a feature has more than {MOST_CATEGORIES:,} categories, which cannot be compiled")
+        raise NotAForestError(
+            f"a feature has more than {MOST_CATEGORIES:,} categories, which cannot be compiled; group rare ones"
+        )
     rank = np.zeros(entry.size, dtype=np.int64)
     rank[numeric] = rank_of_cut[: np.sum(numeric)]
     chunk, rank = np.divmod(rank, RANKS_PER_COLUMN)
     key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
     if key.shape[1] > MOST_COLUMNS:
-        raise NotAForestError(f"the forest tests more than {MOST_COLUMNS:,} features, which cannot be compiled")
+        raise NotAForestError(
+            f"the forest tests more than {MOST_COLUMNS:,} features, which cannot be compiled; train on fewer"
+        )
     columns = Columns(
         feature=feature // 2,
         cut_start=cut_start,

@@ -22,6 +22,7 @@ from rfsize.stop_table import StopTable
 from rfsize.trees import Conventions, Missing, Reading
 
 _FORMAT, _VERSION = "rfsize forest", 1
+_AGAIN = "; compile the model and save it again"
 
 _TREES = {
     "nodes": np.uint64,
@@ -91,7 +92,7 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
         if metadata["format"] != _FORMAT or metadata["version"] != _VERSION:
             raise ForestFileError(
                 f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this rfsize reads "
-                f"{_FORMAT!r}, version {_VERSION}"
+                f"{_FORMAT!r}, version {_VERSION}{_AGAIN}"
             )
         forest = Forest(
             trees=Nodes(**{name: arrays[f"trees.{name}"] for name in _TREES}),
@@ -113,13 +114,13 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         if isinstance(error, (ForestFileError, TableError)):
             raise
-        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error!r}") from error
+        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error!r}{_AGAIN}") from error
     return forest, table
 
 
 def _require(fits: Any, what: str) -> None:
     if not fits:
-        raise ForestFileError(f"the forest file is damaged, or was not written by rfsize: {what}")
+        raise ForestFileError(f"the forest file is damaged, or was not written by rfsize: {what}{_AGAIN}")
 
 
 def _whole(value: Any, at_least: int) -> int:
@@ -138,7 +139,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
             _require(all(member.compress_type == zipfile.ZIP_STORED for member in members), "it is compressed")
             return {member.filename[:-4]: _array(archive.read(member), member.filename[:-4]) for member in members}
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ForestFileError(f"{path} is no forest file, or breaks off: {error}") from error
+        raise ForestFileError(f"{path} is no forest file, or breaks off: {error}{_AGAIN}") from error
 
 
 def _array(content: bytes, name: str) -> NDArray[Any]:

@@ -30,7 +30,7 @@ _HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = forest.HIGHEST_RANK, forest.LEFT_SHIFT, f
 _COLUMN_MASK, _RANK_MASK, _CATEGORICAL = forest.COLUMN_MASK, forest.RANK_MASK, forest.CATEGORICAL
 _ZERO_RIGHT, _ZERO_LEFT = int(Missing.ZERO_RIGHT), int(Missing.ZERO_LEFT)
 _NAN_RIGHT, _NAN_LEFT, _CATEGORY = int(Missing.NAN_RIGHT), int(Missing.NAN_LEFT), int(Missing.CATEGORY)
-_ONE, _WORD_SHIFT, _BIT_MASK = np.uint64(1), np.uint64(5), np.uint64(31)
+_ONE = np.uint64(1)
 
 # ---------------------------------------------------------------------------------------------------------
 # Quantising

@@ -139,8 +139,9 @@ class CompiledForest:
         return self.forest.n_trees
 
     def __repr__(self) -> str:
+        framework = self.forest.conventions.framework
         table = "no stop table" if self.table is None else repr(self.table)
-        return f"CompiledForest({self.n_trees:,} trees, {len(self.classes)} classes, {table})"
+        return f"CompiledForest({self.n_trees:,} {framework} trees, {len(self.classes)} classes, {table})"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...

@@ -214,6 +214,14 @@ def test_table_compile_predict(
     np.testing.assert_allclose(written["p_1"], predictor.predict_proba(data.X)[:, 1], atol=1e-12)
 
 
+def test_rows_of_training_say_nothing_of_a_tables_order(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(folder, "table", "lgb.txt", "train.npz", "--oob", "-o", str(tmp_path / "table.json")) == 0
+    assert "on DATA" not in capsys.readouterr().out
+    assert rfsize.StopTable.load(tmp_path / "table.json").prior is not None
+
+
 def test_predict_codes_categories_of_every_piece_alike(
     tmp_path: Path, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:

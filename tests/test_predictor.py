@@ -160,7 +160,8 @@ def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, re
         assert np.array_equal(again.predict_proba(rows), fast.predict_proba(rows))
         assert again.votes(rows) == fast.votes(rows)
         assert again.table == table
-        assert again.forest.conventions.framework in repr(again.forest.conventions)
+        assert repr(again.forest.conventions) == repr(fast.forest.conventions)
+        assert repr(again) == repr(fast)
     assert not (tmp_path / "forest.npz.partial").exists()
 
 
