@@ -228,6 +228,7 @@ class LightGbmForest(Adapter):
         return Leaves(
             offset=(np.cumsum(sizes) - sizes).reshape(self.n_trees, forest.n_outputs),
             score=expit(forest.sigmoid * raw) if forest.n_outputs == 1 else raw,
+            raw=raw,
             mass=np.concatenate(forest.leaf_count),
             provable=np.repeat(sizes > 1, sizes),
         )

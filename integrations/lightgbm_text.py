@@ -26,8 +26,8 @@ class ForestText:
     n_outputs: int
 
     @classmethod
-    def read(cls, text: str) -> ForestText:
-        """Parse ``Booster.model_to_string()``; refuses what is not a classification forest."""
+    def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
+        """Parse ``Booster.model_to_string()``; refuses what is no forest, or none that ``casts_votes``."""
         head, *trees = text.split("\nTree=")
         categories = json.loads(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
         header = dict(line.partition("=")[::2] for line in head.splitlines())
@@ -39,7 +39,7 @@ class ForestText:
                 f"the LightGBM model was trained with boosting='{parameters.get('boosting', 'gbdt')}', where each tree "
                 "corrects the ones before it; T*(α) needs independent trees: train with boosting='rf'"
             )
-        if header.get("objective", "").partition(" ")[0] not in _OBJECTIVES:
+        if casts_votes and header.get("objective", "").partition(" ")[0] not in _OBJECTIVES:
             raise NotAForestError(
                 f"the forest's objective is '{header.get('objective', 'custom')}', whose trees cast no votes; rfsize "
                 f"sizes classification forests ({', '.join(sorted(_OBJECTIVES))})"

@@ -188,11 +188,13 @@ class XgboostForest(Adapter):
 
     framework = "XGBoost"
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
         self._booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
         learner = _document(self._booster)["learner"]
         _refuse_other_models(learner)
+        if casts_votes:
+            _refuse_other_objectives(learner["objective"]["name"])
         forest = learner["gradient_booster"]["model"]
         tree_class = np.asarray(forest["tree_info"])
         n_outputs = max(1, int(learner["learner_model_param"]["num_class"]))
@@ -373,7 +375,9 @@ def _refuse_other_models(learner: dict[str, Any]) -> None:
         )
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise NotAForestError("the forest predicts several labels at once; train one forest for each")
-    objective = learner["objective"]["name"]
+
+
+def _refuse_other_objectives(objective: str) -> None:
     if objective == "binary:logitraw":
         raise NotAForestError(
             "the forest's objective is 'binary:logitraw'; train with 'binary:logistic', the same trees"
@@ -395,6 +399,7 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
     return Leaves(
         offset=offset[tree_of],
         score=margin if tree_of.shape[1] > 1 else expit(margin),
+        raw=margin,
         mass=np.concatenate([np.asarray(tree["sum_hessian"], dtype=np.float64) for tree in trees]),
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )

@@ -34,9 +34,11 @@ class Leaves:
     ----------
     offset : ndarray of int64, shape (n_members, n_outputs)
         Where each tree's leaves begin in the table; ``n_outputs`` is 1 for two classes, else K.
-    score : ndarray of float, shape (n_leaves,)
+    score : ndarray of float, shape (n_leaves,) or (n_leaves, n_classes)
         What the leaf's tree predicts alone: for two classes the probability of class 1, else the score
-        of its class.
+        of its class, or of every class where one tree scores all of them.
+    raw : ndarray of float, same shape
+        The score before the link.
     mass : ndarray of float, shape (n_leaves,)
         The training rows that the model says reached the leaf: their number, or their summed hessian.
     provable : ndarray of bool, shape (n_leaves,)
@@ -45,13 +47,14 @@ class Leaves:
 
     offset: NDArray[np.int64]
     score: NDArray[np.floating[Any]]
+    raw: NDArray[np.floating[Any]]
     mass: NDArray[np.float64]
     provable: NDArray[np.bool_]
 
     def tree_of_leaf(self) -> NDArray[np.int64]:
         """Flat index (member-major) of the tree that each leaf belongs to."""
         order = np.argsort(self.offset, axis=None)
-        ends = np.append(self.offset.ravel()[order][1:], self.score.size)
+        ends = np.append(self.offset.ravel()[order][1:], len(self.score))
         return np.repeat(order, ends - self.offset.ravel()[order])
 
 
@@ -189,7 +192,7 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
     """
     rows, n_classes = matrix.n_rows(X), len(adapter.classes)
     counts = np.zeros((rows, n_classes), dtype=np.int32)
-    proof = None if bags is None else _Proof(adapter, bags)
+    proof = None if bags is None else Proof(adapter, bags)
     for start, stop in matrix.blocks(rows, adapter.leaves.offset.size, what="votes"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
         vote = adapter.cast(leaf, threshold)
@@ -208,7 +211,7 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
 def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
     """In-bag mask of shape (n_members, n_rows); raises `InbagError` where the proof fails."""
     mask = np.zeros((adapter.n_trees, matrix.n_rows(X)), dtype=np.bool_)
-    proof = _Proof(adapter, bags)
+    proof = Proof(adapter, bags)
     for start, stop in matrix.blocks(mask.shape[1], adapter.leaves.offset.size, what="in-bag rows"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
         mask[:, start:stop] = proof.add(start, stop, leaf).any(axis=2).T
@@ -216,13 +219,13 @@ def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
     return mask
 
 
-class _Proof:
+class Proof:
     """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training."""
 
     def __init__(self, adapter: Adapter, bags: Bags) -> None:
         self._adapter = adapter
         self._bags = bags
-        self._rebuilt = np.zeros(adapter.leaves.score.size)
+        self._rebuilt = np.zeros(len(adapter.leaves.score))
 
     def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
         """Count a block of rows by leaf and return its in-bag mask."""

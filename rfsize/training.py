@@ -1,0 +1,163 @@
+"""Forests in training: what growing a forest, and choosing its bagging fraction, ask of a framework.
+
+An integration implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that takes
+more trees; both only ever add trees, and keep what each of them says of the training rows that it did not see.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.votes import Votes
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """What a forest's trees say of the training rows that they did not see: sums over those trees.
+
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Votes for each class; no columns for regression.
+    score : ndarray of float64, shape (n_rows, n_outputs)
+        Sum of the trees' raw scores, before the link: one output for two classes and for regression, else K. A
+        constant that all classes of a row share may be missing, where the link is a softmax.
+    asked : ndarray of int32, shape (n_rows,)
+        Trees whose scores are in the sums.
+    """
+
+    counts: NDArray[np.int32]
+    score: NDArray[np.float64]
+    asked: NDArray[np.int32]
+
+
+class ForestInTraining(ABC):
+    """A forest that takes more trees.
+
+    Attributes
+    ----------
+    n_trees : int
+        Trees so far (of a multiclass forest: iterations, each of which casts one vote).
+    out_of_bag : OutOfBag
+        What they say of the rows that they did not see; grows with the forest.
+    """
+
+    n_trees: int
+    out_of_bag: OutOfBag
+
+    @abstractmethod
+    def add(self, n_trees: int) -> None:
+        """Train so many more trees, prove their bags, and add up what they say.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt and proven.
+        """
+
+    @abstractmethod
+    def booster(self) -> Any:
+        """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
+
+
+class Trainer(ABC):
+    """A framework's parameters and training data, from which any number of forests are grown.
+
+    Attributes
+    ----------
+    classes : ndarray, shape (n_classes,)
+        Class labels as the framework encodes them, 0 to K − 1; empty for regression.
+    label : ndarray, shape (n_rows,)
+        Training labels: class indices, or numbers for regression.
+    weight : ndarray of float64, shape (n_rows,), or None
+        Sample weights, where the training data have any.
+    fraction : float
+        Bagging fraction that the parameters name.
+    seed : int
+        Seed that the parameters name, or the framework's own.
+    """
+
+    framework: str
+    classes: NDArray[Any]
+    label: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    fraction: float
+    seed: int
+
+    @abstractmethod
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> ForestInTraining:
+        """A forest without trees, of another bagging fraction or seed where they are given."""
+
+    @abstractmethod
+    def resume(self, model: Any) -> ForestInTraining:
+        """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is no forest, or not one of these parameters and data.
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on the training data.
+        """
+
+    @abstractmethod
+    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the framework predicts from mean raw scores, shape (n_rows, n_outputs).
+
+        Returns
+        -------
+        ndarray
+            Probabilities, shape (n_rows, n_classes), or for regression numbers, shape (n_rows,).
+        """
+
+    def votes(self, forest: ForestInTraining) -> Votes:
+        """Out-of-bag votes of a forest that this trainer grows."""
+        return Votes(forest.out_of_bag.counts, self.classes, forest.n_trees)
+
+
+def parameters_of(model: Any) -> dict[str, Any]:
+    """The training parameters that a booster remembers, to train more trees like its own.
+
+    Raises
+    ------
+    ValueError
+        If it has forgotten them.
+    """
+    parameters: dict[str, Any] = _integration(model).parameters_of(model)
+    return parameters
+
+
+_INTEGRATIONS = {"lightgbm": "rfsize.integrations.lightgbm_training", "xgboost": "rfsize.integrations.xgboost_training"}
+
+
+def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
+    """The trainer of the framework that ``dtrain`` comes from.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees.
+    InbagError
+        If its bags could not be rebuilt.
+    ValueError
+        If no integration knows the training data.
+    """
+    trainer: Trainer = _integration(dtrain).trainer(params, dtrain)
+    return trainer
+
+
+def _integration(thing: Any) -> Any:
+    for base in type(thing).__mro__:
+        module = _INTEGRATIONS.get(base.__module__.partition(".")[0])
+        if module is not None:
+            return importlib.import_module(module)
+    raise ValueError(
+        f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
+        "xgboost.DMatrix or QuantileDMatrix"
+    )
