@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize import theory
-from rfsize.votes import VoteHistogram, Votes
+from rfsize.checks import share, whole
+from rfsize.fractions import Curves, Fractions, plug_in
+from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,9 +22,6 @@ _BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 _FEWEST_VOTES = 10
-
-# Bins of vote fractions for the bootstrap, even on the arcsine scale, where a fraction's noise is.
-_FRACTION_BINS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,33 +54,31 @@ class SizeReport:
     n_rows: int
     n_dropped: int
     votes_per_row: float
-    _fractions: NDArray[np.float64]
-    _weights: NDArray[np.float64]
+    _fractions: Fractions
 
     @classmethod
     def of(cls, votes: Votes, *, alpha: float, available: int, source: str) -> SizeReport:
-        """Size a forest of ``available`` trees from two-class votes by the plug-in estimate, equation (17).
+        """Size a forest of ``available`` trees from its votes by the plug-in estimate, equation (17).
 
         Raises
         ------
         ValueError
-            If α is out of range, there are more than two classes, or no row has a vote.
+            If α is out of range, or no row has a vote.
         """
-        cells = votes.histogram()
-        if not len(cells.rows):
+        asked = votes.asked
+        n_rows = int(np.count_nonzero(asked))
+        if n_rows == 0:
             raise ValueError("no row has a vote" + _no_votes_advice(source))
-        fractions, weights = _folded(cells)
-        n_rows = int(cells.rows.sum())
+        fractions = plug_in(votes)
         return cls(
-            n_trees=theory.ensemble_size(alpha, fractions, weights),
+            n_trees=fractions.size(alpha),
             alpha=float(alpha),
             available=int(available),
             source=source,
             n_rows=n_rows,
             n_dropped=len(votes) - n_rows,
-            votes_per_row=float(np.average(cells.asked, weights=cells.rows)),
+            votes_per_row=float(asked.sum(dtype=np.int64) / n_rows),
             _fractions=fractions,
-            _weights=weights,
         )
 
     @property
@@ -101,12 +96,12 @@ class SizeReport:
         """Why T*(α) is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
-        return theory.why_infinite(self.alpha, self._fractions, self._weights)
+        return self._fractions.why_infinite(self.alpha)
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
         """95 % interval of T*(α): the bootstrap over rows, with the votes of each row held fixed."""
-        low, high = _bootstrap_interval(self.alpha, self._fractions, self._weights)
+        low, high = _bootstrap_interval(self.alpha, self._fractions.curves(self.n_trees))
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def agreement(self, n_trees: int) -> float:
@@ -117,7 +112,7 @@ class SizeReport:
         ValueError
             If ``n_trees`` is below 1.
         """
-        return theory.mean_agreement(n_trees, self._fractions, self._weights)
+        return 1.0 - self._fractions.disagreement(whole("n_trees", n_trees, at_least=1))
 
     def size_at(self, alpha: float) -> int | float:
         """T* at another confidence, from the same votes; ``math.inf`` where no size reaches it.
@@ -127,7 +122,7 @@ class SizeReport:
         ValueError
             If ``alpha`` is not strictly between 0 and 1.
         """
-        return theory.ensemble_size(alpha, self._fractions, self._weights)
+        return self._fractions.size(share("alpha", alpha))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
@@ -171,7 +166,7 @@ class SizeReport:
         if self.votes_per_row < _FEWEST_VOTES:
             return (
                 f"{self.votes_per_row:.1f} votes per row, from {self.available:,} trees, are too few to tell how many "
-                f"trees are enough; it takes at least {_FEWEST_VOTES}. Train more trees"
+                f"trees are enough; it takes at least {_FEWEST_VOTES}. {self._more_votes()}"
             )
         if self.reason is not None:
             return (
@@ -183,6 +178,15 @@ class SizeReport:
             f"forest on {self.alpha:.2%} of the rows; it agrees on about {self.agreement(self.available):.2%}. Train "
             "more trees, or ask for a lower alpha"
         )
+
+    def _more_votes(self) -> str:
+        if self.source == "oob" and self.available >= 2 * _FEWEST_VOTES:
+            return (
+                f"On a training row only {self.votes_per_row / self.available:.1%} of the trees may vote (the trees of "
+                "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "
+                "row out): give validation rows, or train with a smaller bagging fraction"
+            )
+        return "Train more trees"
 
     def __str__(self) -> str:
         rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} votes each on average"
@@ -203,33 +207,16 @@ class SizeReport:
     __repr__ = __str__
 
 
-def _folded(cells: VoteHistogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distinct fractions of the losing class and the rows of each; agreement is the same for π and 1 − π."""
-    losing = np.minimum(cells.count, cells.asked - cells.count) / cells.asked
-    fractions, cell = np.unique(losing, return_inverse=True)
-    return fractions, np.bincount(cell, weights=cells.rows).astype(np.float64)
-
-
-def _bootstrap_interval(
-    alpha: float, fractions: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[int | float, int | float]:
+def _bootstrap_interval(alpha: float, curves: Curves) -> tuple[int | float, int | float]:
     """Quantiles of T*(α) over rows drawn again with replacement.
 
-    Rows of nearly the same fraction are drawn as one bin; each replicate's T* is read off its disagreement
-    curve, which is close to a straight line on logarithmic axes.
+    Each replicate's T* is read off its disagreement curve, which is close to a straight line on logarithmic axes.
     """
-    bins = np.floor(np.arcsin(np.sqrt(fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
-    _, bins = np.unique(bins, return_inverse=True)
-    rows = np.bincount(bins, weights=weights)
-    centre = np.bincount(bins, weights=weights * fractions) / rows
-    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
-    sizes = np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
-    curves = theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None])
-
-    n_rows = round(rows.sum())
-    drawn = np.random.default_rng(_BOOTSTRAP_SEED).multinomial(n_rows, rows / rows.sum(), size=_REPLICATES)
-    log_curves = np.log(np.maximum(drawn @ curves / n_rows, 1e-300))
-    log_sizes, target = np.log(sizes), math.log(1.0 - alpha)
+    n_rows = round(curves.rows.sum())
+    shares = curves.rows / curves.rows.sum()
+    drawn = np.random.default_rng(_BOOTSTRAP_SEED).multinomial(n_rows, shares, size=_REPLICATES)
+    log_curves = np.log(np.maximum(drawn @ curves.disagreement / n_rows, 1e-300))
+    log_sizes, target = np.log(curves.sizes), math.log(1.0 - alpha)
     found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
     tail = (1.0 - _COVERAGE) / 2.0
     low, high = np.quantile(np.exp(found), [tail, 1.0 - tail], method="inverted_cdf")

@@ -170,7 +170,7 @@ def size(
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees, or has more than two classes.
+        If the model is not a forest of independent trees.
     InbagError
         If ``oob`` and the bags cannot be proven.
     ValueError
@@ -192,11 +192,9 @@ def size(
     if isinstance(model, Votes):
         if X is not None or oob:
             raise ValueError("counted Votes are sized as they are: leave out X and oob")
-        _check_two_classes(len(model.classes))
         source = "oob" if (model.asked < model.n_trees).any() else "rows given"
         return SizeReport.of(model, alpha=alpha, available=model.n_trees, source=source)
     adapter = adapter_for(model)
-    _check_two_classes(len(adapter.classes))
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     _warn_of_shared_bags(adapter)
@@ -259,14 +257,6 @@ def truncate(
 def _check_choice(name: str, value: str, choices: set[str]) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be one of {sorted(choices)} in this version of rfsize, found {value!r}")
-
-
-def _check_two_classes(n_classes: int) -> None:
-    if n_classes != 2:
-        raise ValueError(
-            f"the forest has {n_classes} classes; T*(α) for more than two classes is not available yet. rfsize.votes "
-            "counts their votes, and rfsize.truncate(model, n_trees=...) cuts the forest to a size of your choice"
-        )
 
 
 def _warn_of_shared_bags(adapter: Adapter) -> None:

@@ -1,4 +1,4 @@
-"""The mathematics of majority voting between two classes.
+"""The mathematics of majority voting between two classes; `rfsize.multiclass` has that of more.
 
 The votes of a forest's trees on one instance are independent draws, given the training data: each tree
 votes for class 1 with probability π, the instance's *vote fraction* in the infinite forest. Everything
@@ -15,6 +15,7 @@ Equation numbers refer to
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -287,22 +288,64 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     ValueError
         If an argument is out of range, no instance is given, or the weights are not positive.
     """
-    allowed = float(1.0 - _checked_alpha(alpha)) * (1.0 + _ROUNDING)
     weight = _checked_weights(pi, weights)
     fraction = np.asarray(pi, dtype=np.float64)
+    return smallest_odd(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), alpha)
 
-    def enough(half: int) -> bool:
-        return float(np.average(disagreement(2 * half + 1, fraction), weights=weight)) <= allowed
 
-    low, high = -1, 0
-    while not enough(high):
-        if 2 * high + 1 >= MAX_TREES:
-            return math.inf
-        low, high = high, min(2 * high + 1, (MAX_TREES - 1) // 2)
+def smallest_odd(mean_disagreement: Callable[[int], float], alpha: float, guess: int = 1) -> int | float:
+    """The smallest odd size at which a decreasing function of the size is at most 1 − α.
+
+    Parameters
+    ----------
+    mean_disagreement : callable
+        Of an odd size up to `MAX_TREES`.
+    alpha : float
+        Confidence α, strictly between 0 and 1.
+    guess : int, default 1
+        Where to begin to look; a good one saves evaluations.
+
+    Returns
+    -------
+    int or float
+        ``math.inf`` where no size up to `MAX_TREES` is enough.
+
+    Raises
+    ------
+    ValueError
+        If α is out of range.
+    """
+    allowed = float(1.0 - _checked_alpha(alpha)) * (1.0 + _ROUNDING)
+    # Sizes are 2h + 1; ``low`` is known to be too small, ``high`` to be enough.
+    last = (MAX_TREES - 1) // 2
+    low, high = -1, last + 1
+    at_low, at_high = math.inf, 0.0
+    half, stride = min((guess - 1) // 2, last), 1.0
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        value = mean_disagreement(2 * half + 1)
+        if value <= allowed:
+            high, at_high = half, value
+        else:
+            low, at_low = half, value
+        if low == last:
+            return math.inf
+        if high > last:
+            half, stride = min(math.ceil((low + 1) * 2.0**stride), last), stride + 1.0
+        elif low < 0:
+            half, stride = math.floor(high / 2.0**stride), stride + 1.0
+        else:
+            half = _between(low, high, at_low, at_high, allowed)
     return 2 * high + 1
+
+
+def _between(low: int, high: int, at_low: float, at_high: float, allowed: float) -> int:
+    """Where a power law through both ends falls to what is allowed, kept a tenth of the way off either end."""
+    lower, upper = math.log(low + 0.5), math.log(high + 0.5)
+    place = 0.5
+    if at_high > 0.0:
+        place = math.log(at_low / allowed) / math.log(at_low / at_high)
+    found = math.exp(lower + min(max(place, 0.1), 0.9) * (upper - lower))
+    return min(max(round(found - 0.5), low + 1), high - 1)
 
 
 def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:

@@ -265,7 +265,6 @@ def test_missing_values(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh, estimator="smooth"), "estimator must be one of"),
         (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "leave out X"),
         (lambda model, data: rfsize.size(rfsize.Votes([[0, 0]])), "no row has a vote"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2, 3]])), "3 classes"),
         (lambda model, data: rfsize.truncate(model, n_trees=0), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=62), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=2.5), "from 1 to 61"),

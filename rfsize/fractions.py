@@ -1,0 +1,147 @@
+"""Vote fractions of rows: what a forest is sized on, for two classes and for more.
+
+The plug-in estimate of equation (17) in Hernández-Lobato et al. 2013 takes each row's counted votes for its true
+vote fraction. What a report asks of it is the same for any number of classes.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import theory
+from rfsize.multiclass import Rivals
+from rfsize.votes import Votes
+
+Floats = NDArray[np.float64]
+
+
+class Curves(NamedTuple):
+    """Disagreement of groups of rows over ensemble sizes, for drawing the rows again.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n_sizes,)
+        Odd ensemble sizes.
+    disagreement : ndarray of float, shape (n_groups, n_sizes)
+        Mean over the rows of each group.
+    rows : ndarray of float, shape (n_groups,)
+        Rows of each group.
+    """
+
+    sizes: NDArray[np.int64]
+    disagreement: Floats
+    rows: Floats
+
+
+class Fractions(ABC):
+    """The vote fractions of all rows that have votes."""
+
+    @abstractmethod
+    def disagreement(self, n_trees: int) -> float:
+        """Mean disagreement of a forest of ``n_trees`` with the infinite one, equation (17)."""
+
+    @abstractmethod
+    def size(self, alpha: float) -> int | float:
+        """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
+
+    @abstractmethod
+    def curves(self, size: int | float) -> Curves:
+        """Disagreement around an ensemble size, or over all sizes."""
+
+    @abstractmethod
+    def why_infinite(self, alpha: float) -> str:
+        """The reason why `size` found none, in one sentence."""
+
+
+def plug_in(votes: Votes) -> Fractions:
+    """The counted vote fractions; raises ``ValueError`` where no row has a vote."""
+    return TwoClassFractions.of(votes) if len(votes.classes) == 2 else ManyClassFractions(votes)
+
+
+# Bins of vote fractions, even on the arcsine scale, where a fraction's noise is.
+_FRACTION_BINS = 2048
+
+
+class TwoClassFractions(Fractions):
+    """Distinct fractions of the losing class, at most 1/2, and the rows of each."""
+
+    def __init__(self, fractions: Floats, weights: Floats) -> None:
+        self._fractions = fractions
+        self._weights = weights
+
+    @classmethod
+    def of(cls, votes: Votes) -> TwoClassFractions:
+        """Fractions of counted votes; agreement is the same for π and 1 − π."""
+        cells = votes.histogram()
+        losing = np.minimum(cells.count, cells.asked - cells.count) / cells.asked
+        fractions, cell = np.unique(losing, return_inverse=True)
+        return cls(fractions, np.bincount(cell, weights=cells.rows).astype(np.float64))
+
+    def disagreement(self, n_trees: int) -> float:
+        return theory.mean_disagreement(n_trees, self._fractions, self._weights)
+
+    def size(self, alpha: float) -> int | float:
+        return theory.ensemble_size(alpha, self._fractions, self._weights)
+
+    def why_infinite(self, alpha: float) -> str:
+        return theory.why_infinite(alpha, self._fractions, self._weights)
+
+    def curves(self, size: int | float) -> Curves:
+        bins = np.floor(np.arcsin(np.sqrt(self._fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
+        _, bins = np.unique(bins, return_inverse=True)
+        rows = np.bincount(bins, weights=self._weights).astype(np.float64)
+        centre = np.bincount(bins, weights=self._weights * self._fractions) / rows
+        steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
+        sizes = np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+        return Curves(sizes, theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None]), rows)
+
+
+# Rows from which the size is guessed before all are looked at.
+_ROWS_TO_GUESS = 1000
+
+# Sizes around T* at which the bootstrap knows the disagreement, and groups of rows per factor of e in it.
+_FACTORS = 2.0 ** np.arange(-3.0, 4.0)
+_GROUPS_PER_FACTOR = 32.0
+
+
+class ManyClassFractions(Fractions):
+    """Fractions of the leading class and of each of its rivals, row by row."""
+
+    def __init__(self, votes: Votes) -> None:
+        self._rivals = Rivals.of(votes.fractions()[votes.asked > 0])
+
+    def disagreement(self, n_trees: int) -> float:
+        return float(self._rivals.disagreement(n_trees).mean())
+
+    def size(self, alpha: float) -> int | float:
+        rows = np.arange(len(self._rivals.leader))
+        some = self._rivals.take(rows[:: max(1, len(rows) // _ROWS_TO_GUESS)])
+        guess = theory.smallest_odd(lambda size: float(some.disagreement(size).mean()), alpha)
+        if math.isinf(guess):
+            guess = 1
+        return theory.smallest_odd(self.disagreement, alpha, int(guess))
+
+    def why_infinite(self, alpha: float) -> str:
+        limit = self._rivals.limit()
+        if limit.mean() <= 1.0 - alpha:
+            return f"more than {theory.MAX_TREES:,} trees would be needed"
+        return (
+            f"on {np.mean(limit > 0.0):.2%} of the rows several classes have the most votes, as many each; they never "
+            f"converge, so mean agreement cannot exceed {1.0 - limit.mean():.2%}"
+        )
+
+    def curves(self, size: int | float) -> Curves:
+        around = min(size, theory.MAX_TREES // 16) * _FACTORS
+        sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
+        by_row = np.stack([self._rivals.disagreement(int(size)) for size in sizes], axis=1)
+        # Rows whose disagreement is alike at one size have it alike at the others.
+        middle = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
+        _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
+        rows = np.bincount(group).astype(np.float64)
+        sums = np.stack([np.bincount(group, weights=column) for column in by_row.T], axis=1)
+        return Curves(sizes, sums / rows[:, None], rows)
