@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import itertools
 import math
+import warnings
 from functools import cache
 from typing import Any
 
@@ -12,10 +14,12 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapter import Adapter, Bags, Leaves
-from rfsize.checks import class_indices
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.checks import class_indices, sample_weights
+from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
+from rfsize.integrations.lightgbm_columns import seed_dependence
 from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
 from rfsize.trees import Conventions, TreeTable
 
@@ -51,34 +55,51 @@ def shared_bags(forest: ForestText) -> str | None:
     )
 
 
+def warn_of_dependence(forest: ForestText, *, stacklevel: int) -> None:
+    """Warn where the trees of a forest are no independent draws of all that its parameters allow."""
+    for category, caveat in (
+        (SharedBagsWarning, shared_bags(forest)),
+        (SeedDependenceWarning, seed_dependence(forest)),
+    ):
+        if caveat is not None:
+            warnings.warn(caveat, category, stacklevel=stacklevel)
+
+
 class LightGbmBags(Bags):
     """Bags drawn by LightGBM's bagging strategy.
 
     Each block of 1024 rows has a linear congruential generator of its own, seeded ``bagging_seed`` + block;
     each new bag draws once for every row in order, and a row is in the bag where its draw is below the
-    bagging fraction (with balanced bagging, the fraction of its class).
+    bagging fraction (with balanced bagging, the fraction of its class). Each of the forests that a merged one
+    consists of has a seed of its own.
     """
 
     def __init__(self, forest: ForestText, n_rows: int, levels: NDArray[np.int64] | int) -> None:
         self.n_rows = n_rows
-        self.n_members = len(forest.leaf_value) // forest.n_outputs
-        self.seed = int(forest.number("bagging_seed"))
         self.trees_per_bag = int(forest.number("bagging_freq"))
         self.levels = np.broadcast_to(levels, n_rows)
-        self.full_from = self._first_full_bag()
+        self.blocks = forest.blocks()
+        self.n_members = sum(trees for _, trees in self.blocks)
+        self.is_full = self._full_bags()
 
-    def _first_full_bag(self) -> int:
-        """The first tree whose bag holds all rows: LightGBM draws no bags after it, and uses all rows for good."""
+    def _full_bags(self) -> NDArray[np.bool_]:
+        """Trees after the first bag of all rows in their block: LightGBM draws no more, and uses all rows for good."""
+        full = np.zeros(self.n_members, dtype=np.bool_)
         chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300)).sum()
         if chance < -40.0:
-            return self.n_members
+            return full
         draws = Draws(self, 0, self.n_rows)
-        return next((tree for tree in range(self.n_members) if draws.drawn(tree).all()), self.n_members)
+        start = 0
+        for _, trees in self.blocks:
+            block = range(start, start + trees)
+            full[next((tree for tree in block if draws.drawn(tree).all()), start + trees) : start + trees] = True
+            start += trees
+        return full
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         draws = Draws(self, start, stop)
         inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
-        inbag[:, self.full_from :] = True
+        inbag[:, self.is_full] = True
         return inbag[:, :, None]
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -97,13 +118,19 @@ class LightGbmBags(Bags):
 
 
 class Draws:
-    """The draws for some of the rows, of any tree."""
+    """The draws for some of the rows, of any tree.
+
+    The last block of a forest may be drawn further than its trees go, while they are being trained.
+    """
 
     def __init__(self, bags: LightGbmBags, start: int, stop: int) -> None:
         block, place = np.divmod(np.arange(start, stop), _RNG_BLOCK)
         multiplier, increment = np.array([_jump(steps) for steps in range(_RNG_BLOCK + 1)], dtype=np.uint32).T
-        state = ((bags.seed + block) % 2**32).astype(np.uint32)
-        self._first = state * multiplier[place + 1] + increment[place + 1]
+        self._first = [
+            ((seed + block) % 2**32).astype(np.uint32) * multiplier[place + 1] + increment[place + 1]
+            for seed, _ in bags.blocks
+        ]
+        self._first_tree = list(itertools.accumulate((trees for _, trees in bags.blocks[:-1]), initial=0))
         self._levels = bags.levels[start:stop]
         self._trees_per_bag = bags.trees_per_bag
         # A block draws once for each of its rows, and the last one has fewer.
@@ -113,16 +140,19 @@ class Draws:
 
     def drawn(self, tree: int) -> NDArray[np.bool_]:
         """Mask of the rows drawn for ``tree``."""
-        state = np.empty_like(self._first)
+        forest = bisect.bisect_right(self._first_tree, tree) - 1
+        first, tree = self._first[forest], tree - self._first_tree[forest]
+        state = np.empty_like(first)
         for rows, rows_of_block in self._parts:
             multiplier, increment = _jump(tree // self._trees_per_bag * rows_of_block)
-            state[rows] = self._first[rows] * multiplier + increment
+            state[rows] = first[rows] * multiplier + increment
         return ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < self._levels
 
 
 def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | None) -> LightGbmBags:
     """The bags of a forest, their sizes already found to match."""
-    _refuse_other_samplers(forest)
+    refuse_other_samplers(forest.parameters)
+    _refuse_no_bagging(forest)
     candidates = _candidate_levels(forest, positive)
     # Trees of one leaf store no bag size. One candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked; several differ by a row here and there, so then all the bags must tell.
@@ -136,7 +166,7 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
     for levels in candidates:
         bags = LightGbmBags(forest, n_rows, levels)
         draws = Draws(bags, 0, n_rows)
-        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if tree < bags.full_from):
+        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if not bags.is_full[tree]):
             return bags
     raise InbagError(
         f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (the first holds "
@@ -144,8 +174,8 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
     )
 
 
-def _refuse_other_samplers(forest: ForestText) -> None:
-    parameters = forest.parameters
+def refuse_other_samplers(parameters: dict[str, str]) -> None:
+    """Raise `InbagError` where a model text's parameters name a sampler whose bags cannot be rebuilt."""
     other = {
         "data_sample_strategy": ("bagging", "rows were sampled by gradient (GOSS)"),
         "bagging_by_query": ("0", "whole queries were sampled"),
@@ -158,6 +188,9 @@ def _refuse_other_samplers(forest: ForestText) -> None:
                 f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; give validation rows and leave "
                 "oob=False"
             )
+
+
+def _refuse_no_bagging(forest: ForestText) -> None:
     fractions = [forest.number(f"{kind}bagging_fraction") for kind in ("", "pos_", "neg_")]
     if forest.number("bagging_freq") < 1 or min(fractions) >= 1.0:
         raise InbagError(
@@ -197,21 +230,27 @@ def _levels(forest: ForestText, name: str) -> list[int]:
 
 
 class LightGbmForest(Adapter):
-    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`."""
+    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`.
+
+    Attributes
+    ----------
+    booster : Booster
+        What holds the trees.
+    """
 
     framework = "LightGBM"
     spaces_become_underscores = True
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._booster: lgb.Booster = model if isinstance(model, lgb.Booster) else model.booster_
-        if self._booster.num_trees() == 0:
+        self.booster: lgb.Booster = model if isinstance(model, lgb.Booster) else model.booster_
+        if self.booster.num_trees() == 0:
             raise NotAForestError("the LightGBM model has no trees: train it first")
-        self._forest = ForestText.read(self._booster.model_to_string())
+        self._forest = ForestText.read(self.booster.model_to_string())
         n_outputs = self._forest.n_outputs
         self.n_trees = len(self._forest.leaf_value) // n_outputs
-        self.n_features = self._booster.num_feature()
-        names = self._booster.feature_name()
+        self.n_features = self.booster.num_feature()
+        names = self.booster.feature_name()
         self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
         self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
         if len(self.classes) != max(2, n_outputs):
@@ -220,6 +259,7 @@ class LightGbmForest(Adapter):
             )
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
+        self.seed_dependence = seed_dependence(self._forest)
 
     def _leaf_table(self) -> Leaves:
         forest = self._forest
@@ -241,7 +281,7 @@ class LightGbmForest(Adapter):
         return super().check(X)
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        leaf = np.asarray(self._booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
+        leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
 
     def tree_table(self, threshold: float) -> TreeTable:
@@ -272,16 +312,28 @@ class LightGbmForest(Adapter):
         return label > 0
 
     def truncated(self, n_trees: int) -> Any:
-        booster = lgb.Booster(model_str=self._booster.model_to_string(num_iteration=n_trees))
-        if self._model is self._booster:
+        return self.with_booster(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=n_trees)))
+
+    def with_booster(self, booster: lgb.Booster) -> Any:
+        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+        if self._model is self.booster:
             return booster
         model = copy.copy(self._model)
         model._other_params = dict(model._other_params)  # set_params writes into it
+        n_trees = booster.current_iteration()
         given = _TREE_COUNT_NAMES & model.get_params().keys()
         model.set_params(**dict.fromkeys(given, n_trees))
         model._Booster = booster
         model._best_iteration = n_trees
         return model
+
+    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
+        """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""
+        weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
+        if self._model.class_weight is not None:
+            of_class = compute_sample_weight(self._model.class_weight, self.classes[label])
+            weight = of_class if weight is None else weight * of_class
+        return lgb.Dataset(X, label, weight=weight, free_raw_data=False)
 
 
 # Names under which a classifier may have been told its number of trees.

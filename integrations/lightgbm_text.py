@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,10 +30,11 @@ class ForestText:
     @classmethod
     def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
         """Parse ``Booster.model_to_string()``; refuses what is no forest, or none that ``casts_votes``."""
-        head, *trees = text.split("\nTree=")
+        head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
         categories = json.loads(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
         header = dict(line.partition("=")[::2] for line in head.splitlines())
-        tail = text.rpartition("\nparameters:")[2].partition("end of parameters")[0]
+        _, found, tail = text.rpartition("\nparameters:")
+        tail = tail.partition("end of parameters")[0] if found else ""
         pairs = (line.strip("[]").partition(": ") for line in tail.splitlines())
         parameters = {name: value for name, _, value in pairs if name}
         if "average_output" not in header:
@@ -55,9 +58,40 @@ class ForestText:
         return cls(header, tuple(trees), parameters, categories or [], values, counts, n_outputs)
 
     @property
+    def casts_votes(self) -> bool:
+        """Whether the trees classify."""
+        return self.header.get("objective", "").partition(" ")[0] in _OBJECTIVES
+
+    @property
     def sigmoid(self) -> float:
         """Slope of the link from score to probability of class 1."""
         return float(self.header["objective"].partition("sigmoid:")[2].split(" ")[0] or 1.0)
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Bagging seed and trees of each forest that was merged into this one, of which truncation keeps the first.
+
+        Raises
+        ------
+        InbagError
+            If the text does not say, or says what cannot be.
+        """
+        notes = [name for name in self.parameters if name.startswith(BAGS_NOTE)]
+        n_trees = len(self.trees) // self.n_outputs
+        if not notes:
+            return [(int(self.number("bagging_seed")), n_trees)]
+        blocks = [(int(seed), int(trees)) for seed, trees in re.findall(_BLOCK, notes[0])]
+        intact = notes == [bags_note(blocks)] and len(dict(blocks)) == len(blocks) and 0 not in dict(blocks).values()
+        if not intact or sum(trees for _, trees in blocks) < n_trees:
+            raise InbagError(
+                f"the model text's note of how its bags were drawn is damaged: '{notes[0][:80]}' for {n_trees} trees; "
+                "give validation rows and leave oob=False"
+            )
+        ends = itertools.accumulate(trees for _, trees in blocks)
+        return [
+            (seed, min(trees, n_trees - end + trees))
+            for (seed, trees), end in zip(blocks, ends, strict=True)
+            if end - trees < n_trees
+        ]
 
     def number(self, name: str) -> float:
         """A numeric training parameter; raises `InbagError` where the text has none."""
@@ -68,6 +102,17 @@ class ForestText:
                 f"the model text does not say {name}, so the bags cannot be rebuilt; give validation rows and leave "
                 "oob=False"
             ) from None
+
+
+# LightGBM keeps the lines of a loaded model's parameters as they are, and passes over those without a value; so what
+# a merged forest must remember is in the name of one. Seeds and trees: "rfsize_bags 3x100 77x50".
+BAGS_NOTE = "rfsize_bags"
+_BLOCK = r" (-?[0-9]{1,10})x([0-9]{1,9})\b"
+
+
+def bags_note(blocks: list[tuple[int, int]]) -> str:
+    """What the text of a merged forest says of its blocks."""
+    return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
 
 
 _OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}

@@ -1,11 +1,14 @@
-"""The trees of an XGBoost model, for compiling them."""
+"""The trees of an XGBoost model: read from its JSON, compiled, and put together into another model."""
 
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.errors import NotAForestError
@@ -14,8 +17,115 @@ from rfsize.trees import Conventions, Missing, Reading, TreeTable
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 
 
+def document(booster: xgb.Booster) -> dict[str, Any]:
+    """The model as XGBoost's own JSON."""
+    content: dict[str, Any] = json.loads(booster.save_raw("json"))
+    return content
+
+
+def members(learner: dict[str, Any]) -> NDArray[np.int64]:
+    """Trees that vote together, shape (n_members, n_outputs): the t-th of each class, or one that scores all of them.
+
+    Raises
+    ------
+    NotAForestError
+        If the classes do not have equally many trees.
+    """
+    tree_class = np.asarray(learner["gradient_booster"]["model"]["tree_info"])
+    n_outputs = 1 if scores_per_leaf(learner) > 1 else max(1, int(learner["learner_model_param"]["num_class"]))
+    n_trees = tree_class.size // n_outputs
+    if not np.array_equal(np.bincount(tree_class, minlength=n_outputs), np.full(n_outputs, n_trees)):
+        raise NotAForestError(f"the model does not have equally many trees for each of {n_outputs} outputs")
+    return np.argsort(tree_class, kind="stable").reshape(n_outputs, n_trees).T
+
+
+def scores_per_leaf(learner: dict[str, Any]) -> int:
+    """Classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
+    sizes = {int(tree["tree_param"]["size_leaf_vector"]) for tree in learner["gradient_booster"]["model"]["trees"]}
+    if len(sizes) > 1:
+        raise NotAForestError(f"the XGBoost model is damaged: its trees score different numbers of classes, {sizes}")
+    return max(1, sizes.pop())
+
+
+def leaf_values(learner: dict[str, Any]) -> NDArray[np.float32]:
+    """What each leaf adds to the booster's margin, by node; NaN at inner nodes.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_nodes,), or (n_nodes, n_classes) where one tree scores all classes
+    """
+    trees, width = learner["gradient_booster"]["model"]["trees"], scores_per_leaf(learner)
+    value = np.concatenate(
+        [_leaf_vectors(tree, width) if width > 1 else _floats(tree, "split_conditions") for tree in trees]
+    )
+    value[np.concatenate([tree["left_children"] for tree in trees]) != -1] = np.nan
+    return value
+
+
+def _leaf_vectors(tree: dict[str, Any], width: int) -> NDArray[np.float32]:
+    vectors = _floats(tree, "base_weights").reshape(-1, width)
+    if "leaf_weights" in tree:  # since XGBoost 3.2, by the leaf's own number
+        leaf = np.asarray(tree["left_children"]) == -1
+        vectors[leaf] = _floats(tree, "leaf_weights").reshape(-1, width)[np.asarray(tree["right_children"])[leaf]]
+    return vectors
+
+
+def _floats(tree: dict[str, Any], name: str) -> NDArray[np.float32]:
+    return np.asarray(tree[name], dtype=np.float32)
+
+
+def assembled(parts: Sequence[tuple[xgb.Booster, NDArray[np.int64]]]) -> xgb.Booster:
+    """A new booster of some members of each of several forests; it predicts the mean of them.
+
+    Everything else it takes from the first: names, attributes, and the settings of training.
+
+    Parameters
+    ----------
+    parts : sequence of (Booster, ndarray of int64, shape (n_members, n_outputs))
+        One or more boosters, alike in all but their trees, and which of their trees to take.
+    """
+    n_trees = sum(len(kept) for _, kept in parts)
+    by_output: list[list[dict[str, Any]]] = [[] for _ in range(parts[0][1].shape[1])]
+    result = document(parts[0][0])
+    for index, (booster, kept) in enumerate(parts):
+        stored = (document(booster) if index else result)["learner"]["gradient_booster"]["model"]["trees"]
+        scale = len(stored) // len(by_output) / n_trees
+        for trees, of_output in zip(by_output, kept.T, strict=True):
+            trees += [_rescaled(stored[tree], scale) for tree in of_output]
+    forest = result["learner"]["gradient_booster"]["model"]
+    forest["trees"] = [dict(tree, id=index) for index, tree in enumerate(itertools.chain(*by_output))]
+    forest["tree_info"] = [output for output, trees in enumerate(by_output) for _ in trees]
+    forest["iteration_indptr"] = [0, len(forest["trees"])]
+    sizes = {"num_trees": str(len(forest["trees"])), "num_parallel_tree": str(n_trees)}
+    forest["gbtree_model_param"].update(sizes)
+    booster = xgb.Booster()
+    booster.load_model(bytearray(json.dumps(result).encode()))
+    # A model keeps no training settings; with them, out-of-bag votes stay possible.
+    config = json.loads(parts[0][0].save_config())
+    config["learner"]["gradient_booster"]["gbtree_model_param"].update(sizes)
+    booster.load_config(json.dumps(config))
+    return booster
+
+
+def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
+    """The tree with its leaves weighing ``scale`` times as much."""
+    leaf, width = np.asarray(tree["left_children"]) == -1, int(tree["tree_param"]["size_leaf_vector"])
+    weighed = {"split_conditions": leaf, "base_weights": leaf}
+    if width > 1:
+        weighed = {"base_weights": np.repeat(leaf, width), "leaf_weights": np.ones(leaf.sum() * width, dtype=np.bool_)}
+    scaled = dict(tree)
+    for name in weighed.keys() & tree.keys():
+        values = _floats(tree, name)
+        values[weighed[name]] = (values[weighed[name]].astype(np.float64) * scale).astype(np.float32)
+        scaled[name] = values.astype(np.float64).tolist()
+    return scaled
+
+
 def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
-    """All trees of a forest in the given order; ``value`` and ``vote`` are those of its nodes in the same order."""
+    """Trees of a forest in the given order, in which a tree that scores several classes comes once for each.
+
+    ``value`` and ``vote`` are those of their nodes in the same order.
+    """
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
 
@@ -23,10 +133,11 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
         return np.concatenate([np.asarray(tree[name], dtype=dtype) for tree in trees])
 
     left, right = joined("left_children", np.int64), joined("right_children", np.int64)
+    right[left == -1] = -1  # trees that score several classes number their leaves there
     default_left = joined("default_left", np.int64) > 0
     is_categorical = (joined("split_type", np.int64) == 1) & (left != -1)
-    members = [categories for tree in trees for categories in _members(tree)]
-    if len(members) != is_categorical.sum():
+    sets = [categories for tree in trees for categories in _categories_of_splits(tree)]
+    if len(sets) != is_categorical.sum():
         raise NotAForestError("the XGBoost model is damaged: the sets of categories do not fit the splits")
     # Members of the set go right in XGBoost, and left in a TreeTable.
     left, right = np.where(is_categorical, right, left), np.where(is_categorical, left, right)
@@ -42,7 +153,7 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
         threshold=below.astype(np.float64),
         missing=missing.astype(np.uint8),
         missing_is_member=~default_left[is_categorical],
-        members=members,
+        members=sets,
         value=np.asarray(value, dtype=np.float64),
         vote=np.asarray(vote, dtype=np.uint8),
     )
@@ -64,7 +175,7 @@ def conventions(learner: dict[str, Any], missing: float) -> Conventions:
     )
 
 
-def _members(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
+def _categories_of_splits(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
     """The set of categories of each categorical split, by the number of its node."""
     categories = np.asarray(tree["categories"], dtype=np.int64)
     spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from rfsize.crossval import cv_votes
 from rfsize.errors import (
     ForestFileError,
     InbagError,
     NotAForestError,
     NotConvergedWarning,
+    SeedDependenceWarning,
     SharedBagsWarning,
     TableError,
 )
+from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile, load
 from rfsize.report import SizeReport
 from rfsize.sizing import inbag, size, truncate, votes
@@ -30,6 +33,7 @@ __all__ = [
     "InbagError",
     "NotAForestError",
     "NotConvergedWarning",
+    "SeedDependenceWarning",
     "SharedBagsWarning",
     "SizeCallback",
     "SizeReport",
@@ -37,6 +41,8 @@ __all__ = [
     "TableError",
     "Votes",
     "compile",
+    "cv_votes",
+    "grow",
     "inbag",
     "load",
     "size",

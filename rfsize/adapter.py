@@ -96,8 +96,12 @@ class Adapter(ABC):
         Class labels in the caller's encoding.
     leaves : Leaves
         Scores and masses of all leaves.
+    booster
+        The framework's own model that holds the trees.
     shared_bags : str or None
         Where trees share bags: how, what it does to T*, and what to do.
+    seed_dependence : str or None
+        Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
     """
 
     framework: ClassVar[str]
@@ -106,7 +110,9 @@ class Adapter(ABC):
     feature_names: list[str] | None
     classes: NDArray[Any]
     leaves: Leaves
+    booster: Any
     shared_bags: str | None = None
+    seed_dependence: str | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
     @abstractmethod
@@ -130,6 +136,14 @@ class Adapter(ABC):
     def truncated(self, n_trees: int) -> Any:
         """A new model of the caller's type, of the first ``n_trees`` members."""
 
+    @abstractmethod
+    def with_booster(self, booster: Any) -> Any:
+        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+
+    @abstractmethod
+    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> Any:
+        """Rows that an estimator was fitted on, with class indices, as the framework's ``train`` takes them."""
+
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
         X = matrix.as_rows(X)
@@ -140,7 +154,7 @@ class Adapter(ABC):
     def checked_threshold(self, threshold: float) -> float:
         """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""
         threshold = share("threshold", threshold)
-        if threshold != 0.5 and self.leaves.offset.shape[1] > 1:
+        if threshold != 0.5 and (self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1):
             raise ValueError(
                 f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
                 "highest of one score per class; leave threshold at 0.5"
@@ -155,6 +169,8 @@ class Adapter(ABC):
         ndarray, shape (rows, n_members)
             Class index; ties go to the lowest.
         """
+        if self.leaves.score.ndim > 1:
+            return self.leaves.score.argmax(axis=1)[leaf[:, :, 0]]
         if leaf.shape[2] == 1:
             return (self.leaves.score > threshold)[leaf[:, :, 0]]
         return self.leaves.score[leaf].argmax(axis=2)

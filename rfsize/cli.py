@@ -1,10 +1,11 @@
-"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``table``, ``compile`` and ``predict``."""
+"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``fraction``, ``table``, ``compile`` and ``predict``."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +14,23 @@ from typing import Any, Literal
 import numpy as np
 
 from rfsize import __version__
+from rfsize.errors import NotConvergedWarning
 from rfsize.files import (
     check_model_name,
     features_of,
     features_of_forest,
+    framework_of,
     load_model,
+    load_params,
     load_table,
     pieces,
     prediction_writer,
+    training_data,
 )
 from rfsize.predictor import compile as compiled
 from rfsize.predictor import load
 from rfsize.report import SizeReport
+from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing import size, truncate, votes
 from rfsize.stop_table import StopTable
 
@@ -80,6 +86,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     cutting.set_defaults(run=_truncate)
 
+    choosing = commands.add_parser("fraction", help="find the bagging fraction of least out-of-bag error")
+    _add_training(choosing)
+    choosing.add_argument("--fractions", type=float, nargs="+", metavar="R", help="fractions to compare (default: 12)")
+    choosing.add_argument("--n-trees", type=int, default=200, metavar="N", help="trees of each forest (default 200)")
+    choosing.add_argument("--search", choices=("full", "elimination"), default="full")
+    choosing.add_argument("--rule", choices=("best", "one-se"), default="best")
+    choosing.add_argument("--scoring", metavar="NAME", help="scikit-learn scorer to go by (default: the error)")
+    choosing.add_argument("--resume", type=Path, metavar="FILE", help="file to keep what is done in, and to go on from")
+    choosing.add_argument("-o", "--output", type=Path, metavar="OUT", help="file to write the chosen forest to")
+    choosing.add_argument("--json", action="store_true", help="print the search as JSON")
+    choosing.set_defaults(run=_fraction)
+
     tabling = commands.add_parser("table", help="write the table by which rows stop voting, from the votes on DATA")
     _add_inputs(tabling, confidence="share of rows that must get the whole forest's label (default 0.99; 1: all)")
     tabling.add_argument("--rule", choices=("threshold", "optimal", "robust"), default="threshold")
@@ -119,6 +137,16 @@ def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of row
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
 
 
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help="training rows: CSV, Parquet or NPZ")
+    parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
+    parser.add_argument("--framework", choices=("lightgbm", "xgboost"), required=True)
+    parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
+    parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
+    parser.add_argument("--max-trees", type=int, default=5000, metavar="N", help="trees to stop at (default 5000)")
+    parser.add_argument("--seed", type=int, help="seed of the forests")
+
+
 def _demo(_: argparse.Namespace) -> int:
     from rfsize.demo import run
 
@@ -135,7 +163,7 @@ def _size(options: argparse.Namespace) -> int:
 def _truncate(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
     model = load_model(options.model)
-    check_model_name(model, options.output)
+    check_model_name(framework_of(model), options.output)
     report = _report(options, model)
     with _written_whole(options.output) as partial:
         truncate(model, n_trees=report.n_kept).save_model(str(partial))
@@ -143,6 +171,46 @@ def _truncate(options: argparse.Namespace) -> int:
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
     return DONE if report.converged else NOT_CONVERGED
+
+
+def _fraction(options: argparse.Namespace) -> int:
+    if options.output is not None:
+        _refuse_to_overwrite(options.output, options.data)
+        check_model_name(options.framework, options.output)
+    X, y = load_table(options.data, options.target)
+    params, dtrain, classes = training_data(options.framework, X, y, load_params(options.params))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
+        found = select_bagging_fraction(
+            params,
+            dtrain,
+            options.fractions,
+            n_trees=options.n_trees,
+            search=options.search,
+            rule=options.rule,
+            scoring=options.scoring,
+            alpha=options.alpha,
+            seed=options.seed,
+            resume=options.resume,
+            max_trees=options.max_trees,
+        )
+    if options.output is not None:
+        with _written_whole(options.output) as partial:
+            found.booster.save_model(str(partial))
+    if options.json:
+        print(json.dumps({**found.to_dict(), "classes": classes}, indent=2))
+    else:
+        _print_classes(classes)
+        print(found)
+        if options.output is not None:
+            print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
+    return DONE if found.report is None or found.report.converged else NOT_CONVERGED
+
+
+def _print_classes(classes: list[Any] | None) -> None:
+    """Say which label each class of the model stands for, where that is not the label itself."""
+    if classes is not None and classes != list(range(len(classes))):
+        print("classes: " + ", ".join(f"{code} = {label}" for code, label in enumerate(classes)))
 
 
 def _table(options: argparse.Namespace) -> int:

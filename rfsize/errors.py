@@ -25,5 +25,9 @@ class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws."""
 
 
+class SeedDependenceWarning(UserWarning):
+    """The trees of a forest do not range over all that its parameters allow, but over what its seed does."""
+
+
 class TableError(ValueError):
     """A stored stop table is damaged, or does not keep what it promises."""

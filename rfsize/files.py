@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from rfsize.forest import Forest
@@ -40,12 +42,12 @@ def load_model(path: Path) -> Any:
     raise ValueError(f"{path} is neither a LightGBM text model nor an XGBoost JSON or UBJ model")
 
 
-def check_model_name(model: Any, path: Path) -> None:
-    """Raise ``ValueError`` where a file's name does not go with the format that ``model`` is written in."""
+def check_model_name(framework: str, path: Path) -> None:
+    """Raise ``ValueError`` where a file's name does not go with the format that a framework's models are written in."""
     is_json = path.suffix in {".json", ".ubj"}
-    if _is_xgboost(model) and not is_json:
+    if framework == "xgboost" and not is_json:
         raise ValueError(f"an XGBoost model is written to a .json or .ubj file, found {path}")
-    if not _is_xgboost(model) and is_json:
+    if framework != "xgboost" and is_json:
         raise ValueError(f"a LightGBM model is written as text, to a .txt file for instance, found {path}")
 
 
@@ -76,7 +78,12 @@ def features_of(model: Any, X: Any) -> Any:
 
 
 def _is_xgboost(model: Any) -> bool:
-    return type(model).__module__.startswith("xgboost")
+    return framework_of(model) == "xgboost"
+
+
+def framework_of(model: Any) -> str:
+    """Name of the package that a model comes from."""
+    return type(model).__module__.partition(".")[0]
 
 
 def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
@@ -152,6 +159,102 @@ def _columns(frame: Any, path: Path, target: str | None) -> tuple[Any, Any]:
         labels = frame.pop(target)
     texts = frame.select_dtypes(include=["object", "string"]).columns
     return frame.astype(dict.fromkeys(texts, "category")), labels
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Training
+
+_OBJECTIVE = ("objective", "objective_type", "app", "application", "loss")
+_OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
+
+
+def load_params(text: str | None) -> dict[str, Any]:
+    """Training parameters from JSON, or from the file that holds it.
+
+    Raises
+    ------
+    ValueError
+        If that is no JSON object.
+    OSError
+        If there is no such file.
+    """
+    if text is None:
+        return {}
+    content = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
+    try:
+        params = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the parameters are not JSON: {error}") from error
+    if not isinstance(params, dict):
+        raise ValueError(f'the parameters must be a JSON object such as {{"max_depth": 8}}, found {text[:80]!r}')
+    return params
+
+
+def training_data(
+    framework: str, X: Any, y: Any, given: dict[str, Any]
+) -> tuple[dict[str, Any], Any, list[Any] | None]:
+    """What a framework trains a forest on, from a table and from parameters that may leave out what it tells.
+
+    Returns
+    -------
+    params : dict
+        ``given``, with the objective and the number of classes of the labels where it names none.
+    dtrain : lightgbm.Dataset or xgboost.DMatrix
+        The rows, with labels coded 0, 1, … in ascending order.
+    classes : list or None
+        The label behind each code; None where the objective takes labels as numbers.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, of one class only, or numbers for which no objective is named.
+    """
+    objective = next((str(given[name]) for name in _OBJECTIVE if name in given), None)
+    params = {"boosting": "rf", "bagging_freq": 1, "verbosity": -1} if framework == "lightgbm" else {}
+    classes = None
+    if objective is None or objective.startswith(_OF_CLASSES):
+        classes, y = _coded(y, objective)
+        params |= _of_classes(framework, len(classes), objective)
+    if framework == "lightgbm":
+        import lightgbm
+
+        return params | given, lightgbm.Dataset(X, y, free_raw_data=False), classes
+    import xgboost
+
+    return params | given, xgboost.DMatrix(X, y, enable_categorical=True), classes
+
+
+def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]:
+    labels = np.asarray(y)
+    missing = [label is None or label != label for label in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"{sum(missing)} rows have no label; leave them out of the table")
+    if labels.dtype.kind == "O":
+        labels = labels.astype(np.str_)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"all labels are {classes.tolist()[0]!r}: there is nothing to learn")
+    numbers = classes.dtype.kind == "f" and (classes != np.floor(classes)).any()
+    if objective is None and (numbers or 2 * len(classes) > len(labels)):
+        raise ValueError(
+            f"the labels have {len(classes)} different values on {len(labels)} rows, such as {classes.tolist()[0]!r}: "
+            'if they are numbers to predict, name the objective in the parameters, "regression" for LightGBM or '
+            '"reg:squarederror" for XGBoost'
+        )
+    return classes.tolist(), codes
+
+
+def _of_classes(framework: str, n_classes: int, objective: str | None) -> dict[str, Any]:
+    many = n_classes > 2 if objective is None else not objective.startswith("binary")
+    if framework == "lightgbm":
+        return {"objective": "multiclass", "num_class": n_classes} if many else {"objective": "binary"}
+    # One tree for all classes: trees of their own have bags of their own, and hardly a row is out of all of them.
+    one_tree = {"multi_strategy": "multi_output_tree"}
+    return (
+        {"objective": "multi:softprob", "num_class": n_classes, **one_tree}
+        if many
+        else {"objective": "binary:logistic"}
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------

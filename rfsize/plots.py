@@ -1,4 +1,4 @@
-"""Pictures of a report and of a stop table; matplotlib is imported only here, and only when one is asked for."""
+"""Pictures of a report, a stop table and a search; matplotlib is imported only here, and only when one is asked for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rfsize.report import SizeReport
+    from rfsize.sampling import FractionSearch
     from rfsize.stop_table import StopTable
 
 
@@ -135,3 +136,77 @@ def _draw_leaders(table: StopTable, stops: LeaderStops, ax: Axes) -> None:
 def _mark_expected(table: StopTable, ax: Axes) -> None:
     trees = table.expected_trees()
     ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"expected: {trees:,.1f} trees per row")
+
+
+def plot_bagging_fraction(search: FractionSearch, ax: Axes | None = None) -> Axes:
+    """Draw out-of-bag error and T* over the bagging fraction; see `FractionSearch.plot`."""
+    import matplotlib.pyplot as plt
+
+    if ax is not None:
+        panels = [ax]
+    elif search.report is None:
+        panels = [plt.subplots(figsize=(7.0, 4.2), layout="constrained")[1]]
+    else:
+        figure = plt.figure(figsize=(7.0, 5.4), layout="constrained")
+        panels = list(figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)))
+        _draw_sizes(search, panels[1])
+    _draw_judgement(search, panels[0])
+    panels[-1].set_xlabel("bagging fraction (rows drawn without replacement)")
+    which = "the best" if search.rule == "best" else "the smallest within 1 s.e. of the best"
+    panels[0].set_title(f"Bagging fraction {search.best:.3f}: {which} of {len(search.curve)}")
+    for panel in panels:
+        panel.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
+        panel.grid(which="major", color="0.9")
+        panel.set_axisbelow(True)
+        panel.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+    return panels[0]
+
+
+def _draw_judgement(search: FractionSearch, ax: Axes) -> None:
+    """The out-of-bag curve; what was dropped early was judged with fewer trees, so it is not joined to the rest."""
+    from matplotlib.ticker import PercentFormatter
+
+    early = search.curve["dropped"] > 0
+    stayed, dropped = search.curve[~early], search.curve[early]
+    line = "none" if early.any() else "-"
+    ax.errorbar(
+        stayed["fraction"],
+        stayed[search.metric],
+        stayed["standard_error"],
+        fmt="o",
+        color="C0",
+        linestyle=line,
+        elinewidth=1.0,
+        capsize=2.5,
+        label=f"out-of-bag {search.metric} ± standard error",
+    )
+    if early.any():
+        label = f"{search.metric} of fewer trees, when dropped"
+        error = dropped["standard_error"]
+        ax.errorbar(
+            dropped["fraction"], dropped[search.metric], error, fmt=".", color="0.6", elinewidth=1.0, label=label
+        )
+    chosen = stayed[stayed["fraction"] == search.best]
+    ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
+    ax.set_ylabel(f"out-of-bag {search.metric}")
+    if search.report is not None and search.metric == "error":
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
+def _draw_sizes(search: FractionSearch, ax: Axes) -> None:
+    """T* where it is known; an interval without an upper end runs off the panel."""
+    from matplotlib.ticker import FuncFormatter
+
+    curve = search.curve[np.isfinite(search.curve["size"])]
+    high = curve["size_high"]
+    top = 2.0 * max([1.0, *curve["size"], *high[np.isfinite(high)]])
+    lengths = [curve["size"] - curve["size_low"], np.where(np.isfinite(high), high, 2.0 * top) - curve["size"]]
+    ax.set_yscale("log")
+    ax.set_ylim(top=top)
+    label = f"T*({search.alpha!r}), 95 % interval"
+    ax.errorbar(
+        curve["fraction"], curve["size"], lengths, fmt="s", color="C2", markersize=4, elinewidth=1.0, label=label
+    )
+    ax.set_ylabel("trees")
+    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}" if f"{trees:e}"[0] in "125" else ""))

@@ -68,7 +68,7 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     forest = Forest(
         trees=trees,
         columns=columns,
-        n_outputs=adapter.leaves.offset.shape[1],
+        n_outputs=table_of_trees.n_nodes.size // adapter.n_trees,
         n_features=adapter.n_features,
         feature_names=adapter.feature_names,
         classes=adapter.classes,

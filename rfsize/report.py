@@ -21,7 +21,7 @@ _COVERAGE = 0.95
 _BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
-_FEWEST_VOTES = 10
+FEWEST_VOTES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class SizeReport:
     @property
     def converged(self) -> bool:
         """Whether the forest at hand has at least T*(α) trees, and votes enough to tell."""
-        return self.n_trees <= self.available and self.votes_per_row >= _FEWEST_VOTES
+        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
 
     @property
     def n_kept(self) -> int:
@@ -163,10 +163,10 @@ class SizeReport:
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
-        if self.votes_per_row < _FEWEST_VOTES:
+        if self.votes_per_row < FEWEST_VOTES:
             return (
                 f"{self.votes_per_row:.1f} votes per row, from {self.available:,} trees, are too few to tell how many "
-                f"trees are enough; it takes at least {_FEWEST_VOTES}. {self._more_votes()}"
+                f"trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
             )
         if self.reason is not None:
             return (
@@ -180,7 +180,7 @@ class SizeReport:
         )
 
     def _more_votes(self) -> str:
-        if self.source == "oob" and self.available >= 2 * _FEWEST_VOTES:
+        if self.source == "oob" and self.available >= 2 * FEWEST_VOTES:
             return (
                 f"On a training row only {self.votes_per_row / self.available:.1%} of the trees may vote (the trees of "
                 "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapter import Adapter, adapter_for, count_votes, proven_inbag
 from rfsize.checks import share, whole
-from rfsize.errors import NotConvergedWarning, SharedBagsWarning
+from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
 from rfsize.votes import Votes
@@ -180,6 +180,8 @@ def size(
     -----
     SharedBagsWarning
         If several trees were trained on the same bag.
+    SeedDependenceWarning
+        If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
 
     References
     ----------
@@ -197,7 +199,7 @@ def size(
     adapter = adapter_for(model)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    _warn_of_shared_bags(adapter)
+    _warn_of_dependence(adapter)
     counted = votes(
         adapter, X, y, oob=oob, threshold=threshold, sample_weight=sample_weight, seed=seed, subsample=subsample
     )
@@ -259,6 +261,8 @@ def _check_choice(name: str, value: str, choices: set[str]) -> None:
         raise ValueError(f"{name} must be one of {sorted(choices)} in this version of rfsize, found {value!r}")
 
 
-def _warn_of_shared_bags(adapter: Adapter) -> None:
-    if adapter.shared_bags is not None:
-        warnings.warn(adapter.shared_bags, SharedBagsWarning, stacklevel=3)
+def _warn_of_dependence(adapter: Adapter) -> None:
+    caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
+    for category, caveat in caveats.items():
+        if caveat is not None:
+            warnings.warn(caveat, category, stacklevel=3)

@@ -152,6 +152,30 @@ def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
     return trainer
 
 
+def fold_votes(
+    params: dict[str, Any],
+    dtrain: Any,
+    train: NDArray[np.int64],
+    held_out: NDArray[np.int64],
+    *,
+    n_trees: int,
+    threshold: float,
+) -> NDArray[np.int32]:
+    """Votes of a forest trained on some of the rows of ``dtrain`` on others, shape (held out rows, n_classes).
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees.
+    ValueError
+        If no integration knows the training data, or rows cannot be taken from them.
+    """
+    counts: NDArray[np.int32] = _integration(dtrain).fold_votes(
+        params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold
+    )
+    return counts
+
+
 def _integration(thing: Any) -> Any:
     for base in type(thing).__mro__:
         module = _INTEGRATIONS.get(base.__module__.partition(".")[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 

@@ -98,7 +98,7 @@ def test_saturated_probabilities_are_left_out(data: Data) -> None:
 
 
 def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm_callback._FEW_ROWS", 0)
+    monkeypatch.setattr("rfsize.integrations.lightgbm_reading._FEW_ROWS", 0)
     callback = rfsize.SizeCallback(alpha=0.9999)
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 270)
@@ -189,7 +189,6 @@ def test_shared_bags_warn(data: Data) -> None:
     ("params", "error", "message"),
     [
         ({"boosting": "gbdt"}, rfsize.NotAForestError, "boosting='gbdt'"),
-        ({"objective": "multiclass", "num_class": 3}, rfsize.NotAForestError, "more than two classes"),
         ({"objective": "regression"}, rfsize.NotAForestError, "cast no votes"),
         ({"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}, rfsize.InbagError, "GOSS"),
         ({"bagging_fraction": 1.0}, rfsize.InbagError, "without bagging"),
@@ -197,18 +196,90 @@ def test_shared_bags_warn(data: Data) -> None:
 )
 def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
     with pytest.raises(error, match=message):
-        train(data, rfsize.SizeCallback(), 5, y=data.three if "num_class" in params else None, params=params)
+        train(data, rfsize.SizeCallback(), 5, params=params)
 
 
-def test_cross_validation_is_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match=r"lgb\.cv trains several"):
-        lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback()])
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective: str, data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
+    params = {"objective": objective, "num_class": 3}
+    model = train(data, callback, y=data.three, params=params)
+    report = callback.report_
+    assert model.current_iteration() == report.n_trees <= report.available < 300
+    whole = train_lightgbm(data.X, data.three, report.available, **params)
+    assert rfsize.size(whole, data.X, alpha=0.9, oob=True).to_dict() == report.to_dict()
+
+
+def test_many_classes_on_a_validation_set(data: Data) -> None:
+    dataset = lgb.Dataset(data.X, data.three)
+    valid = dataset.create_valid(data.fresh, np.arange(len(data.fresh)) % 3)
+    params = {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
+    callback = rfsize.SizeCallback(alpha=0.9, votes="valid_0", min_trees=40)
+    lgb.train(params, dataset, 300, valid_sets=[valid], callbacks=[callback])
+    whole = lgb.train(params, lgb.Dataset(data.X, data.three), callback.report_.available)
+    assert rfsize.size(whole, data.fresh, alpha=0.9).n_trees == callback.report_.n_trees
+
+
+def test_a_threshold_is_for_two_classes(data: Data) -> None:
+    with pytest.raises(ValueError, match="leave threshold at"):
+        train(
+            data,
+            rfsize.SizeCallback(threshold=0.3),
+            5,
+            y=data.three,
+            params={"objective": "multiclass", "num_class": 3},
+        )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("votes", ["oob", "valid"])
+def test_cross_validation(votes: str, classes: int, data: Data) -> None:
+    """Each fold's forest votes on the rows held out; all folds stop at the size that these votes give together."""
+    y = data.y if classes == 2 else data.three
+    params = LIGHTGBM if classes == 2 else {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
+    rows = np.random.default_rng(0).permutation(len(y))
+    folds = [(np.sort(np.setdiff1d(rows, part)), np.sort(part)) for part in np.array_split(rows, 3)]
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40, votes=votes)
+    options = {"folds": folds, "eval_train_metric": True, "return_cvbooster": True}
+    result = lgb.cv(params, lgb.Dataset(data.X, y, free_raw_data=False), 300, callbacks=[callback], **options)
+    report, cvbooster = callback.report_, result["cvbooster"]
+    assert cvbooster.best_iteration == report.n_trees <= report.available < 300
+    assert report.source == "cross-validation"
+    counts = np.zeros((len(y), classes), dtype=int)
+    for (_, held_out), booster in zip(folds, cvbooster.boosters, strict=True):
+        assert booster.best_iteration == report.n_trees
+        booster.best_iteration = -1
+        counts[held_out] = rfsize.votes(booster, data.X[held_out]).counts
+    expected = rfsize.size(rfsize.Votes(counts), alpha=0.9)
+    assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
+    assert expected.available == report.available
+
+
+def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
+    """Whole queries are sampled, whose bags cannot be rebuilt."""
+    params = {**LIGHTGBM, "bagging_by_query": True} if "bagging_by_query" in _known_parameters() else LIGHTGBM
+    dataset = lgb.Dataset(data.X, data.y, group=np.full(len(data.y) // 5, 5))
+    rows = np.arange(len(data.y))
+    folds = [(rows[rows // 500 != part], rows[rows // 500 == part]) for part in range(3)]
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
+    lgb.cv(params, dataset, 300, folds=folds, callbacks=[callback])
+    assert callback.report_.converged
+
+
+def _known_parameters() -> str:
+    booster = lgb.Booster(LIGHTGBM, lgb.Dataset(np.eye(40), np.arange(40) % 2))
+    return booster.model_to_string()
+
+
+def test_cross_validation_knows_one_validation_set(data: Data) -> None:
+    with pytest.raises(ValueError, match=r"'mine', but the training has \['valid'\]"):
+        lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback(votes="mine")])
 
 
 def test_changed_bags_are_noticed(data: Data) -> None:
-    change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.4] * 250)
+    change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.55] * 250)
     dataset = lgb.Dataset(data.X, data.y)
-    with pytest.raises(rfsize.InbagError, match=r"from .*0\.632.* to .*0\.4.*SizeCallback\(votes='valid_0'\)"):
+    with pytest.raises(rfsize.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(votes='valid_0'\)"):
         lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
 
 
@@ -221,7 +292,7 @@ def test_other_parameters_may_change(data: Data) -> None:
 
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm_callback.rebuilt_bags", _wrong_bags)
+    monkeypatch.setattr("rfsize.integrations.lightgbm_reading.rebuilt_bags", _wrong_bags)
     with pytest.raises(rfsize.InbagError, match="in-bag rows of tree 0 do not match"):
         train(data, rfsize.SizeCallback(), 5)
 

@@ -122,10 +122,12 @@ def test_interval_is_the_bootstrap_over_rows(counted: rfsize.Votes) -> None:
     report = rfsize.size(counted, alpha=0.9)
     pi = counted.fractions()[counted.asked > 0]
     rng = np.random.default_rng(1)
-    again = [
-        theory.smallest_odd(lambda size: float(multiclass.disagreement(size, drawn).mean()), 0.9, int(report.n_trees))
-        for drawn in (pi[rng.integers(len(pi), size=len(pi))] for _ in range(60))
-    ]
+
+    def size_of_drawn_rows() -> float:
+        drawn = pi[rng.integers(len(pi), size=len(pi))]
+        return theory.smallest_odd(lambda size: float(multiclass.disagreement(size, drawn).mean()), 0.9, 101)
+
+    again = [size_of_drawn_rows() for _ in range(60)]
     low, high = report.interval
     assert low < report.n_trees < high
     assert np.log([low, high]) == pytest.approx(np.log(np.quantile(again, [0.025, 0.975])), abs=0.06)

@@ -15,6 +15,7 @@ import xgboost as xgb
 from conftest import TREES, Data, only_tree, predict, train_xgboost
 
 import rfsize
+from rfsize.integrations.xgboost_trees import scores_per_leaf
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,7 @@ def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, da
     labels = np.stack([predict(only_tree(xgb_multiclass, tree, 3), data.X).argmax(axis=1) for tree in range(21)])
     assert np.array_equal(rfsize.votes(xgb_multiclass, data.X).counts, naive.votes(labels, 3))
     assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, naive.votes(labels, 3, inbag))
-    with pytest.raises(ValueError, match="3 classes"):
-        rfsize.size(xgb_multiclass, data.X)
+    assert rfsize.size(xgb_multiclass, data.X).n_rows == len(data.X)
 
 
 def class_margins(model: xgb.Booster, X: np.ndarray, trees: Any) -> np.ndarray:
@@ -76,8 +76,7 @@ def test_multiclass_truncation_is_the_mean_of_the_first_trees(xgb_multiclass: xg
     mean = class_margins(xgb_multiclass, X, range(8)).mean(axis=0)
     assert small.predict(xgb.DMatrix(X), output_margin=True) == pytest.approx(mean, abs=4e-6)
     assert np.array_equal(rfsize.votes(small, X).counts.sum(axis=1), np.full(50, 8))
-    with pytest.raises(rfsize.InbagError, match="truncated multiclass"):
-        rfsize.inbag(small, data.X)
+    assert np.array_equal(rfsize.inbag(small, data.X), rfsize.inbag(xgb_multiclass, data.X)[:8])
 
 
 def test_learning_rate_below_one_is_part_of_the_vote(data: Data) -> None:
@@ -176,7 +175,7 @@ def test_truncation_keeps_names_types_categories_and_attributes(data: Data) -> N
     small = rfsize.truncate(model, n_trees=4)
     assert small.feature_names == model.feature_names
     assert small.feature_types == model.feature_types
-    assert small.attributes() == model.attributes()
+    assert small.attr("owner") == "me"
     assert small.num_features() == model.num_features()
     assert json.loads(small.save_config())["learner"]["generic_param"]["seed"] == "3"
     assert len(small.get_dump()) == 4
@@ -248,19 +247,6 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
             "several labels",
         ),
         (lambda data: _edited(train_xgboost(data.X, data.y, 5), "tree_info", [0, 0, 3, 0, 0]), "equally many trees"),
-        (
-            lambda data: train_xgboost(
-                data.X,
-                data.three,
-                3,
-                objective="multi:softprob",
-                num_class=3,
-                multi_strategy="multi_output_tree",
-                colsample_bynode=1,
-                tree_method="hist",
-            ),
-            "one tree for all classes",
-        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -274,3 +260,132 @@ def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> N
 def test_unfitted_classifiers_are_refused(data: Data) -> None:
     with pytest.raises(ValueError, match="fit"):
         rfsize.votes(xgb.XGBRFClassifier(), data.X)
+
+
+def loaded(model: xgb.Booster) -> xgb.Booster:
+    """The model as it comes out of a file."""
+    booster = xgb.Booster()
+    booster.load_model(model.save_raw("ubj"))
+    return booster
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_a_truncated_model_remembers_its_bags(
+    kind: str, xgb_booster: xgb.Booster, xgb_multiclass: xgb.Booster, data: Data
+) -> None:
+    model = xgb_booster if kind == "binary" else xgb_multiclass
+    small = loaded(rfsize.truncate(model, n_trees=9))
+    assert np.array_equal(rfsize.inbag(small, data.X), rfsize.inbag(model, data.X)[:9])
+    smaller = loaded(rfsize.truncate(small, n_trees=4))
+    assert np.array_equal(rfsize.inbag(smaller, data.X), rfsize.inbag(model, data.X)[:4])
+    assert model.attr("rfsize_bags") is None
+
+
+def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data: Data) -> None:
+    small = rfsize.truncate(xgb_booster, n_trees=3)
+    memory = json.loads(small.attr("rfsize_bags"))
+    votes = rfsize.votes(small, data.X)
+    first = memory["seeds"][0]
+    for damaged in (
+        "no JSON",
+        "[" * 100_000,
+        "3",
+        {"subsample": 0.632},
+        {"seeds": memory["seeds"]},
+        {**memory, "subsample": 1.5},
+        {**memory, "subsample": "0.632"},
+        {**memory, "seeds": memory["seeds"][:2]},
+        {**memory, "seeds": {"0": 1, "1": 2, "2": 3}},
+        {**memory, "seeds": [first, -1, 5]},
+        {**memory, "seeds": [first, True, 5]},
+        {**memory, "seeds": [first, 1.5, 5]},
+        {**memory, "seeds": [first, 2**32, 5]},
+    ):
+        small.set_attr(rfsize_bags=damaged if isinstance(damaged, str) else json.dumps(damaged))
+        with pytest.raises(rfsize.InbagError, match="is damaged"):
+            rfsize.inbag(small, data.X)
+        assert rfsize.votes(small, data.X) == votes
+    wrong = loaded(small)
+    wrong.set_attr(rfsize_bags=json.dumps({**memory, "seeds": [first, 1, 2]}))
+    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+        rfsize.inbag(wrong, data.X)
+
+
+HAS_HESSIANS = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 2)
+
+
+def train_multi_output(X: Any, y: Any, trees: int = 15, **params: Any) -> xgb.Booster:
+    settings = {"objective": "multi:softprob", "num_class": 3, "multi_strategy": "multi_output_tree", **params}
+    return train_xgboost(X, y, trees, tree_method="hist", **settings)
+
+
+@pytest.fixture(scope="module")
+def multi_output(data: Data) -> xgb.Booster:
+    return train_multi_output(data.X, data.three, colsample_bynode=1, eta=0.7)
+
+
+def only_multi_output_tree(model: xgb.Booster, tree: int) -> xgb.Booster:
+    """A forest whose trees score all classes, reduced to one of them that weighs as much as all."""
+    document = json.loads(model.save_raw("json"))
+    forest = document["learner"]["gradient_booster"]["model"]
+    one, n_trees = forest["trees"][tree], len(forest["trees"])
+    one["id"] = 0
+    for name in {"base_weights", "leaf_weights"} & one.keys():
+        one[name] = [value * n_trees for value in one[name]]
+    forest.update(trees=[one], tree_info=[0], iteration_indptr=[0, 1])
+    forest["gbtree_model_param"].update(num_trees="1", num_parallel_tree="1")
+    alone = xgb.Booster()
+    alone.load_model(bytearray(json.dumps(document).encode()))
+    return alone
+
+
+def test_one_tree_may_vote_for_all_classes(multi_output: xgb.Booster, data: Data) -> None:
+    rows = xgb.DMatrix(data.fresh)
+    margins = np.stack(
+        [only_multi_output_tree(multi_output, tree).predict(rows, output_margin=True) for tree in range(15)]
+    )
+    assert np.array_equal(rfsize.votes(multi_output, data.fresh).counts, naive.votes(margins.argmax(axis=2), 3))
+    small = rfsize.truncate(multi_output, n_trees=4)
+    assert small.predict(rows, output_margin=True) == pytest.approx(margins[:4].mean(axis=0), abs=2e-6)
+    with pytest.raises(ValueError, match="threshold"):
+        rfsize.votes(multi_output, data.fresh, threshold=0.4)
+
+
+def test_one_tree_for_all_classes_compiled(multi_output: xgb.Booster, data: Data, tmp_path: Path) -> None:
+    fast = rfsize.compile(multi_output)
+    votes = rfsize.votes(multi_output, data.fresh)
+    assert fast.votes(data.fresh) == votes
+    assert np.array_equal(fast.predict(data.fresh), votes.winner())
+    assert fast.predict_proba(data.fresh) == pytest.approx(predict(multi_output, data.fresh), abs=1e-6)
+    fast.save(tmp_path / "forest")
+    assert rfsize.load(tmp_path / "forest").votes(data.fresh) == votes
+
+
+@pytest.mark.skipif(not HAS_HESSIANS, reason="XGBoost stores no hessians in such trees before 3.2")
+@pytest.mark.parametrize(
+    ("settings", "growth"),
+    [({"colsample_bynode": 1}, {"max_depth": 5}), ({"colsample_bynode": 0.5}, {"bynode": True, "max_depth": 5})],
+)
+def test_one_tree_for_all_classes_has_one_bag(settings: dict[str, Any], growth: dict[str, Any], data: Data) -> None:
+    model = train_multi_output(data.X, data.three, **settings)
+    expected = naive.xgboost_inbag(model, len(data.X), 3, 0.632, **growth)
+    assert np.array_equal(rfsize.inbag(model, data.X), expected)
+    margins = [only_multi_output_tree(model, t).predict(xgb.DMatrix(data.X), output_margin=True) for t in range(15)]
+    labels = np.stack(margins).argmax(axis=2)
+    assert np.array_equal(rfsize.votes(model, data.X, oob=True).counts, naive.votes(labels, 3, expected))
+
+
+@pytest.mark.skipif(HAS_HESSIANS, reason="since XGBoost 3.2 such trees keep their hessians")
+def test_one_tree_for_all_classes_without_hessians(multi_output: xgb.Booster, data: Data) -> None:
+    with pytest.raises(rfsize.InbagError, match=r"XGBoost 3\.2"):
+        rfsize.inbag(multi_output, data.X)
+
+
+def test_trees_that_score_different_numbers_of_classes_are_refused(multi_output: xgb.Booster, data: Data) -> None:
+    other = train_xgboost(data.X, data.three, 1, objective="multi:softprob", num_class=3)
+    learner = json.loads(multi_output.save_raw("json"))["learner"]
+    learner["gradient_booster"]["model"]["trees"][3] = json.loads(other.save_raw("json"))["learner"][
+        "gradient_booster"
+    ]["model"]["trees"][0]
+    with pytest.raises(rfsize.NotAForestError, match="damaged"):
+        scores_per_leaf(learner)

@@ -1,0 +1,439 @@
+"""Votes and scores of each tree, read out of a booster while it trains."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, softmax
+
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.integrations.lightgbm import Draws, rebuilt_bags
+from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
+from rfsize.integrations.lightgbm_text import ForestText
+
+# Reading a tree's votes from many rows costs about a quarter of training it, so then only the first trees are
+# all read, and after them this many of every 64: the estimate still sharpens as the forest grows, at a bounded cost.
+_FEW_ROWS = 10_000
+_FIRST_TREES_READ = 100
+_READ_EVERY, _READ_OF_THEM = 64, 8
+
+# Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
+_TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
+
+# Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
+_TIE = 1e-9
+_LEAST_LOG = -690.0  # of a probability that is known to full precision
+_EPSILON = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Link:
+    """What LightGBM's objective makes of mean scores, and back again.
+
+    Attributes
+    ----------
+    kind : str
+        "logistic", "softmax", "identity", "exp" or "square".
+    slope : float
+        Factor of the scores in a logistic link.
+    """
+
+    kind: str
+    slope: float = 1.0
+
+    @classmethod
+    def of(cls, forest: ForestText, params: dict[str, Any]) -> Link:
+        """That of a forest, whose text rounds the slope; raises `NotAForestError` where it cannot be undone."""
+        name, _, options = forest.header.get("objective", "custom").partition(" ")
+        if name not in _LINK_OF_OBJECTIVE:
+            raise NotAForestError(
+                f"the objective is '{name}', from whose predictions the scores of single trees cannot be read; train "
+                f"with one of {', '.join(_LINK_OF_OBJECTIVE)}"
+            )
+        kind = "square" if name == "regression" and options == "sqrt" else _LINK_OF_OBJECTIVE[name]
+        return cls(kind, float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0)
+
+    def score(self, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean scores, times the slope, that LightGBM predicts from; of a softmax, up to a constant for each row."""
+        if self.kind == "identity":
+            return predicted.copy()
+        if self.kind == "square":
+            return np.sign(predicted) * np.sqrt(np.abs(predicted))
+        with np.errstate(divide="ignore"):
+            return np.log(predicted / (1.0 - predicted) if self.kind == "logistic" else predicted)
+
+    def predicted(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What LightGBM predicts from mean scores, shape (n_rows, n_outputs)."""
+        if self.kind == "logistic":
+            return np.asarray(expit(self.slope * score))
+        if self.kind == "softmax":
+            return np.asarray(softmax(score, axis=1))
+        if self.kind == "exp":
+            return np.exp(score)
+        return np.sign(score) * score * score if self.kind == "square" else score
+
+
+_LINK_OF_OBJECTIVE = {
+    "binary": "logistic",
+    "cross_entropy": "logistic",
+    "multiclass": "softmax",
+    "multiclassova": "logistic",
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
+}
+
+
+@dataclass
+class _Newest:
+    """What the newest tree (of each class) says of every row.
+
+    ``score`` and ``noise``, the bound on its rounding noise (None where nowhere of note), have the shape
+    (n_outputs, n_rows); the scores of a softmax lack one constant for each row. ``known`` marks the rows that the
+    scores are known of.
+    """
+
+    tree: int
+    score: NDArray[np.float64]
+    noise: NDArray[np.float64] | None
+    known: NDArray[np.bool_]
+    tie: float
+    text: ForestText | None = None
+
+
+class TrainingVotes:
+    """Reads votes and scores out of a training booster, tree by tree.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster
+        In training, with its first tree just trained.
+    params : dict
+        The parameters of the training.
+    valid : str, optional
+        Name of a validation set to read in place of the training rows, all of which every tree may vote on.
+    threshold : float
+        Probability of class 1 above which a tree of a two-class forest votes for it.
+    casts_votes : bool
+        Whether to refuse objectives that cast no votes.
+    every_tree : bool
+        Whether to read every tree of however many rows, and to add up the scores too.
+
+    Attributes
+    ----------
+    trees : int
+        Trees trained.
+    counts : ndarray of int32, shape (n_classes, n_rows)
+        Votes for each class; no rows for regression.
+    asked : ndarray of int32, shape (n_rows,)
+        Trees read.
+    score : ndarray of float64, shape (n_outputs, n_rows)
+        Sum of their scores, if ``every_tree``.
+    """
+
+    def __init__(
+        self,
+        booster: lgb.Booster,
+        params: dict[str, Any],
+        *,
+        valid: str | None = None,
+        threshold: float = 0.5,
+        casts_votes: bool = True,
+        every_tree: bool = False,
+    ) -> None:
+        forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
+        forest.parameters.update(exact_fractions(params))
+        if threshold != 0.5 and forest.n_outputs > 1:
+            raise ValueError(
+                f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
+                "highest of one score per class; leave threshold at 0.5"
+            )
+        self.link = Link.of(forest, params)
+        self._bagging = bagging(params)
+        self._booster, self._valid = booster, valid
+        self._dataset = booster.train_set if valid is None else _validation_set(booster, valid)
+        self._every_tree = every_tree
+        n_rows, n_outputs = self._dataset.num_data(), forest.n_outputs
+        self._draws: Draws | None = None
+        if valid is None:
+            label = np.asarray(self._dataset.get_label())
+            self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
+        n_classes = max(n_outputs, 2) if forest.casts_votes else 0
+        self._cut = float(logit(threshold))
+        self.trees = 0
+        self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
+        self.asked = np.zeros(n_rows, dtype=np.int32)
+        self.score = np.zeros((n_outputs if every_tree else 0, n_rows))
+        # Trees, and the mean of their scores, when the predictions were last looked at.
+        self._last = (0, np.zeros((n_outputs, n_rows)))
+        self._unproven: tuple[_Newest, NDArray[np.bool_]] | None = None
+        self.proven = 0
+        self._full_bag = False
+
+    def read(self, params: dict[str, Any]) -> None:
+        """Add what the tree just trained says, if it is one of those that are read.
+
+        Raises
+        ------
+        InbagError
+            If its bag cannot be proven, or the parameters of the bagging are no longer the same.
+        """
+        tree = self.trees
+        self.trees += 1
+        if self._draws is not None and bagging(params) != self._bagging:
+            raise InbagError(
+                f"the bagging was changed during training, from {self._bagging} to {bagging(params)}, "
+                "and such bags cannot be rebuilt; leave it as it is, or name a validation set: "
+                "SizeCallback(votes='valid_0')"
+            )
+        if not (self._is_read(tree) or self._is_read(tree + 1)):
+            return
+        mean = self._mean_score()
+        (trees_before, before), self._last = self._last, (tree + 1, mean)
+        if not self._is_read(tree) or trees_before != tree:
+            return
+        newest = self._newest(tree, before, mean)
+        may_count = newest.known
+        if self._draws is not None:
+            inbag = self._draws.drawn(tree)
+            # Once a bag holds all rows, LightGBM draws no others.
+            self._full_bag = self._full_bag or bool(inbag.all())
+            inbag |= self._full_bag
+            self._unproven = newest, inbag
+            if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
+                self.prove_newest()
+            may_count = may_count & ~inbag
+        self._add(newest, may_count)
+
+    @property
+    def any_votes(self) -> bool:
+        """Whether any tree has been read."""
+        return bool(self.asked.any())
+
+    def _is_read(self, tree: int) -> bool:
+        few_rows = len(self.asked) <= _FEW_ROWS
+        return self._every_tree or few_rows or tree < _FIRST_TREES_READ or tree % _READ_EVERY < _READ_OF_THEM
+
+    def _mean_score(self) -> NDArray[np.float64]:
+        """Mean score of all trees, as the link tells it, shape (n_outputs, n_rows)."""
+        taken: list[NDArray[np.float64]] = []
+
+        def look(predicted: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(self.link.score(np.atleast_2d(predicted.T)))
+            return "rfsize", 0.0, True
+
+        if self._valid is None:
+            self._booster.eval_train(look)
+        else:
+            self._booster.eval(self._dataset, self._valid, look)
+        return taken[0]
+
+    def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> _Newest:
+        """Scores of the newest tree, by the difference that it made to the mean."""
+        with np.errstate(invalid="ignore"):
+            score = (tree + 1) * mean - tree * before
+        noise, tie = _noise(self.link, tree, before, mean)
+        newest = _Newest(tree, score, noise, np.ones(score.shape[1], dtype=np.bool_), tie)
+        if noise is not None:
+            newest.known = np.asarray(np.isfinite(noise).all(axis=0))
+        # Of a softmax, a score that stayed as it was changes all the same, with those of the other classes.
+        if tree > 0 and (self.link.kind == "softmax" or any(map(np.array_equal, before, mean))):
+            self._put_lone_leaves(newest)
+        return newest
+
+    def _put_lone_leaves(self, newest: _Newest) -> None:
+        """Put in the scores of trees without splits.
+
+        LightGBM leaves the training predictions as they are for such a tree (the first apart), but not those of the
+        finished forest.
+        """
+        values = self._text(newest).leaf_value
+        lone = np.array([value.size == 1 for value in values])
+        if not lone.any():
+            return
+        own = self.link.slope * np.array([[value[0]] for value in values])
+        if self.link.kind != "softmax":
+            newest.score[lone] = own[lone]
+            if newest.noise is not None:
+                newest.noise[lone] = 0.0
+                newest.known = np.asarray(np.isfinite(newest.noise).all(axis=0))
+        elif lone.all():
+            newest.score, newest.noise = np.broadcast_to(own, newest.score.shape).copy(), None
+            newest.known[:] = True
+        else:
+            # The scores of the other trees lack a constant that only their leaves can tell.
+            exact = self._leaf_values(newest, np.arange(newest.known.size), np.flatnonzero(~lone))
+            newest.score[~lone] = exact
+            newest.score[lone] = own[lone]
+            newest.known &= np.isfinite(exact).all(axis=0)
+
+    def _leaf_values(self, newest: _Newest, rows: NDArray[np.int64], trees: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Exact scores of some rows by some of the trees, as the model text has them; NaN where they cannot be told."""
+        score, leaves = newest.score[np.ix_(trees, rows)], self._leaves(newest, trees, newest.tie)
+        exact = np.full(score.shape, np.nan)
+        if self.link.kind != "softmax":
+            for of_tree, one, into in zip(score, leaves, exact, strict=True):
+                place, found = one.find(of_tree)
+                into[found] = one.value[place[found]]
+        elif len(leaves) > 1:
+            row, place = find_up_to_constant(score, leaves)
+            sure = np.bincount(row, minlength=rows.size)[row] == 1
+            for one, of_tree, into in zip(leaves, place, exact, strict=True):
+                into[row[sure]] = one.value[of_tree[sure]]
+        return exact
+
+    def _leaves(self, newest: _Newest, trees: NDArray[np.intp], tolerance: float) -> list[LeafValues]:
+        text, slope = self._text(newest), self.link.slope
+        return [LeafValues.of(slope * text.leaf_value[tree], text.leaf_count[tree], tolerance) for tree in trees]
+
+    def _text(self, newest: _Newest) -> ForestText:
+        if newest.text is None:
+            text = self._booster.model_to_string(start_iteration=newest.tree, num_iteration=1)
+            newest.text = ForestText.read(text, casts_votes=False)
+        return newest.text
+
+    def _add(self, newest: _Newest, may_count: NDArray[np.bool_]) -> None:
+        """Add votes and scores of the rows that may count."""
+        score, noise = newest.score, newest.noise
+        if len(self.counts) == 2 and len(score) == 1:
+            distance = score[0] - self._cut
+            vote = (distance > newest.tie).astype(np.int16)
+            if noise is not None:
+                may_count = may_count & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
+        elif len(self.counts):
+            vote, doubtful = _leaders(score, newest.tie)
+            if noise is not None:
+                may_count = may_count & _is_certain(score, noise, vote)
+            doubtful &= may_count
+            if doubtful.any():
+                vote[doubtful] = self._settle(newest, np.flatnonzero(doubtful))
+        for index, count in enumerate(self.counts):
+            count += may_count & (vote == index)
+        self.asked += may_count
+        if self._every_tree:
+            self.score[:, may_count] += score[:, may_count] / self.link.slope
+
+    def _settle(self, newest: _Newest, rows: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Votes of rows whose highest scores lie within the noise: by the leaves, or for the lowest class."""
+        exact = self._leaf_values(newest, rows, np.arange(len(newest.score)))
+        score = newest.score[:, rows]
+        highest = score >= score.max(axis=0) - newest.tie
+        return np.where(np.isnan(exact).any(axis=0), highest.argmax(axis=0), exact.argmax(axis=0))
+
+    def prove_newest(self) -> None:
+        """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
+
+        A row's leaf is found by its value. Rows whose score is lost may be in any leaf.
+        """
+        if self._unproven is None:
+            return
+        (newest, inbag), self._unproven = self._unproven, None
+        splits = np.flatnonzero([value.size > 1 for value in self._text(newest).leaf_value])
+        up_to_constant = self.link.kind == "softmax"
+        together = [splits] if up_to_constant else [np.array([tree]) for tree in splits]
+        together = [trees for trees in together if len(trees) > up_to_constant]
+        for trees in together:
+            tolerance = newest.tie
+            if self.link.kind == "logistic":
+                value = self.link.slope * self._text(newest).leaf_value[trees[0]]
+                tolerance = 1e-7 * (1.0 + np.abs(value).max())
+            seen = inbag & newest.known
+            if newest.noise is not None:
+                seen &= (newest.noise[trees] <= tolerance).all(axis=0)
+            lost = int(np.count_nonzero(inbag)) - int(np.count_nonzero(seen))
+            leaves = self._leaves(newest, trees, tolerance)
+            if not bag_fits(newest.score[np.ix_(trees, np.flatnonzero(seen))], leaves, lost):
+                raise InbagError(
+                    f"the in-bag rows of tree {newest.tree} do not match the leaf counts that LightGBM stored, so no "
+                    "out-of-bag vote can be trusted (bags drawn on a GPU, or parameters changed during training); "
+                    "name a validation set: SizeCallback(votes='valid_0')"
+                )
+        self.proven += bool(together)
+
+
+def _noise(
+    link: Link, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
+
+    The bound is ``inf`` where scores are lost, and None if it is nowhere of note. A probability p is known to about one
+    unit in the last place, its log-odds to that over 1 − p; they enter multiplied by the number of trees.
+
+    Parameters
+    ----------
+    link : Link
+    tree : int
+        Trees before.
+    before, mean : ndarray of float64, shape (n_outputs, n_rows)
+        Mean scores before and after the tree.
+    """
+    unit = _EPSILON * (tree + 1)
+    highest = max(before.max(), mean.max())
+    if link.kind == "logistic":
+        if highest < 7.0:
+            return None, _TIE
+        with np.errstate(divide="ignore"):
+            return 8.0 * unit / expit(-np.maximum(before, mean)), _TIE
+    lowest = min(before.min(), mean.min())
+    if link.kind == "softmax" and lowest < _LEAST_LOG:
+        lost = (np.minimum(before, mean) < _LEAST_LOG).any(axis=0)
+        return np.where(lost, np.inf, np.zeros_like(mean)), -64.0 * unit * _LEAST_LOG
+    scale = max(highest, -lowest, 1.0 if link.kind in {"softmax", "exp"} else 0.0)
+    return None, 64.0 * unit * float(scale)
+
+
+def _leaders(score: NDArray[np.float64], tie: float) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """Class of each row's highest score, and whether another one lies within ``tie`` of it."""
+    highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
+    second = np.full_like(highest, -np.inf)
+    for index, of_class in enumerate(score[1:], 1):
+        higher = of_class > highest
+        np.maximum(second, np.where(higher, highest, of_class), out=second)
+        vote[higher] = index
+        highest[higher] = of_class[higher]
+    with np.errstate(invalid="ignore"):
+        return vote, highest - second <= tie
+
+
+def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
+    """Whether no noise can lift another class above the one voted for."""
+    certain = np.ones(len(vote), dtype=np.bool_)
+    noisy = np.flatnonzero(noise.max(axis=0) > _TIE)
+    own = vote[noisy], np.arange(noisy.size)
+    with np.errstate(invalid="ignore"):
+        low, high = (score[:, noisy] - noise[:, noisy])[own], score[:, noisy] + noise[:, noisy]
+        high[own] = -np.inf
+        certain[noisy] = low > high.max(axis=0)
+    return certain
+
+
+_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
+
+
+def bagging(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that decide the bags, under the names the user gave them."""
+    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
+
+
+def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
+    """The bagging fractions as the user gave them: the model text rounds them to six digits."""
+    return {
+        f"{kind}bagging_fraction": repr(float(params[kind + name]))
+        for kind in ("", "pos_", "neg_")
+        for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
+        if params.get(kind + name) is not None
+    }
+
+
+def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
+    names = list(booster.name_valid_sets)
+    if name not in names:
+        raise ValueError(
+            f"votes names the validation set '{name}', but the training has {names or 'none'}; give votes='oob' or a "
+            "name from valid_names"
+        )
+    return booster.valid_sets[names.index(name)]

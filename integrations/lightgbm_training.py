@@ -1,0 +1,326 @@
+"""LightGBM forests in training: grown tree by tree on one binned `lightgbm.Dataset`, continued, and merged."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from lightgbm.basic import LightGBMError, _ConfigAliases
+from numpy.typing import NDArray
+
+from rfsize import rows as matrix
+from rfsize.adapter import Proof
+from rfsize.checks import share, whole
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
+from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
+from rfsize.integrations.lightgbm_reading import Link, TrainingVotes
+from rfsize.integrations.lightgbm_text import ForestText
+from rfsize.training import ForestInTraining, OutOfBag, Trainer
+
+__all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
+
+_DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
+_BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
+
+
+def trainer(params: dict[str, Any], dtrain: lgb.Dataset) -> LightGbmTrainer:
+    """The trainer of a `lightgbm.Dataset`; see `rfsize.training.trainer_for`."""
+    return LightGbmTrainer(params, dtrain)
+
+
+def parameters_of(model: Any) -> dict[str, Any]:
+    """The training parameters that a booster, or the text it was loaded from, remembers; without those of files.
+
+    A text holds numbers to six digits only.
+
+    Raises
+    ------
+    ValueError
+        If it has forgotten them.
+    """
+    booster = model if isinstance(model, lgb.Booster) else model.booster_
+    # LightGBM 4.3 does not look for them when it loads a model from a string.
+    params = copy.deepcopy(booster.params or booster._get_loaded_param())
+    if not params:
+        raise ValueError(
+            "the LightGBM model does not say how it was trained (its text has no parameters); give the params"
+        )
+    return without(params, *IGNORED, *NOT_OF_TREES)
+
+
+class LightGbmTrainer(Trainer):
+    """Grows LightGBM forests on one Dataset, which is binned once.
+
+    Parameters
+    ----------
+    params : dict
+        As for ``lightgbm.train``, under any of their names, with ``boosting="rf"``. The number of trees, early
+        stopping and metrics are left to whoever calls.
+    dtrain : lightgbm.Dataset
+        Training data. If not yet constructed it is constructed with the parameters, as ``lightgbm.train`` does.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees, or one whose scores cannot be read.
+    InbagError
+        If the bags could not be rebuilt (GOSS, ``bagging_by_query``, several machines).
+    ValueError
+        If the labels are missing or not what the objective takes.
+    """
+
+    framework = "LightGBM"
+
+    def __init__(self, params: dict[str, Any], dtrain: lgb.Dataset) -> None:
+        params = without(copy.deepcopy(params), *IGNORED)
+        _refuse_what_cannot_be_trained(params, dtrain)
+        self._params = {**without(params, "bagging_freq"), "bagging_freq": _value(params, "bagging_freq", 1)}
+        self.fraction = float(_value(params, "bagging_fraction", 1.0))
+        self.seed = int(_value(params, "seed", 0))
+        self._rows, self._dtrain = dtrain.data, dtrain
+        are_labels_given = dtrain.label is not None
+        # One tree shows what LightGBM makes of the parameters, and bins the data.
+        bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
+        self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
+        self._link = Link.of(self._forest, params)
+        refuse_other_samplers(self._forest.parameters)
+        self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
+        self.label = _checked_labels(dtrain, len(self.classes))
+        if not are_labels_given and not self.label.any():
+            # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
+            raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        weight = dtrain.get_weight()
+        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> LightGbmInTraining:
+        """A forest without trees, of another bagging fraction or seed where they are given.
+
+        With ``seed=None`` it is the forest that ``lightgbm.train`` would grow; another seed changes the bags, and the
+        draws of features and thresholds, whatever seeds the parameters name for these.
+
+        Raises
+        ------
+        InbagError
+            If every bag would hold all rows.
+        ValueError
+            If ``fraction`` is no share, or the parameters name fractions for the two classes.
+        """
+        if fraction is None:
+            self._refuse_full_bags()
+        if fraction is not None and self._is_balanced():
+            raise ValueError(
+                "the parameters name pos_/neg_bagging_fraction, which another bagging fraction would not change; leave "
+                "one or the other out"
+            )
+        params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
+        n_rows, n_outputs = len(self.label), self._forest.n_outputs
+        nothing = OutOfBag(
+            np.zeros((n_rows, len(self.classes)), dtype=np.int32),
+            np.zeros((n_rows, n_outputs)),
+            np.zeros(n_rows, dtype=np.int32),
+        )
+        return LightGbmInTraining(params, self._dtrain, nothing)
+
+    def resume(self, model: Any) -> LightGbmInTraining:
+        """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
+
+        The bags of those trees are proven, and their votes counted, on the raw rows.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is no forest, or not one of these parameters and data.
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on the training data.
+        ValueError
+            If the Dataset has given up the raw rows, or the classes are not 0 to K − 1.
+        """
+        self._refuse_full_bags()
+        first = lgb.Booster(model_str=(model if isinstance(model, lgb.Booster) else model.booster_).model_to_string())
+        adapter = LightGbmForest(first)
+        forest = ForestText.read(first.model_to_string())
+        check_alike(forest, self._forest)
+        out_of_bag = _counted(adapter, self._raw_rows(), self.label)
+        used = [seed for seed, _ in forest.blocks()]
+        # Seeds that the model has not used: what they draw depends on the trainer's seed and how many came before.
+        draws = np.random.default_rng([abs(self.seed), len(used)])
+        unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
+        params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
+        params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
+        return LightGbmInTraining(params, self._dtrain, out_of_bag, first)
+
+    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
+        predicted = self._link.predicted(np.asarray(score, dtype=np.float64))
+        if predicted.shape[1] > 1:
+            return predicted
+        return np.hstack([1.0 - predicted, predicted]) if len(self.classes) else predicted[:, 0]
+
+    def _refuse_full_bags(self) -> None:
+        if self.fraction >= 1.0 and not self._is_balanced():
+            raise InbagError(
+                "the parameters name no bagging_fraction below 1, so every tree would be trained on all rows and no "
+                "row be out of bag; give bagging_fraction, such as 0.632"
+            )
+
+    def _is_balanced(self) -> bool:
+        return any(float(_value(self._params, name, 1.0)) < 1.0 for name in _BALANCED)
+
+    def _with_bags(self, fraction: float | None, seed: int | None) -> dict[str, Any]:
+        params = dict(self._params)
+        if fraction is not None:
+            params = {**without(params, "bagging_fraction"), "bagging_fraction": fraction}
+        if seed is not None:
+            params = {**without(params, *SEEDS), "seed": whole("seed", seed, at_least=0, at_most=2**31 - 1)}
+        return params
+
+    def _raw_rows(self) -> Any:
+        rows = self._rows
+        if rows is None:
+            try:
+                rows = self._dtrain.get_data()
+            except LightGBMError:
+                rows = None
+        if rows is None or not hasattr(rows, "shape"):
+            raise ValueError(
+                "a forest is continued on the raw training rows, which the Dataset no longer holds (or never did); "
+                "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
+            )
+        return rows
+
+
+def fold_votes(
+    params: dict[str, Any],
+    dtrain: lgb.Dataset,
+    train: NDArray[np.int64],
+    held_out: NDArray[np.int64],
+    *,
+    n_trees: int,
+    threshold: float,
+) -> NDArray[np.int32]:
+    """Votes of a forest of some of the rows on others; see `rfsize.training.fold_votes`."""
+    params = without(copy.deepcopy(params), *IGNORED)
+    dtrain._update_params(params).construct()
+    booster = lgb.Booster(params, dtrain.subset(train.tolist()))
+    booster.add_valid(dtrain.subset(held_out.tolist()), "held out")
+    reader: TrainingVotes | None = None
+    for _ in range(n_trees):
+        booster.update()
+        if reader is None:
+            reader = TrainingVotes(booster, params, valid="held out", threshold=threshold, every_tree=True)
+            warn_of_dependence(reader.forest, stacklevel=5)
+        reader.read(params)
+    assert reader is not None
+    return reader.counts.T
+
+
+class LightGbmInTraining(ForestInTraining):
+    """A LightGBM forest that takes more trees; see `ForestInTraining`."""
+
+    def __init__(
+        self, params: dict[str, Any], dtrain: lgb.Dataset, out_of_bag: OutOfBag, first: lgb.Booster | None = None
+    ) -> None:
+        self._params = params
+        self._booster = lgb.Booster(params, dtrain)
+        self._reader: TrainingVotes | None = None
+        self._first, self._of_first = first, out_of_bag
+        self.n_trees = 0 if first is None else first.current_iteration()
+        self.out_of_bag = out_of_bag
+
+    def add(self, n_trees: int) -> None:
+        """Train so many more trees, prove bags among them, and add up what all of them say.
+
+        The bags of the first three trees, of one in 128, and of the newest are proven leaf by leaf.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt and proven.
+        """
+        for _ in range(whole("n_trees", n_trees, at_least=1)):
+            self._booster.update()
+            if self._reader is None:
+                self._reader = TrainingVotes(self._booster, self._params, casts_votes=False, every_tree=True)
+            self._reader.read(self._params)
+            self.n_trees += 1
+        reader, of_first = self._reader, self._of_first
+        assert reader is not None
+        reader.prove_newest()
+        if reader.proven == 0:
+            raise InbagError(
+                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
+                "leaves (min_data_in_leaf, min_gain_to_split)"
+            )
+        self.out_of_bag = OutOfBag(
+            of_first.counts + reader.counts.T, of_first.score + reader.score.T, of_first.asked + reader.asked
+        )
+
+    def booster(self) -> lgb.Booster:
+        """All trees so far as one new booster."""
+        if self._reader is None:
+            if self._first is None:
+                raise ValueError("the forest has no trees yet: call add first")
+            return copy.deepcopy(self._first)
+        grown = lgb.Booster(model_str=self._booster.model_to_string())
+        return grown if self._first is None else merged([self._first, grown])
+
+
+def _counted(adapter: LightGbmForest, X: Any, label: NDArray[Any]) -> OutOfBag:
+    """What the trees of a finished forest say of the training rows that they did not see, their bags proven."""
+    X = adapter.check(X)
+    n_rows, (_, n_outputs) = matrix.n_rows(X), adapter.leaves.offset.shape
+    bags = adapter.bags(n_rows, label, None, None, None)
+    proof = Proof(adapter, bags)
+    counts = np.zeros((n_rows, len(adapter.classes)), dtype=np.int32)
+    score, asked = np.zeros((n_rows, n_outputs)), np.zeros(n_rows, dtype=np.int32)
+    for start, stop in matrix.blocks(n_rows, adapter.leaves.offset.size, what="votes"):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        unseen = np.asarray(~proof.add(start, stop, leaf).any(axis=2))
+        vote = adapter.cast(leaf, 0.5)
+        for index in range(counts.shape[1]):
+            counts[start:stop, index] = np.sum(vote == index, axis=1, where=unseen)
+        score[start:stop] = np.sum(adapter.leaves.raw[leaf], axis=1, where=unseen[:, :, None])
+        asked[start:stop] = unseen.sum(axis=1)
+    proof.conclude()
+    return OutOfBag(counts, score, asked)
+
+
+def _value(params: dict[str, Any], name: str, default: Any) -> Any:
+    """A parameter under any of its names, as LightGBM would take it."""
+    names = [name, *_ConfigAliases.get_sorted(name)]
+    return next((params[alias] for alias in names if params.get(alias) is not None), default)
+
+
+def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
+    boosting = str(_value(params, "boosting", "gbdt")).lower()
+    if boosting not in {"rf", "random_forest"}:
+        raise NotAForestError(
+            f"the parameters train boosting='{boosting}', where each tree corrects the ones before it; T*(α) needs "
+            "independent trees: give boosting='rf'"
+        )
+    if callable(_value(params, "objective", None)):
+        raise NotAForestError("LightGBM trains no random forest with an objective of one's own; name one of its own")
+    if int(_value(params, "bagging_freq", 1)) < 1:
+        raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag; give bagging_freq=1")
+    if _value(params, "machines", None) is not None:
+        raise InbagError("bags drawn by several machines cannot be rebuilt; leave out machines")
+    samplers = {name: _value(params, name, None) for name in ("data_sample_strategy", "tree_learner", "num_machines")}
+    refuse_other_samplers({name: str(value).lower() for name, value in samplers.items() if value is not None})
+    if dtrain.init_score is not None:
+        raise ValueError("LightGBM trains no random forest from an init_score; make the Dataset without it")
+
+
+def _checked_labels(dtrain: lgb.Dataset, n_classes: int) -> NDArray[Any]:
+    """Labels as class indices, or as numbers where there are no classes."""
+    label = np.asarray(dtrain.get_label(), dtype=np.float64).ravel()
+    if n_classes == 0:
+        return label
+    strange = label[~np.isin(label, np.arange(n_classes))]
+    if strange.size:
+        raise ValueError(
+            f"the labels must be the class indices 0 to {n_classes - 1}, found {np.unique(strange)[:5].tolist()}"
+        )
+    return label.astype(np.int64)

@@ -1,0 +1,227 @@
+"""The bags of XGBoost's parallel trees: from which seeds they were drawn, and what a booster remembers of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from rfsize.adapter import Bags, Leaves
+from rfsize.checks import share
+from rfsize.errors import InbagError
+from rfsize.rows import CELLS_PER_BLOCK
+
+_RNG_MULTIPLIER = 16807
+_RNG_MASK = np.uint64(2**63 - 1)
+
+# The left and the right child of each node of a tree, -1 at leaves.
+Children = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_BATCH = 256  # nodes of one depth that are split in one step
+
+_ATTRIBUTE = "rfsize_bags"
+
+# Stored hessians are sums in single precision: they match to this share of the sum …
+_RELATIVE_TOLERANCE = 4e-6
+# … and to this share of one average row.
+_ROW_TOLERANCE = 0.02
+
+
+class DrawnBags(NamedTuple):
+    """How the bags of a model's trees were drawn.
+
+    Attributes
+    ----------
+    subsample : float
+        Share of the rows.
+    tree_seed : ndarray of uint64, shape (n_trees,)
+        Seed of the bag of each tree, in the order of the model's trees.
+    """
+
+    subsample: float
+    tree_seed: NDArray[np.uint64]
+
+
+def remember(booster: xgb.Booster, drawn: DrawnBags) -> None:
+    """Write into a booster how its bags were drawn: files keep attributes, but no settings."""
+    booster.set_attr(**{_ATTRIBUTE: json.dumps({"subsample": drawn.subsample, "seeds": drawn.tree_seed.tolist()})})
+
+
+def forget(booster: xgb.Booster) -> None:
+    """Remove what `remember` wrote."""
+    booster.set_attr(**{_ATTRIBUTE: None})
+
+
+def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
+    """What `remember` wrote; None where it did not.
+
+    Raises
+    ------
+    InbagError
+        If it is damaged; it comes with the file, and a file may come from anyone.
+    """
+    text = booster.attr(_ATTRIBUTE)
+    if text is None:
+        return None
+    try:
+        stored = json.loads(text)
+        subsample, seeds = share("subsample", stored["subsample"]), stored["seeds"]
+        if not isinstance(seeds, list) or len(seeds) != n_trees:
+            raise ValueError(f"there is not one seed for each of {n_trees} trees")
+        if not all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds):
+            raise ValueError("a seed is no whole number of 32 bits")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InbagError(
+            f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}); "
+            f"remove it by set_attr({_ATTRIBUTE}=None), or give seed= and subsample="
+        ) from error
+    return DrawnBags(subsample, np.array(seeds, dtype=np.uint64))
+
+
+class XgboostBags(Bags):
+    """Bags drawn by XGBoost's histogram updater with uniform sampling on the CPU.
+
+    The Mersenne twister of the booster's seed gives one seed per tree; from it a multiplicative congruential
+    generator modulo 2⁶³ draws once for every row in order, and a row is in the bag where its draw is below
+    ``subsample``.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        tree_of: NDArray[np.int64],
+        drawn: DrawnBags,
+        mass: NDArray[np.float64],
+    ) -> None:
+        self.n_rows = n_rows
+        self.drawn = drawn
+        self._tree_of = tree_of
+        self._level = float(np.float32(drawn.subsample)) * 2.0**63
+        self._mass = mass
+
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return self._inbag(start, stop, self.drawn.tree_seed)[:, self._tree_of]
+
+    def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
+        with np.errstate(over="ignore"):
+            steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
+            steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
+            drawn = np.cumprod(steps)[:, None] * tree_seed & _RNG_MASK
+        return drawn.astype(np.float64) < self._level
+
+    def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
+        """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
+
+        A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof. The
+        more rows, the fewer trees it takes to tell, and the fewer there is memory for.
+        """
+        few = min(len(self._tree_of), 32, max(3, CELLS_PER_BLOCK // self.n_rows))
+        for trees in self._tree_of.T:
+            some = np.unique(trees[[*range(few), -1]])
+            sizes = self._mass @ self._inbag(0, self.n_rows, self.drawn.tree_seed[some])
+            ratio = stored[some] / np.maximum(sizes, 1e-300)
+            if np.ptp(ratio) > 1e-4 * ratio.mean():
+                return False
+        return True
+
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        return self._mass[start:stop]
+
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        # The hessian of a row of unit weight is a constant of its class, and its value is the model's affair.
+        group_of_tree = np.arange(leaves.offset.size) % leaves.offset.shape[1]
+        group = group_of_tree[leaves.tree_of_leaf()]
+        stored = np.where(leaves.provable, leaves.mass, 0.0)
+        unit = np.bincount(group, weights=stored) / np.maximum(
+            np.bincount(group, weights=np.where(leaves.provable, rebuilt, 0.0)), 1e-300
+        )
+        expected = rebuilt * unit[group]
+        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
+        return np.asarray(np.abs(expected - leaves.mass) > tolerance)
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
+            "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
+            "booster taken out of a classifier what it took for missing. With base_margin or seed_per_iteration, bags "
+            "drawn on a GPU, by several machines, or by tree_method='exact', cannot be rebuilt."
+        )
+
+
+def possible_seeds(
+    seed: int, trees: list[Children], parameters: dict[str, Any], *, forgotten: bool
+) -> Iterator[NDArray[np.uint64]]:
+    """Seeds from which the bags of the trees may have been drawn, the likeliest first."""
+    for places in _places(trees, parameters, forgotten=forgotten):
+        outputs = np.random.RandomState(seed % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
+        yield outputs[places].astype(np.uint64)
+
+
+def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: bool) -> Iterator[NDArray[np.int64]]:
+    """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
+
+    Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
+    and the seeds of bags lie further apart. A model loaded from a file has ``forgotten`` how columns were sampled
+    and trees limited; neither it nor a pickle says which version trained it.
+    """
+    growth = _Growth(trees)
+    sampled = tuple(float(parameters[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
+    limits = {name: int(parameters[name]) for name in ("max_depth", "max_leaves")}
+    spaced = growth.seed_places(sampled, **limits, by_loss=parameters["grow_policy"] == "lossguide")
+    in_turn = np.arange(1, len(trees) + 1)
+    is_old = tuple(int(part) for part in xgb.__version__.split(".")[:2]) < (3, 3)
+    yield from (in_turn, spaced) if is_old else (spaced, in_turn)
+    if forgotten:
+        depths, leaves, policies = (growth.deepest, 0), (0, growth.most_leaves), (False, True)
+        for choice in itertools.product(itertools.product((False, True), repeat=3), depths, leaves, policies):
+            guessed, max_depth, max_leaves, by_loss = choice
+            yield growth.seed_places(guessed, max_depth=max_depth, max_leaves=max_leaves, by_loss=by_loss)
+
+
+class _Growth:
+    """How often XGBoost sampled columns while it grew each tree: once for each node it tried to split."""
+
+    def __init__(self, trees: list[Children]) -> None:
+        depths = [_depths(tree) for tree in trees]
+        splits = [depth[left != -1] for depth, (left, _) in zip(depths, trees, strict=True)]
+        self.deepest = max(int(depth.max()) for depth in depths)
+        self._splits = np.array([np.bincount(depth, minlength=self.deepest + 1) for depth in splits])
+        self._leaves = np.array([np.sum(left == -1) for left, _ in trees])
+        self.most_leaves = int(self._leaves.max())
+        # Nodes are numbered as they are made, so the last one tells how deep the last split was.
+        self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
+
+    def seed_places(
+        self, sampled: tuple[bool, ...], *, max_depth: int, max_leaves: int, by_loss: bool
+    ) -> NDArray[np.int64]:
+        """Outputs of the twister, from XGBoost 3.3 on, that seed the bags of the trees in turn."""
+        by_tree, by_level, by_node = sampled
+        # The children of these splits were tried: not those at the depth limit, nor those of the last step when it
+        # made the last leaf that was allowed.
+        tried = self._splits.copy()
+        if max_depth > 0:
+            tried[:, max_depth - 1 :] = 0
+        full = np.flatnonzero(self._leaves == max_leaves)
+        last = self._last_depth[full]
+        tried[full, last] -= np.minimum(tried[full, last], 1 if by_loss else (tried[full, last] - 1) % _BATCH + 1)
+        draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
+        return np.cumsum(draws) - draws
+
+
+def _depths(tree: Children) -> NDArray[np.int64]:
+    """Depth of each node, from the root down."""
+    left, right = tree
+    depth = np.zeros(left.size, dtype=np.int64)
+    nodes, level = np.zeros(1, dtype=np.int64), 0
+    while nodes.size and level <= left.size:
+        depth[nodes] = level
+        parents = nodes[left[nodes] != -1]
+        nodes, level = np.concatenate([left[parents], right[parents]]), level + 1
+    return depth

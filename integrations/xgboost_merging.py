@@ -1,0 +1,131 @@
+"""One XGBoost forest from several that were trained apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from rfsize.errors import NotAForestError
+from rfsize.integrations.xgboost import XgboostForest
+from rfsize.integrations.xgboost_bags import DrawnBags, forget, remember
+from rfsize.integrations.xgboost_trees import assembled, document, members, scores_per_leaf
+
+_RUN = 3  # this many trees in turn are alike in two forests only if their seeds are
+
+
+def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
+    """All trees of several forests as one new forest, which predicts the mean of them.
+
+    The forests must have been trained on the same data with the same parameters, except for the number of their
+    trees and the seed. The merged booster remembers from which seeds its bags were drawn if all of them do.
+
+    Parameters
+    ----------
+    boosters : sequence of Booster
+        Forests of one round of parallel trees each; they are left as they are.
+
+    Returns
+    -------
+    Booster
+        Its names, attributes and settings are those of the first.
+
+    Raises
+    ------
+    NotAForestError
+        If a booster is no forest of independent trees, or the forests differ in anything but their trees.
+    ValueError
+        If they share trees.
+    """
+    boosters = list(boosters)
+    strangers = [type(booster).__name__ for booster in boosters if not isinstance(booster, xgb.Booster)]
+    if not boosters or strangers:
+        raise ValueError(f"merged takes one xgboost.Booster or more, found {strangers or 'none'}")
+    forests = [XgboostForest(booster, casts_votes=False) for booster in boosters]
+    refuse_differences(boosters)
+    _refuse_duplicates(boosters)
+    drawn = [forest.drawn_bags() for forest in forests]
+    known = [bags for bags in drawn if bags is not None]
+    if len({np.float32(bags.subsample) for bags in known}) > 1:
+        raise NotAForestError(
+            f"the forests differ in subsample: {[bags.subsample for bags in known]}; train them alike"
+        )
+    parts = [(forest.booster, forest.tree_of) for forest in forests]
+    return put_together(parts, known if len(known) == len(forests) else None)
+
+
+def put_together(
+    parts: Sequence[tuple[xgb.Booster, NDArray[np.int64]]], drawn: Sequence[DrawnBags] | None
+) -> xgb.Booster:
+    """The booster of all members of forests that are known to fit together, and of the bags they were drawn from."""
+    booster = assembled(parts)
+    if drawn is None:
+        forget(booster)
+        return booster
+    seeds = [bags.tree_seed[tree_of] for (_, tree_of), bags in zip(parts, drawn, strict=True)]
+    remember(booster, DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel()))
+    return booster
+
+
+def refuse_differences(boosters: Sequence[xgb.Booster]) -> None:
+    """Raise `NotAForestError` where boosters were not trained alike."""
+    first, *others = [_signature(booster) for booster in boosters]
+    for index, other in enumerate(others, start=1):
+        for what, value in first.items():
+            same = np.allclose(value, other[what], rtol=1e-6, atol=0) if what == "base_score" else value == other[what]
+            if not same:
+                raise NotAForestError(
+                    f"forests 0 and {index} differ in {what}: {value} and {other[what]}; merge forests trained on the "
+                    "same data with the same parameters, except for seed and num_parallel_tree"
+                )
+
+
+def _signature(booster: xgb.Booster) -> dict[str, Any]:
+    """What forests must share to be merged."""
+    learner = document(booster)["learner"]
+    parameters = learner["learner_model_param"]
+    return {
+        "objective": learner["objective"],
+        "num_class": parameters["num_class"],
+        "the number of classes that a tree scores": scores_per_leaf(learner),
+        "num_feature": parameters["num_feature"],
+        "feature names": learner["feature_names"],
+        "feature types": learner["feature_types"],
+        "categories": learner["gradient_booster"]["model"].get("cats"),
+        "base_score": np.atleast_1d(json.loads(parameters["base_score"])).tolist(),
+    }
+
+
+def _refuse_duplicates(boosters: Sequence[xgb.Booster]) -> None:
+    prints = [_fingerprints(booster) for booster in boosters]
+    length = min(_RUN, *(len(of_output) for forest in prints for of_output in forest))
+    seen: dict[tuple[bytes, ...], int] = {}
+    for index, forest in enumerate(prints):
+        starts = [(trees, start) for trees in forest for start in range(len(trees) - length + 1)]
+        runs = {tuple(trees[start : start + length]) for trees, start in starts}
+        for run in runs & seen.keys():
+            raise ValueError(
+                f"forests {seen[run]} and {index} share trees, as forests of the same seed do: their votes would count "
+                "twice; train each forest with a seed of its own"
+            )
+        seen.update(dict.fromkeys(runs, index))
+
+
+def _fingerprints(booster: xgb.Booster) -> list[list[bytes]]:
+    """Fingerprints of the trees of each class in their order."""
+    learner = document(booster)["learner"]
+    trees = learner["gradient_booster"]["model"]["trees"]
+    return [[_fingerprint(trees[index]) for index in of_output] for of_output in members(learner).T]
+
+
+def _fingerprint(tree: dict[str, Any]) -> bytes:
+    """The splits of a tree and the rows that they saw; not the weight of its leaves, which the other trees scale."""
+    inner = np.asarray(tree["left_children"]) != -1
+    splits = [np.asarray(tree[name])[inner] for name in ("split_indices", "split_conditions")]
+    parts = [inner, *splits, np.asarray(tree.get("sum_hessian", ()))]
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts)).digest()

@@ -1,0 +1,355 @@
+"""Growing XGBoost forests: native parallel trees of one seed after another, proven block by block and merged."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from rfsize import rows as matrix
+from rfsize.adapter import Proof, count_votes
+from rfsize.checks import share, whole
+from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
+from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
+from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags
+from rfsize.integrations.xgboost_merging import merged as merged
+from rfsize.integrations.xgboost_merging import put_together, refuse_differences
+from rfsize.training import ForestInTraining, OutOfBag, Trainer
+
+# Objectives with the same hessian for all rows of unit weight, which the proof of the bags relies on, and their links.
+_VOTING = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
+_NUMERIC = {"reg:squarederror": "identity", "reg:logistic": "logistic", "count:poisson": "exponential"}
+
+# Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
+_PREDICTED_CELLS = 1 << 26
+
+_FIRST_WITH_QUANTILE_LEAVES = (3, 1)
+
+# Settings of a booster that have another name in the same place, or that training more trees does not take.
+_OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
+
+
+def trainer(params: dict[str, Any], dtrain: xgb.DMatrix) -> XgboostTrainer:
+    """What grows forests with ``xgboost.train``'s parameters on a `DMatrix` or `QuantileDMatrix`.
+
+    ``num_parallel_tree`` is left to the caller, and ``eta`` is 1 where ``params`` do not name it. The arguments are
+    never changed.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters train no forest of independent trees, or one whose predictions are not read here.
+    InbagError
+        If the bags could not be rebuilt or proven.
+    ValueError
+        If the labels do not fit the objective, or the data have a base margin or are of the wrong kind.
+    """
+    return XgboostTrainer(params, dtrain)
+
+
+def parameters_of(model: Any) -> dict[str, Any]:
+    """The parameters that a booster or fitted classifier was trained with, to train more trees like its own.
+
+    Without ``num_parallel_tree``, and with ``base_score`` only where it was given.
+
+    Raises
+    ------
+    NotAForestError
+        If the booster is no forest.
+    ValueError
+        If it has forgotten them, as it does in a file.
+    """
+    booster = _booster_of(model)
+    XgboostForest(booster, casts_votes=False)
+    learner = json.loads(booster.save_config())["learner"]
+    grown = learner["gradient_booster"]["tree_train_param"]
+    if float(grown["subsample"]) == 1.0:
+        raise ValueError(
+            "the booster says subsample=1: either it was trained without bagging, or it was loaded from a file, which "
+            "does not keep its settings; give params as at its training"
+        )
+    settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
+    for name, content in learner["objective"].items():
+        if name != "name":
+            settings.update(content)
+    settings = {name: _value(text) for name, text in settings.items() if name not in _OTHER_NAMES and text != ""}
+    intercept = learner["learner_model_param"]
+    if intercept["boost_from_average"] == "0":
+        given = np.unique(np.atleast_1d(json.loads(intercept["base_score"])))
+        settings["base_score"] = given.item() if given.size == 1 else intercept["base_score"]
+    generic = learner["generic_param"]
+    return settings | {"seed": int(generic["seed"]), "nthread": int(generic["nthread"]), "device": generic["device"]}
+
+
+def _booster_of(model: Any) -> xgb.Booster:
+    if isinstance(model, xgb.Booster):
+        return model
+    if isinstance(model, xgb.XGBModel):
+        return model.get_booster()
+    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBRFClassifier")
+
+
+def _value(text: str) -> Any:
+    """A setting as a number where it is one; XGBoost keeps them in single precision."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(str(np.float32(text)))
+    except ValueError:
+        return text
+
+
+class XgboostTrainer(Trainer):
+    """XGBoost's parameters and training data, see `trainer`."""
+
+    framework = "XGBoost"
+
+    def __init__(self, params: dict[str, Any], dtrain: xgb.DMatrix) -> None:
+        if not isinstance(params, dict):
+            raise ValueError(f"params must be a dict, as xgboost.train takes it, found {type(params).__name__}")
+        _refuse_other_data(dtrain)
+        self.dtrain = dtrain
+        self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
+        if not self.params.keys() & {"eta", "learning_rate"}:
+            self.params["eta"] = 1.0
+        # XGBoost itself says what the parameters mean, with all their aliases and defaults.
+        self.settings = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
+        _refuse_other_training(self.settings, self.params.get("booster", "gbtree"))
+        objective = self.settings["objective"]["name"]
+        self.casts_votes = objective in _VOTING
+        self._link = {**_VOTING, **_NUMERIC}[objective]
+        n_classes = max(2, int(self.settings["learner_model_param"]["num_class"])) if self.casts_votes else 0
+        self.classes = np.arange(n_classes)
+        self.n_outputs = n_classes if self._link == "softmax" else 1
+        one_for_all = self.settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
+        self.trees_per_vote = 1 if one_for_all else self.n_outputs
+        self.label = _labels(dtrain, self.classes)
+        weight = dtrain.get_weight()
+        self.weight = weight.astype(np.float64) if weight.size else None
+        self.fraction = float(_value(self.settings["gradient_booster"]["tree_train_param"]["subsample"]))
+        self.seed = int(self.settings["generic_param"]["seed"])
+
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> XgboostTraining:
+        fraction = self.fraction if fraction is None else share("fraction", fraction)
+        if fraction == 1.0:
+            raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
+        seed = self.seed if seed is None else whole("seed", seed, at_least=0)
+        return XgboostTraining(self, fraction, seed)
+
+    def resume(self, model: Any) -> XgboostTraining:
+        booster = _booster_of(model)
+        forest = XgboostForest(booster, casts_votes=self.casts_votes)
+        drawn = forest.drawn_bags()
+        fraction = self.fraction if drawn is None else float(_value(str(drawn.subsample)))
+        if np.float32(fraction) != np.float32(self.fraction):
+            raise NotAForestError(
+                f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
+                "parameters of its training"
+            )
+        training = self.start()
+        self._refuse_another(booster, training.block(1, self.seed))
+        training.begin_with(booster.copy(), forgotten=drawn is None)
+        return training
+
+    def _refuse_another(self, booster: xgb.Booster, tree: xgb.Booster) -> None:
+        """Raise `NotAForestError` where a forest was not trained as one tree of these parameters and data."""
+        try:
+            refuse_differences([booster, tree])
+        except NotAForestError as error:
+            raise NotAForestError(
+                f"the forest was not trained on these data with these parameters: {error} (forest 1 is what they train)"
+            ) from error
+        here, there = (
+            json.loads(one.save_config())["learner"]["gradient_booster"]["tree_train_param"] for one in (tree, booster)
+        )
+        other = {name: there[name] for name in here.keys() & there.keys() if here[name] != there[name]}
+        if float(there["subsample"]) < 1.0 and other:  # else it has forgotten them
+            raise NotAForestError(f"the forest was trained with other parameters: {other}; give those to train more")
+
+    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._link == "softmax":
+            return np.asarray(softmax(score, axis=1))
+        if self._link == "exponential":
+            return np.exp(score[:, 0])
+        predicted = np.asarray(expit(score[:, 0]) if self._link == "logistic" else score[:, 0])
+        return np.stack([1.0 - predicted, predicted], axis=1) if self.casts_votes else predicted
+
+
+def fold_votes(
+    params: dict[str, Any],
+    dtrain: xgb.DMatrix,
+    train: NDArray[np.int64],
+    held_out: NDArray[np.int64],
+    *,
+    n_trees: int,
+    threshold: float,
+) -> NDArray[np.int32]:
+    """Votes of a forest of some of the rows on others; see `rfsize.training.fold_votes`."""
+    if isinstance(dtrain, xgb.QuantileDMatrix):
+        raise ValueError("dtrain is a QuantileDMatrix, of which no rows can be taken: give a DMatrix")
+    settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
+    booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, dtrain.slice(train), 1)
+    forest = XgboostForest(booster)
+    if forest.shared_bags is not None:
+        warnings.warn(forest.shared_bags, SharedBagsWarning, stacklevel=4)
+    X = forest.check(dtrain.slice(held_out))
+    return count_votes(forest, X, forest.checked_threshold(threshold)).counts
+
+
+class XgboostTraining(ForestInTraining):
+    """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
+
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int) -> None:
+        n_rows = trainer.dtrain.num_row()
+        self.n_trees = 0
+        self.out_of_bag = OutOfBag(
+            counts=np.zeros((n_rows, len(trainer.classes)), dtype=np.int32),
+            score=np.zeros((n_rows, trainer.n_outputs)),
+            asked=np.zeros(n_rows, dtype=np.int32),
+        )
+        self._trainer = trainer
+        self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
+        self._params["subsample"] = fraction
+        self._parts: list[tuple[xgb.Booster, NDArray[np.int64]]] = []
+        self._drawn: list[DrawnBags] = []
+        self._seeds = self._unused_seeds(seed)
+
+    def add(self, n_trees: int) -> None:
+        left = whole("n_trees", n_trees, at_least=1)
+        most = max(1, _PREDICTED_CELLS // (self.out_of_bag.asked.size * self._trainer.trees_per_vote))
+        while left > 0:
+            block = min(left, most)
+            self._take(self.block(block, next(self._seeds)))
+            left -= block
+
+    def booster(self) -> xgb.Booster:
+        if not self._parts:
+            raise ValueError("the forest has no trees yet: add some")
+        return put_together(self._parts, self._drawn)
+
+    def block(self, n_trees: int, seed: int) -> xgb.Booster:
+        """One round of parallel trees."""
+        return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
+
+    def begin_with(self, booster: xgb.Booster, *, forgotten: bool) -> None:
+        """Take the trees of a finished forest; one that has ``forgotten`` its bags drew them as the parameters say."""
+        if not forgotten:
+            self._take(booster)
+            return
+        try:
+            self._take(booster, seed=self._trainer.seed, subsample=self._trainer.fraction)
+        except InbagError as error:
+            raise InbagError(
+                "the forest was loaded from a file, which does not keep its settings; give params with the seed and "
+                f"subsample of its training, or keep boosters as pickles. With those of params, {error}"
+            ) from error
+
+    def _take(self, booster: xgb.Booster, *, seed: int | None = None, subsample: float | None = None) -> None:
+        trainer = self._trainer
+        forest = XgboostForest(booster, casts_votes=trainer.casts_votes)
+        bags = forest.bags(trainer.dtrain.num_row(), trainer.label, trainer.weight, seed, subsample)
+        told = _out_of_bag(forest, bags, trainer.dtrain, len(trainer.classes))
+        sums = self.out_of_bag
+        self.out_of_bag = OutOfBag(sums.counts + told.counts, sums.score + told.score, sums.asked + told.asked)
+        self.n_trees += forest.n_trees
+        self._parts.append((booster, forest.tree_of))
+        self._drawn.append(bags.drawn)
+
+    def _unused_seeds(self, seed: int) -> Iterator[int]:
+        """The seed itself, then others derived from it, without those that drew the trees the forest already has."""
+        derived = (np.random.SeedSequence([seed % 2**64, block]).generate_state(1)[0] for block in itertools.count(1))
+        for candidate in itertools.chain([seed], map(int, derived)):
+            # One of these outputs seeds the first bag, which depends on the version.
+            first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
+            if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
+                yield candidate
+
+
+def _out_of_bag(forest: XgboostForest, bags: XgboostBags, dtrain: xgb.DMatrix, n_classes: int) -> OutOfBag:
+    """What the trees of a forest say of the training rows that they did not see, once its bags are proven."""
+    predicted = forest.booster.predict(dtrain, pred_leaf=True)
+    leaves, proof, n_rows = forest.leaves, Proof(forest, bags), len(predicted)
+    n_outputs = leaves.raw.shape[1] if leaves.raw.ndim > 1 else leaves.offset.shape[1]
+    counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+    score, asked = np.zeros((n_rows, n_outputs)), np.zeros(n_rows, dtype=np.int32)
+    for start, stop in matrix.blocks(n_rows, forest.n_trees * n_outputs, what="out-of-bag votes"):
+        leaf = forest.arranged(predicted[start:stop]) + leaves.offset
+        may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        raw = leaves.raw[leaf[:, :, 0]] if leaves.raw.ndim > 1 else leaves.raw[leaf]
+        score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
+        asked[start:stop] = may_vote.sum(axis=1)
+        vote = forest.cast(leaf, 0.5)
+        for index in range(n_classes):
+            counts[start:stop, index] = np.sum(vote == index, axis=1, where=may_vote)
+    proof.conclude()
+    return OutOfBag(counts, score, asked)
+
+
+def _refuse_other_data(dtrain: Any) -> None:
+    if not isinstance(dtrain, xgb.DMatrix):
+        raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
+    version = tuple(int(part) for part in xgb.__version__.split(".")[:2])
+    if isinstance(dtrain, xgb.QuantileDMatrix) and version < _FIRST_WITH_QUANTILE_LEAVES:
+        raise ValueError(
+            f"XGBoost {xgb.__version__} does not tell which leaves the rows of a QuantileDMatrix reach; give a "
+            "DMatrix, or install XGBoost 3.1 or newer"
+        )
+    if dtrain.get_base_margin().size:
+        raise ValueError("dtrain has a base_margin, which moves every tree's vote; give the rows without one")
+
+
+def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
+    """Raise where the parameters, as XGBoost understood them, make no forest with bags that can be rebuilt."""
+    objective = settings["objective"]["name"]
+    if kind != "gbtree":
+        raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
+    if objective not in _VOTING | _NUMERIC:
+        raise NotAForestError(
+            f"params say objective={objective!r}, from whose trees no votes or means are read; train with one of "
+            f"{', '.join(sorted(_VOTING | _NUMERIC))}"
+        )
+    updater = settings["gradient_booster"]["gbtree_train_param"]["updater"]
+    if updater == "grow_histmaker":
+        raise InbagError("tree_method='approx' gives all parallel trees the same bag: train with tree_method='hist'")
+    if updater != HISTOGRAM_UPDATER or settings["generic_param"]["device"] != "cpu":
+        raise InbagError(
+            f"the bags that XGBoost's {updater!r} draws on device={settings['generic_param']['device']!r} cannot be "
+            "rebuilt: train with tree_method='hist' and device='cpu'"
+        )
+    grown = settings["gradient_booster"]["tree_train_param"]
+    if grown["sampling_method"] != "uniform":
+        raise InbagError("bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'")
+    if settings["generic_param"]["seed_per_iteration"] != "0":
+        raise InbagError("bags of seed_per_iteration cannot be rebuilt: leave it out")
+    weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
+    if weight != 1.0 and objective in _NUMERIC:
+        raise NotAForestError(
+            f"scale_pos_weight={weight:g} is for classes, and objective={objective!r} has none: leave it out"
+        )
+
+
+def _labels(dtrain: xgb.DMatrix, classes: NDArray[np.int64]) -> NDArray[Any]:
+    """Training labels: indices of ``classes``, or any numbers where there are none."""
+    label = dtrain.get_label()
+    if label.shape != (dtrain.num_row(),):
+        raise ValueError(
+            f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
+        )
+    if not classes.size:
+        return label.astype(np.float64)
+    unknown = np.setdiff1d(label, classes)
+    if unknown.size:
+        raise ValueError(
+            f"the labels of dtrain must be the classes 0 to {classes.size - 1} of the objective, found also "
+            f"{unknown[:5].tolist()}"
+        )
+    return label.astype(np.int64)

@@ -1,0 +1,259 @@
+"""How forests are judged by what their trees say of rows that they did not see, and compared on the same rows."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from rfsize.training import OutOfBag, Trainer
+
+_REPLICATES = 100
+_BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates judged on the rows that each of them has out-of-bag votes for.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (n_candidates,)
+        Error, where less is better, or score, where more is.
+    value_se : ndarray of float64, shape (n_candidates,)
+        Standard error of it, over the choice of the rows.
+    behind : ndarray of float64, shape (n_candidates,)
+        How much worse than the best; at least 0.
+    behind_se : ndarray of float64, shape (n_candidates,)
+        Standard error of that difference, paired row by row; 0 for the best.
+    n_rows : int
+        Rows judged on.
+    """
+
+    value: NDArray[np.float64]
+    value_se: NDArray[np.float64]
+    behind: NDArray[np.float64]
+    behind_se: NDArray[np.float64]
+    n_rows: int
+
+
+class Criterion(ABC):
+    """What a forest is judged by.
+
+    Attributes
+    ----------
+    name : str
+        "error", where less is better, or "score", where more is.
+    """
+
+    name: str
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+
+    @abstractmethod
+    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+        """Judge all candidates on the rows that none of them lacks votes for.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two such rows, or a value is undefined.
+        """
+
+    def _common_rows(self, candidates: Sequence[OutOfBag]) -> NDArray[np.int64]:
+        rows = np.flatnonzero(np.logical_and.reduce([candidate.asked > 0 for candidate in candidates]))
+        weight = self._trainer.weight
+        if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
+            raise ValueError(
+                f"only {rows.size} rows (of positive weight) have out-of-bag votes from every forest compared, too few "
+                "to judge by; give more trees, or smaller fractions"
+            )
+        return rows
+
+    def _weight(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        return None if self._trainer.weight is None else self._trainer.weight[rows]
+
+    def _predicted(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._trainer.predictions(candidate.score[rows] / candidate.asked[rows, None])
+
+
+def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None) -> Criterion:
+    """The error of the majority vote or mean squared error for None, else a scikit-learn scorer.
+
+    Raises
+    ------
+    ValueError
+        If ``scoring`` is no scorer, or cannot judge these labels.
+    """
+    return MeanLoss(trainer) if scoring is None else Scorer(trainer, scoring)
+
+
+class MeanLoss(Criterion):
+    """Share of rows that the majority vote gets wrong (weighted); for regression, mean squared error."""
+
+    name = "error"
+
+    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+        rows = self._common_rows(candidates)
+        label, weight = self._trainer.label[rows], self._weight(rows)
+        weight = np.ones(rows.size) if weight is None else weight
+        loss = np.stack([self._loss(candidate, rows, label) for candidate in candidates])
+        value = np.average(loss, axis=1, weights=weight)
+        best = int(value.argmin())
+        return Comparison(
+            value=value,
+            value_se=_standard_error(loss, weight),
+            behind=value - value[best],
+            behind_se=_standard_error(loss - loss[best], weight),
+            n_rows=rows.size,
+        )
+
+    def _loss(self, candidate: OutOfBag, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
+        if len(self._trainer.classes):
+            return (candidate.counts[rows].argmax(axis=1) != label).astype(np.float64)
+        squared: NDArray[np.float64] = (self._predicted(candidate, rows) - label) ** 2
+        return squared
+
+
+def _standard_error(loss: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard error of each row's weighted mean."""
+    mean = np.average(loss, axis=1, weights=weight)
+    squares = ((weight * (loss - mean[:, None])) ** 2).sum(axis=1)
+    n_rows = loss.shape[1]
+    return np.sqrt(squares * n_rows / (n_rows - 1)) / weight.sum()
+
+
+class Scorer(Criterion):
+    """What a scikit-learn scorer makes of the out-of-bag predictions; its standard errors are a paired bootstrap's.
+
+    The scorer's estimator predicts the majority vote, and as probabilities what the framework predicts from the
+    mean of the trees. Rows are drawn within each class, so that no replicate lacks one.
+    """
+
+    name = "score"
+
+    def __init__(self, trainer: Trainer, scoring: str | Callable[..., Any]) -> None:
+        super().__init__(trainer)
+        self._scoring = scoring
+        self._scorer = _checked_scorer(scoring)
+        # A scorer that does not fit the labels is told before any forest is grown.
+        rows = np.arange(len(trainer.label))
+        n_classes = len(trainer.classes)
+        right = np.eye(n_classes)[trainer.label.astype(np.int64)] if n_classes else trainer.label.astype(np.float64)
+        self._score(self._estimator(right, right.argmax(axis=1) if n_classes else right), rows, rows)
+
+    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+        rows = self._common_rows(candidates)
+        estimators = [self._stored(candidate, rows) for candidate in candidates]
+        every = np.arange(rows.size)
+        value = np.array([self._score(estimator, rows, every) for estimator in estimators])
+        best = int(value.argmax())
+        drawn = np.array(
+            [[self._score(estimator, rows, draw) for estimator in estimators] for draw in self._draws(rows)]
+        )
+        return Comparison(
+            value=value,
+            value_se=drawn.std(axis=0, ddof=1),
+            behind=value[best] - value,
+            behind_se=(drawn[:, [best]] - drawn).std(axis=0, ddof=1),
+            n_rows=rows.size,
+        )
+
+    def _draws(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Places in ``rows``, drawn with replacement."""
+        generator = np.random.default_rng(_BOOTSTRAP_SEED)
+        if not len(self._trainer.classes):
+            return [generator.integers(0, rows.size, rows.size) for _ in range(_REPLICATES)]
+        label = self._trainer.label[rows]
+        strata = [np.flatnonzero(label == one) for one in np.unique(label)]
+        return [np.concatenate([generator.choice(s, s.size) for s in strata]) for _ in range(_REPLICATES)]
+
+    def _stored(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> Any:
+        predicted = self._predicted(candidate, rows)
+        if not len(self._trainer.classes):
+            return self._estimator(predicted, predicted)
+        return self._estimator(predicted, candidate.counts[rows].argmax(axis=1))
+
+    def _estimator(self, predicted: NDArray[np.float64], label: NDArray[Any]) -> Any:
+        if len(self._trainer.classes):
+            return StoredClassifier(self._trainer.classes, self._trainer.classes[label], predicted)
+        return StoredRegressor(predicted)
+
+    def _score(self, estimator: Any, rows: NDArray[np.int64], places: NDArray[np.int64]) -> float:
+        """Score of the stored predictions at some places of ``rows``."""
+        label = self._trainer.label[rows[places]]
+        if len(self._trainer.classes):
+            label = self._trainer.classes[label.astype(np.int64)]
+        weight = self._weight(rows[places])
+        given = {} if weight is None else {"sample_weight": weight}
+        try:
+            value = float(self._scorer(estimator, places[:, None], label, **given))
+        except (ValueError, TypeError, AttributeError) as error:
+            weighed = " with sample weights" if given else ""
+            raise ValueError(
+                f"scoring={self._scoring!r} cannot judge out-of-bag predictions of these labels{weighed}: {error}. It "
+                "must be a scikit-learn scorer, called as scorer(estimator, X, y); make_scorer makes one of a metric"
+            ) from error
+        if not np.isfinite(value):
+            raise ValueError(f"scoring={self._scoring!r} gives {value} on {places.size} rows; take another scorer")
+        return value
+
+
+def _checked_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(scoring, str):
+        try:
+            scorer: Callable[..., Any] = get_scorer(scoring)
+        except ValueError:
+            raise ValueError(
+                f"scoring={scoring!r} is no scorer that scikit-learn knows; sklearn.metrics.get_scorer_names() has them"
+            ) from None
+        return scorer
+    if not callable(scoring):
+        raise ValueError(f"scoring must be the name of a scikit-learn scorer, a scorer, or None; found {scoring!r}")
+    try:
+        needed = [each for each in inspect.signature(scoring).parameters.values() if each.default is each.empty]
+    except ValueError:  # a callable that does not tell
+        return scoring
+    if needed and needed[0].name.startswith("y"):
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(
+            f"scoring is the metric {name}, which takes labels and predictions; a scorer takes (estimator, X, y). Give "
+            f"sklearn.metrics.make_scorer({name}), with greater_is_better=False where less is better"
+        )
+    return scoring
+
+
+class StoredClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose "features" are row numbers, for which it returns stored predictions."""
+
+    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: NDArray[np.float64]) -> None:
+        self.classes_ = classes
+        self.label = label
+        self.probability = probability
+
+    def predict(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Labels, shape (n_rows,)."""
+        return self.label[rows[:, 0]]
+
+    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Probabilities, shape (n_rows, n_classes)."""
+        return self.probability[rows[:, 0]]
+
+
+class StoredRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor whose "features" are row numbers, for which it returns stored predictions."""
+
+    def __init__(self, number: NDArray[np.float64]) -> None:
+        self.number = number
+
+    def predict(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Numbers, shape (n_rows,)."""
+        return self.number[rows[:, 0]]

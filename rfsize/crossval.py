@@ -1,0 +1,102 @@
+"""Votes of forests on rows that they were not trained on, by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.checks import share, whole
+from rfsize.training import fold_votes
+from rfsize.votes import Votes
+
+
+def cv_votes(
+    params: dict[str, Any],
+    dtrain: Any,
+    nfold: int = 5,
+    *,
+    n_trees: int = 200,
+    folds: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
+    stratified: bool = True,
+    seed: int = 0,
+    threshold: float = 0.5,
+) -> Votes:
+    """Count votes on the training rows by trees that did not see them, without knowing any bag.
+
+    A forest is trained without each fold in turn, and all of its trees vote on the rows of that fold. This
+    serves where out-of-bag votes cannot be had: bags drawn on a GPU, whole queries, rows sampled by gradient,
+    no bagging at all, or an XGBoost forest of many classes. ``rfsize.size(votes, alpha=...)`` then sizes a forest;
+    strictly, one that is trained on the rows of all folds but one.
+
+    Parameters
+    ----------
+    params : dict
+        Training parameters of a forest, as for ``lightgbm.train`` or ``xgboost.train``.
+    dtrain : lightgbm.Dataset or xgboost.DMatrix
+        Training data; binned once.
+    nfold : int, default 5
+        Folds.
+    n_trees : int, default 200
+        Trees of each forest, so votes on each row.
+    folds : iterable of (train, held out) pairs of row indices, optional
+        The folds themselves, such as ``GroupKFold().split(X, y, groups)``, in place of ``nfold``.
+    stratified : bool, default True
+        Whether each fold has all classes in proportion.
+    seed : int, default 0
+        Of the shuffle that makes the folds.
+    threshold : float, default 0.5
+        As in `votes`.
+
+    Returns
+    -------
+    Votes
+        One row of counts per training row, in their order; a row that no fold holds out has none.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees.
+    ValueError
+        If the folds overlap, a row is held out twice, or an argument does not fit.
+    """
+    share("threshold", threshold)
+    whole("n_trees", n_trees, at_least=1)
+    label = np.asarray(dtrain.get_label() if hasattr(dtrain, "get_label") else ())
+    if label.ndim != 1 or not label.size:
+        raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
+    given = _folds(label, nfold, stratified, seed) if folds is None else folds
+    counts: NDArray[np.int32] | None = None
+    held_out_before = np.zeros(label.size, dtype=np.bool_)
+    for train, held_out in given:
+        train, held_out = _checked_fold(train, label.size), _checked_fold(held_out, label.size)
+        if np.isin(held_out, train).any() or held_out_before[held_out].any():
+            raise ValueError("a row must not be held out twice, nor be trained on where it is held out")
+        held_out_before[held_out] = True
+        found = fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)
+        if counts is None:
+            counts = np.zeros((label.size, found.shape[1]), dtype=np.int32)
+        counts[held_out] = found
+    if counts is None:
+        raise ValueError("there are no folds")
+    return Votes(counts, n_trees=n_trees)
+
+
+def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int) -> Iterable[tuple[Any, Any]]:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    whole("nfold", nfold, at_least=2, at_most=label.size)
+    kind = StratifiedKFold if stratified else KFold
+    return kind(nfold, shuffle=True, random_state=seed).split(np.zeros((label.size, 1)), label)
+
+
+def _checked_fold(rows: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    index = np.asarray(rows)
+    if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+        raise ValueError(f"folds must be pairs of arrays of row indices, found {index.dtype} of shape {index.shape}")
+    if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
+        raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
+    # In order, as the frameworks take subsets.
+    return np.sort(index).astype(np.int64)

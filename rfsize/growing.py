@@ -1,0 +1,211 @@
+"""Growing a forest until it is large enough: figure 3 of Hernández-Lobato et al. 2013 as one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+from tqdm.auto import tqdm
+
+from rfsize.adapter import adapter_for
+from rfsize.checks import class_indices, share, whole
+from rfsize.errors import NotConvergedWarning
+from rfsize.report import FEWEST_VOTES, SizeReport
+from rfsize.rows import SECONDS_BEFORE_PROGRESS, n_rows
+from rfsize.sizing import truncate, votes
+from rfsize.training import ForestInTraining, Trainer, parameters_of, trainer_for
+
+# A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
+_FEW_OUT_OF_BAG = 0.05
+
+
+def grow(
+    params: Any,
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: bool = False,
+) -> Any:
+    """Train a random forest until it has T*(α) trees.
+
+    The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from the votes of the
+    trees on the rows that they did not see, until the forest has T*(α) trees.
+
+    Parameters
+    ----------
+    params : dict, booster or scikit-learn estimator
+        Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
+        of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
+        than its own. Or an estimator of either framework (`LGBMClassifier`, `XGBRFClassifier`, …): one that is
+        not fitted begins with its own number of trees.
+    dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
+        Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
+        (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
+    y : array_like, shape (n_rows,), optional
+        Labels; only for an estimator.
+    X_val : array_like, DataFrame, SciPy sparse matrix or Arrow table, optional
+        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes. An
+        XGBoost forest of many classes needs them: the trees of each class have bags of their own, so few rows
+        are out of all of them.
+    alpha : float, default 0.99
+        Confidence α: the share of rows on which the forest agrees with the infinite forest.
+    max_trees : int, default 5000
+        Trees at which to give up.
+    min_trees : int, default 100
+        Trees before the first estimate.
+    init_model : booster, optional
+        A finished forest to add trees to, in place of ``params``, where it has forgotten its parameters (an
+        XGBoost model loaded from a file) and they must be given.
+    sample_weight : array_like, shape (n_rows,), optional
+        Training weights; only for an estimator.
+    return_report : bool, default False
+        Whether to return the estimate as well.
+
+    Returns
+    -------
+    booster or estimator
+        A new model of T*(α) trees, which predicts the mean of all of them; or of as many as a finished forest
+        had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster.
+    report : SizeReport
+        The estimate that ended the growth; only with ``return_report``.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters or the model are not those of a forest of independent trees.
+    InbagError
+        If the bags cannot be rebuilt and proven, and no ``X_val`` is given.
+    ValueError
+        If an argument does not fit, or the training rows get too few out-of-bag votes to size a forest.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
+
+    References
+    ----------
+    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+    be?" Pattern Recognition 46(5), 1323-1336.
+    """
+    share("alpha", alpha)
+    limits = {
+        "max_trees": whole("max_trees", max_trees, at_least=1),
+        "min_trees": whole("min_trees", min_trees, at_least=1),
+    }
+    if hasattr(params, "fit"):
+        if init_model is not None:
+            raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
+        trainer, forest, finished = _of_estimator(params, dtrain, y, sample_weight)
+    elif y is not None or sample_weight is not None:
+        raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
+    else:
+        trainer, forest = _of_parameters(params, dtrain, init_model)
+
+        def finished(booster: Any) -> Any:
+            return booster
+
+    def on_validation_rows() -> SizeReport:
+        counted = votes(finished(forest.booster()), X_val)
+        return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="rows given")
+
+    given = forest.n_trees
+    report = grown(forest, trainer, alpha=alpha, **limits, estimate=None if X_val is None else on_validation_rows)
+    if not report.converged:
+        warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+    model = finished(truncate(forest.booster(), n_trees=max(report.n_kept, given)))
+    return (model, report) if return_report else model
+
+
+def grown(
+    forest: ForestInTraining,
+    trainer: Trainer,
+    *,
+    alpha: float,
+    max_trees: int,
+    min_trees: int = 100,
+    estimate: Callable[[], SizeReport] | None = None,
+) -> SizeReport:
+    """Add trees to a forest until it has T*(α), or ``max_trees``; the last estimate.
+
+    Raises
+    ------
+    ValueError
+        If ``max_trees`` trees would not give the training rows votes enough to size a forest.
+    """
+    wanted = max(min_trees, forest.n_trees)
+    with tqdm(
+        desc="growing",
+        total=max_trees,
+        unit=" trees",
+        initial=forest.n_trees,
+        delay=SECONDS_BEFORE_PROGRESS,
+        leave=False,
+    ) as bar:
+        while True:
+            more = min(wanted, max_trees) - forest.n_trees
+            if more > 0:
+                forest.add(more)
+                bar.update(more)
+            report = _out_of_bag_report(forest, trainer, alpha, max_trees) if estimate is None else estimate()
+            if report.converged or forest.n_trees >= max_trees:
+                return report
+            # T* may lie below the trees at hand where these have too few votes to tell.
+            wanted = (
+                int(min(report.n_trees, 2 * forest.n_trees)) if report.n_trees > forest.n_trees else 2 * forest.n_trees
+            )
+
+
+def _out_of_bag_report(forest: ForestInTraining, trainer: Trainer, alpha: float, max_trees: int) -> SizeReport:
+    counted = trainer.votes(forest)
+    share_of_votes = counted.asked.mean() / forest.n_trees
+    expected = share_of_votes * max(max_trees, forest.n_trees)
+    if share_of_votes < _FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
+        raise ValueError(
+            f"a training row is out of the bags of {share_of_votes:.2%} of the votes (an XGBoost forest draws bags for "
+            "the trees of each class, and a vote needs all of them to have left the row out), so "
+            f"{max_trees:,} trees would give it {expected:.1f} out-of-bag votes, and it takes at least {FEWEST_VOTES}: "
+            "give X_val, rows that the forest is not trained on"
+        )
+    return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="oob")
+
+
+def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> tuple[Trainer, ForestInTraining]:
+    if not isinstance(params, dict):
+        if init_model is not None:
+            raise ValueError("with init_model, params must be the training parameters, a dict")
+        params, init_model = parameters_of(params), params
+    trainer = trainer_for(params, dtrain)
+    if not len(trainer.classes):
+        raise ValueError("the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes")
+    return trainer, trainer.start() if init_model is None else trainer.resume(init_model)
+
+
+def _of_estimator(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any]]:
+    """A forest that begins with that of an estimator, and what makes an estimator of its booster."""
+    if y is None:
+        raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+        fitted = estimator
+    except NotFittedError:
+        fitted = clone(estimator).fit(X, y, sample_weight=sample_weight)
+    adapter = adapter_for(fitted)
+    X = adapter.check(X)
+    label = class_indices(adapter.classes, y, n_rows(X))
+    trainer = trainer_for(parameters_of(adapter.booster), adapter.training_data(X, label, sample_weight))
+    return trainer, trainer.resume(adapter.booster), adapter.with_booster

@@ -1,0 +1,424 @@
+"""Choosing the bagging fraction: how many rows each tree of a forest should be trained on."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tqdm.auto import tqdm
+
+from rfsize.checks import share, whole
+from rfsize.errors import NotConvergedWarning
+from rfsize.report import SizeReport
+from rfsize.rows import SECONDS_BEFORE_PROGRESS
+from rfsize.sizing import truncate
+from rfsize.training import Trainer, trainer_for
+from rfsize.votes import Votes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rfsize.search import Candidate, Outcome
+
+_FEWEST_TREES = 10
+_SEARCHES = ("full", "elimination")
+_RULES = ("best", "one-se")
+_UNKNOWN = (math.nan, math.nan, math.nan)
+
+
+@overload
+def ratio_with_replacement(fraction: float) -> float: ...
+@overload
+def ratio_with_replacement(fraction: ArrayLike) -> NDArray[np.float64]: ...
+def ratio_with_replacement(fraction: Any) -> Any:
+    """The sampling ratio with replacement that is worth a bagging fraction without: r / (1 − r), equation (1).
+
+    Bags drawn either way give forests of about the same error. Half of the rows without replacement are worth as many
+    draws with replacement as there are rows, which is standard bagging.
+
+    Parameters
+    ----------
+    fraction : array_like
+        Share r of the rows drawn without replacement, strictly between 0 and 1.
+
+    Returns
+    -------
+    float or ndarray of float64, same shape
+        Draws with replacement, divided by the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If a fraction is not strictly between 0 and 1.
+
+    References
+    ----------
+    G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
+    Recognition 43(1), 143-152.
+    """
+    given = _numbers("fraction", fraction)
+    if not ((given > 0.0) & (given < 1.0)).all():
+        raise ValueError(f"a fraction without replacement lies strictly between 0 and 1, found {fraction!r}")
+    return (given / (1.0 - given))[()]
+
+
+@overload
+def fraction_without_replacement(ratio: float) -> float: ...
+@overload
+def fraction_without_replacement(ratio: ArrayLike) -> NDArray[np.float64]: ...
+def fraction_without_replacement(ratio: Any) -> Any:
+    """The bagging fraction without replacement that is worth a sampling ratio m with: m / (1 + m).
+
+    The inverse of `ratio_with_replacement`.
+
+    Parameters
+    ----------
+    ratio : array_like
+        Draws with replacement, divided by the number of rows; above 0.
+
+    Returns
+    -------
+    float or ndarray of float64, same shape
+        Share of the rows drawn without replacement.
+
+    Raises
+    ------
+    ValueError
+        If a ratio is not a finite number above 0.
+    """
+    given = _numbers("ratio", ratio)
+    if not (np.isfinite(given) & (given > 0.0)).all():
+        raise ValueError(f"a sampling ratio is a finite number above 0, found {ratio!r}")
+    return (given / (1.0 + given))[()]
+
+
+def _numbers(name: str, value: Any) -> NDArray[np.float64]:
+    given = np.asarray(value)
+    if given.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")
+    return given.astype(np.float64)
+
+
+# The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement.
+DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
+
+
+@dataclass(frozen=True, eq=False)
+class FractionSearch:
+    """The answer of `select_bagging_fraction`.
+
+    Attributes
+    ----------
+    best : float
+        The chosen fraction.
+    curve : structured ndarray, shape (n_fractions,)
+        One row per fraction, in ascending order, as of the last comparison that it took part in:
+
+        - ``fraction``, ``trees``: what it was judged with;
+        - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
+        - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
+          standard error, paired row by row;
+        - ``size``, ``size_low``, ``size_high``: T*(α) at this fraction and its 95 % interval; NaN for regression, and
+          for fractions dropped early, whose few trees do not tell;
+        - ``seconds``: spent on growing it;
+        - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
+    booster : lightgbm.Booster or xgboost.Booster
+        A forest of the chosen fraction with T*(α) trees; for regression, of ``n_trees`` trees.
+    report : SizeReport or None
+        What that size rests on; None for regression.
+    metric : str
+        "error" where less is better, "score" where more is: the name of the column.
+    rule, search : str
+        As asked for.
+    alpha : float
+        Confidence α of T*.
+    n_rows, n_dropped : int
+        Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
+    """
+
+    best: float
+    curve: NDArray[np.void]
+    booster: Any
+    report: SizeReport | None
+    metric: str
+    rule: str
+    search: str
+    alpha: float
+    n_rows: int
+    n_dropped: int
+
+    @property
+    def trees_grown(self) -> int:
+        """Trees that the search grew, without those that the chosen forest took to reach T*(α)."""
+        return int(self.curve["trees"].sum())
+
+    def to_frame(self) -> Any:
+        """The curve as a pandas.DataFrame.
+
+        Raises
+        ------
+        ImportError
+            If there is no pandas.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.curve)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The search as plain Python values that ``json`` can write; sizes that are infinite or unknown are None."""
+        names = self.curve.dtype.names or ()
+        rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
+        return {
+            "best": self.best,
+            "rule": self.rule,
+            "search": self.search,
+            "metric": self.metric,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "curve": [{name: _plain(value) for name, value in row.items()} for row in rows],
+            "report": None if self.report is None else self.report.to_dict(),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the out-of-bag curve with its standard errors and the chosen fraction, and T* at each fraction below it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the curve, without T*; by default a new figure with both.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.plots import plot_bagging_fraction
+
+        return plot_bagging_fraction(self, ax)
+
+    def __str__(self) -> str:
+        chosen = "the best" if self.rule == "best" else "the smallest within one standard error of the best"
+        rows = f"{self.n_rows:,} rows, judged by the trees that did not see them"
+        if self.n_dropped:
+            rows += f"; {self.n_dropped:,} left out, which some forest had no such tree for"
+        lines = [
+            *_table(self),
+            f"fraction {self.best:.3f} is {chosen} of {len(self.curve)}, worth a sampling ratio of "
+            f"{ratio_with_replacement(self.best):.2f} with replacement",
+            f"{self.trees_grown:,} trees grown; {rows}",
+        ]
+        return "\n".join(lines if self.report is None else [*lines, str(self.report)])
+
+    __repr__ = __str__
+
+
+def _plain(value: float | int) -> float | int | None:
+    return value if math.isfinite(value) else None
+
+
+def _table(search: FractionSearch) -> list[str]:
+    """The curve in text, the chosen fraction marked."""
+    shares = search.metric == "error" and search.report is not None
+    columns = (search.metric, "standard_error", "difference", "difference_se")
+    size = "" if search.report is None else f"T*({search.alpha:g})"
+    heading = f"{'fraction':>9}{'trees':>7}{search.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}{size:>11}"
+    lines = [heading.rstrip()]
+    for row in search.curve:
+        numbers = "".join(f"{f'{row[name]:.2%}' if shares else f'{row[name]:.4g}':>10}" for name in columns)
+        size = "" if math.isnan(row["size"]) else f"{row['size']:,.0f}"
+        dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
+        mark = "*" if row["fraction"] == search.best else " "
+        lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}{size:>11}  {dropped}".rstrip())
+    return lines
+
+
+def select_bagging_fraction(
+    params: dict[str, Any],
+    dtrain: Any,
+    fractions: ArrayLike | None = None,
+    *,
+    n_trees: int = 200,
+    search: Literal["full", "elimination"] = "full",
+    rule: Literal["best", "one-se"] = "best",
+    scoring: str | Callable[..., Any] | None = None,
+    alpha: float = 0.99,
+    seed: int | None = None,
+    progress: bool = True,
+    resume: str | PathLike[str] | None = None,
+    max_trees: int = 5000,
+) -> FractionSearch:
+    """Find the bagging fraction of least out-of-bag error, and grow a forest of it to T*(α).
+
+    A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
+    trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one is
+    often better, and always faster.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters of a LightGBM or XGBoost forest; the bagging fraction that they name is not used.
+    dtrain : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
+        Training data with labels.
+    fractions : array_like, shape (n_fractions,), optional
+        Fractions to compare, of rows drawn without replacement; by default 1/11, 2/12, … 12/22, which are worth 0.1,
+        0.2, … 1.2 with replacement (`ratio_with_replacement`).
+    n_trees : int, default 200
+        Trees of each forest compared, or in a search by elimination of those compared last.
+    search : {"full", "elimination"}, default "full"
+        Whether all fractions are compared with ``n_trees`` trees, or half of them are dropped, and hopeless ones more,
+        each time the number of trees has doubled. That takes at most a third of the trees.
+    rule : {"best", "one-se"}, default "best"
+        The fraction of the least error, or the smallest that is worse by no more than the standard error of its
+        difference from the best.
+    scoring : str or callable, optional
+        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the majority vote,
+        for regression the mean squared error. Where the training data have weights, they count.
+    alpha : float, default 0.99
+        Confidence α of T*(α), strictly between 0 and 1.
+    seed : int, optional
+        Seed of all forests; by default the one that ``params`` name.
+    progress : bool, default True
+        Show a progress bar when the search takes long.
+    resume : path, optional
+        A file in which every forest's votes are kept as it is done. Run again with the same file, parameters, data
+        and seed, the search takes them from there; another rule, scoring or grid may use it too.
+    max_trees : int, default 5000
+        Trees that the forest returned may grow to on its way to T*(α).
+
+    Returns
+    -------
+    FractionSearch
+        The chosen fraction, the curve, and a sized forest.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees.
+    InbagError
+        If its bags cannot be rebuilt and proven.
+    ValueError
+        If an option or the data do not fit, or the file was written for others.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If ``max_trees`` are fewer than T*(α).
+
+    References
+    ----------
+    G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
+    Recognition 43(1), 143-152.
+    """
+    # Here, because scikit-learn's scorers take long to import.
+    from rfsize.criteria import criterion_for
+    from rfsize.search import Candidate, cost, elimination_plan, grid_plan, run
+    from rfsize.search_file import SearchFile
+
+    grid = _checked_grid(fractions)
+    _check_choice("search", search, _SEARCHES)
+    _check_choice("rule", rule, _RULES)
+    alpha = share("alpha", alpha)
+    n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
+    max_trees = whole("max_trees", max_trees, at_least=1)
+    plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
+
+    trainer = trainer_for(params, dtrain)
+    seed = trainer.seed if seed is None else whole("seed", seed, at_least=0)
+    criterion = criterion_for(trainer, scoring)
+    file = SearchFile(None if resume is None else Path(resume), trainer, params, seed)
+    candidates = [Candidate(trainer, fraction, seed, file) for fraction in grid]
+    with tqdm(
+        total=cost(plan),
+        desc="bagging fractions",
+        unit=" trees",
+        delay=SECONDS_BEFORE_PROGRESS,
+        leave=False,
+        disable=not progress,
+    ) as bar:
+        outcome = run(candidates, criterion, plan, rule, bar)
+    curve = _curve(trainer, candidates, outcome, criterion.name, alpha)
+    chosen = candidates[outcome.chosen]
+    booster, report = _sized(trainer, chosen, n_trees, alpha, max_trees)
+    return FractionSearch(
+        best=chosen.fraction,
+        curve=curve,
+        booster=booster,
+        report=report,
+        metric=criterion.name,
+        rule=rule,
+        search=search,
+        alpha=alpha,
+        n_rows=outcome.n_rows,
+        n_dropped=len(trainer.label) - outcome.n_rows,
+    )
+
+
+def _checked_grid(fractions: ArrayLike | None) -> list[float]:
+    """The fractions in ascending order."""
+    given = _numbers("fractions", DEFAULT_FRACTIONS if fractions is None else fractions)
+    if given.ndim != 1 or not given.size:
+        raise ValueError(f"fractions must be a list of at least one number, found {fractions!r}")
+    grid = sorted(share("each of fractions", fraction) for fraction in given.tolist())
+    if len(set(grid)) < len(grid):
+        raise ValueError(f"fractions holds a fraction twice: {grid}; give each once")
+    return grid
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; found {value!r}")
+
+
+def _curve(
+    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, alpha: float
+) -> NDArray[np.void]:
+    numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se")
+    kinds = {"trees": np.int64, "dropped": np.int64}
+    names = (*numbers, "size", "size_low", "size_high", "seconds", "dropped")
+    rows = [
+        (
+            candidate.fraction,
+            candidate.n_trees,
+            verdict.value,
+            verdict.value_se,
+            verdict.behind,
+            verdict.behind_se,
+            *(_UNKNOWN if verdict.dropped else _size(trainer, candidate, alpha)),
+            candidate.seconds,
+            verdict.dropped,
+        )
+        for candidate, verdict in zip(candidates, outcome.verdicts, strict=True)
+    ]
+    return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in names])
+
+
+def _size(trainer: Trainer, candidate: Candidate, alpha: float) -> tuple[float, float, float]:
+    """T*(α) and its interval from the votes that the candidate was judged by."""
+    if not len(trainer.classes):
+        return _UNKNOWN
+    votes = Votes(candidate.out_of_bag.counts, trainer.classes, candidate.n_trees)
+    report = SizeReport.of(votes, alpha=alpha, available=candidate.n_trees, source="oob")
+    return report.n_trees, *report.interval
+
+
+def _sized(
+    trainer: Trainer, chosen: Candidate, n_trees: int, alpha: float, max_trees: int
+) -> tuple[Any, SizeReport | None]:
+    """The chosen forest, grown on or cut down to T*(α)."""
+    if not len(trainer.classes):
+        if chosen.n_trees < n_trees:
+            chosen.grow_to(n_trees)
+        return chosen.forest().booster(), None
+    from rfsize.growing import grown
+
+    forest = chosen.forest()
+    report = grown(forest, trainer, alpha=alpha, max_trees=max_trees, min_trees=1)
+    if not report.converged:
+        warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=3)
+    return truncate(forest.booster(), n_trees=report.n_kept), report

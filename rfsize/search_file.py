@@ -1,0 +1,167 @@
+"""The file by which a search is taken up again: what the trees grown so far say, and of what they were grown.
+
+A zip archive without compression, of one JSON text and the raw bytes of arrays whose sizes are known beforehand:
+nothing in it is unpickled, and nothing is read that does not have its size. It is written whole after each step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.training import OutOfBag, Trainer
+
+_FORMAT, _VERSION = "rfsize bagging fraction search", 1
+_TEXT = "search.json"
+_LARGEST_TEXT = 10_000_000  # bytes
+_PROBE = 0.5  # fraction of the tree by which data are told apart
+
+
+class State(NamedTuple):
+    """What the trees of one forest say of the rows that they did not see, and the seconds that it took to grow them."""
+
+    out_of_bag: OutOfBag
+    seconds: float
+
+
+class SearchFile:
+    """States by fraction and steps of growth; without a path, none are kept.
+
+    Parameters
+    ----------
+    path : Path or None
+        File to take up, or to begin.
+    trainer, params, seed
+        What the forests are grown of, and from.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or was written for other parameters, data or another seed.
+    """
+
+    def __init__(self, path: Path | None, trainer: Trainer, params: dict[str, Any], seed: int) -> None:
+        self._path = path
+        self._states: dict[str, State] = {}
+        if path is None:
+            return
+        # One tree tells other features apart, for which nothing else stands here.
+        probe = trainer.start(fraction=_PROBE, seed=seed)
+        probe.add(1)
+        self._probe = _copy(probe.out_of_bag)
+        self._origin = {
+            "framework": trainer.framework,
+            "params": json.loads(json.dumps(params, sort_keys=True, default=repr)),
+            "seed": seed,
+            "labels": _digest(trainer.label),
+            "weights": None if trainer.weight is None else _digest(trainer.weight),
+        }
+        if path.exists():
+            self._read(path)
+
+    def get(self, fraction: float, steps: Sequence[int]) -> State | None:
+        """What is known of a forest grown by these numbers of trees, one after another."""
+        return self._states.get(_key(fraction, steps))
+
+    def put(self, fraction: float, steps: Sequence[int], state: State) -> None:
+        """Keep it, in the file too."""
+        if self._path is not None:
+            self._states[_key(fraction, steps)] = State(_copy(state.out_of_bag), state.seconds)
+            self._write(self._path)
+
+    def _write(self, path: Path) -> None:
+        seconds = {key: state.seconds for key, state in self._states.items()}
+        text = {"format": _FORMAT, "version": _VERSION, **self._origin, "seconds": seconds}
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(_TEXT, json.dumps(text))
+                for key, sums in {"probe": self._probe, **{k: s.out_of_bag for k, s in self._states.items()}}.items():
+                    for name in _SUMS:
+                        archive.writestr(f"{key}/{name}", getattr(sums, name).astype(_SUMS[name]).tobytes())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> None:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                text = json.loads(_member(archive, _TEXT, at_most=_LARGEST_TEXT))
+                if (text.pop("format"), text.pop("version")) != (_FORMAT, _VERSION):
+                    raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
+                seconds = {str(key): float(value) for key, value in text.pop("seconds").items()}
+                probe = self._sums(archive, "probe", 1)
+                states = {key: self._state(archive, key, value) for key, value in seconds.items()}
+        except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise ValueError(
+                f"{path} cannot be taken up: it is damaged, for other data, or was not written by "
+                f"select_bagging_fraction ({error}). Give another file, or delete this one"
+            ) from error
+        other = [name for name in self._origin if text.get(name) != self._origin[name]]
+        if not other and not _alike(probe, self._probe):
+            other = ["features (a tree grown again came out otherwise)"]
+        if other:
+            raise ValueError(
+                f"{path} was written by a search with other {', '.join(other)}. Give what it was begun with, or "
+                "another file"
+            )
+        self._states = states
+
+    def _state(self, archive: zipfile.ZipFile, key: str, seconds: float) -> State:
+        fraction, steps = key.split("/")
+        n_trees = sum(int(step) for step in steps.split("+"))
+        if not (0.0 < float(fraction) < 1.0 and n_trees >= 1 and math.isfinite(seconds) and seconds >= 0.0):
+            raise ValueError(f"{key!r} is no forest")
+        return State(self._sums(archive, key, n_trees), seconds)
+
+    def _sums(self, archive: zipfile.ZipFile, key: str, n_trees: int) -> OutOfBag:
+        found = {}
+        for name, dtype in _SUMS.items():
+            shape = getattr(self._probe, name).shape
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            content = _member(archive, f"{key}/{name}", at_most=size)
+            found[name] = np.frombuffer(content, dtype).reshape(shape)
+        asked, counts = found["asked"], found["counts"]
+        fits = (asked >= 0).all() and (asked <= n_trees).all() and np.isfinite(found["score"]).all()
+        if counts.shape[1]:
+            fits = fits and (counts >= 0).all() and (counts.sum(axis=1, dtype=np.int64) == asked).all()
+        if not fits:
+            raise ValueError(f"the votes of {key!r} contradict themselves")
+        return OutOfBag(**found)
+
+
+_SUMS = {"counts": "<i4", "score": "<f8", "asked": "<i4"}
+
+
+def _key(fraction: float, steps: Sequence[int]) -> str:
+    return f"{fraction!r}/{'+'.join(map(str, steps))}"
+
+
+def _member(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
+    """What is stored under a name; what is not compressed cannot be larger than the file."""
+    member = archive.getinfo(name)
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size > at_most:
+        raise ValueError(f"{name!r} is compressed, or of another size than it should have")
+    return archive.read(member)
+
+
+def _copy(sums: OutOfBag) -> OutOfBag:
+    return OutOfBag(sums.counts.copy(), sums.score.copy(), sums.asked.copy())
+
+
+def _alike(one: OutOfBag, other: OutOfBag) -> bool:
+    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.asked, other.asked)
+    # Threads may add up in another order.
+    return same and np.allclose(one.score, other.score, rtol=1e-6, atol=1e-9)
+
+
+def _digest(array: NDArray[Any]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array, dtype=np.float64).tobytes()).hexdigest()

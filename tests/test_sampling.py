@@ -1,0 +1,566 @@
+"""Choosing the bagging fraction: against plain training and plain arithmetic, with both frameworks."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from conftest import LIGHTGBM, Data, train_lightgbm, train_xgboost
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_scorer, roc_auc_score
+
+import rfsize
+from rfsize.criteria import Comparison
+from rfsize.sampling import (
+    DEFAULT_FRACTIONS,
+    fraction_without_replacement,
+    ratio_with_replacement,
+    select_bagging_fraction,
+)
+from rfsize.search import cost, elimination_plan, preference, survivors
+
+GRID = (0.2, 0.45, 0.7)
+TREES = 31
+ROWS = 400
+XGBOOST = {"objective": "binary:logistic", "colsample_bynode": 0.6, "max_depth": 5, "seed": 3}
+ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
+FRAMEWORKS = ("lightgbm", "xgboost")
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def given(
+    framework: str, X: np.ndarray, y: np.ndarray, weight: Any = None, **params: Any
+) -> tuple[dict[str, Any], Any]:
+    """Parameters and training data of a framework."""
+    if framework == "lightgbm":
+        return {**LIGHTGBM, **params}, lgb.Dataset(X, y, weight=weight, free_raw_data=False)
+    return {**XGBOOST, **params}, xgb.DMatrix(X, y, weight=weight)
+
+
+def search(framework: str, data: Data, fractions: Any = GRID, **options: Any) -> rfsize.sampling.FractionSearch:
+    params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
+    options = {"n_trees": TREES, "alpha": 0.9, "max_trees": 400, **options}
+    return select_bagging_fraction(params, dtrain, fractions, **options)
+
+
+def plain_votes(framework: str, data: Data, fraction: float, trees: int = TREES) -> rfsize.Votes:
+    """Out-of-bag votes of a forest trained by the framework alone."""
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    if framework == "lightgbm":
+        return rfsize.votes(train_lightgbm(X, y, trees, bagging_fraction=fraction), X, oob=True)
+    return rfsize.votes(train_xgboost(X, y, trees, subsample=fraction), X, oob=True)
+
+
+def accuracy(estimator: Any, X: Any, y: Any) -> float:
+    return float(np.mean(estimator.predict(X) == y))
+
+
+def losses(counted: list[rfsize.Votes], y: np.ndarray) -> np.ndarray:
+    """Whether the majority errs, on the rows that all forests have votes for."""
+    voted = np.all([votes.asked > 0 for votes in counted], axis=0)
+    return np.array([(votes.winner() != y)[voted] for votes in counted], dtype=float)
+
+
+def standard_error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Equation (1)
+
+
+def test_equation_1_takes_one_grid_of_the_paper_to_the_other() -> None:
+    with_replacement = np.arange(1, 13) / 10
+    np.testing.assert_allclose(ratio_with_replacement(DEFAULT_FRACTIONS), with_replacement)
+    np.testing.assert_allclose(fraction_without_replacement(with_replacement), DEFAULT_FRACTIONS)
+    assert ratio_with_replacement(0.5) == 1.0
+    assert fraction_without_replacement(1) == 0.5
+    assert fraction_without_replacement([[1.0, 3.0]]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, -0.1, float("nan"), "half", [0.5, 1.5], True, None])
+def test_equation_1_refuses_what_is_no_fraction(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="fraction"):
+        ratio_with_replacement(wrong)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("inf"), float("nan"), "one"])
+def test_equation_1_refuses_what_is_no_ratio(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="ratio"):
+        fraction_without_replacement(wrong)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The full grid
+
+
+def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data) -> None:
+    found = search(framework, data, [0.7, 0.2, 0.45])  # in any order
+    counted = [plain_votes(framework, data, fraction) for fraction in GRID]
+    wrong = losses(counted, data.y[:ROWS])
+    best = wrong.mean(axis=1).argmin()
+    assert found.curve["fraction"].tolist() == list(GRID)
+    assert found.best == GRID[best]
+    assert (found.n_rows, found.n_dropped) == (wrong.shape[1], ROWS - wrong.shape[1])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
+    np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
+    reports = [rfsize.size(votes, alpha=0.9) for votes in counted]
+    assert found.curve["size"].tolist() == [report.n_trees for report in reports]
+    assert found.curve["size_high"].tolist() == [report.interval[1] for report in reports]
+    assert (found.curve["trees"] == TREES).all()
+    assert found.trees_grown == TREES * len(GRID)
+    assert not found.curve["dropped"].any()
+
+
+def test_the_booster_is_sized_and_of_the_best_fraction(framework: str, data: Data) -> None:
+    found = search(framework, data)
+    assert found.report is not None
+    assert found.report.converged
+    assert rfsize.votes(found.booster, data.fresh).n_trees == found.report.n_trees
+    counted = rfsize.votes(found.booster, data.X[:ROWS], oob=True)
+    assert np.mean(counted.asked) / counted.n_trees == pytest.approx(1.0 - found.best, abs=0.05)
+
+
+def test_a_forest_that_stays_too_small_warns(framework: str, data: Data) -> None:
+    with pytest.warns(rfsize.NotConvergedWarning, match="trees"):
+        found = search(framework, data, alpha=0.99, max_trees=40)
+    assert rfsize.votes(found.booster, data.fresh).n_trees == 40
+
+
+def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> None:
+    params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
+    before = dict(params)
+    first = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    assert params == before
+    again = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    assert str(first) == str(again)
+
+
+def test_another_seed_is_another_search(framework: str, data: Data) -> None:
+    assert search(framework, data, seed=3).curve["error"].tolist() == search(framework, data).curve["error"].tolist()
+    assert search(framework, data, seed=4).curve["error"].tolist() != search(framework, data).curve["error"].tolist()
+
+
+def test_weights_count(framework: str, data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    weight = np.random.default_rng(0).integers(1, 4, ROWS)
+    params, dtrain = given(framework, X, y, weight)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    if framework == "lightgbm":
+        forests = [train_lightgbm(X, y, TREES, {"weight": weight}, bagging_fraction=fraction) for fraction in GRID]
+    else:
+        told = [{**params, "subsample": fraction, "num_parallel_tree": TREES, "eta": 1} for fraction in GRID]
+        forests = [xgb.train(each, dtrain, 1) for each in told]
+    counted = [rfsize.votes(forest, X, oob=True, sample_weight=weight) for forest in forests]
+    voted = np.all([votes.asked > 0 for votes in counted], axis=0)
+    expected = [np.average((votes.winner() != y)[voted], weights=weight[voted]) for votes in counted]
+    np.testing.assert_allclose(found.curve["error"], expected)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Scorers
+
+
+def test_accuracy_is_one_minus_the_error(framework: str, data: Data) -> None:
+    by_error, by_accuracy = search(framework, data), search(framework, data, scoring="accuracy")
+    np.testing.assert_allclose(by_accuracy.curve["score"], 1.0 - by_error.curve["error"])
+    np.testing.assert_allclose(by_accuracy.curve["difference"], by_error.curve["difference"], atol=1e-12)
+    np.testing.assert_allclose(by_accuracy.curve["standard_error"], by_error.curve["standard_error"], rtol=0.3)
+    others = by_error.curve["difference"] > 0
+    ratio = by_accuracy.curve["difference_se"][others] / by_error.curve["difference_se"][others]
+    assert ((ratio > 0.7) & (ratio < 1.4)).all()
+    assert by_accuracy.best == by_error.best
+    assert by_accuracy.metric == "score"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "metric"), [("roc_auc", roc_auc_score), ("neg_log_loss", lambda y, p: -log_loss(y, p))]
+)
+def test_scorers_see_the_probabilities_of_the_unseeing_trees(
+    framework: str, scoring: str, metric: Any, data: Data
+) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    found = search(framework, data, [0.5], scoring=scoring)
+    if framework == "lightgbm":
+        model = train_lightgbm(X, y, TREES, bagging_fraction=0.5)
+        raw = np.array(
+            [model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(TREES)]
+        )
+    else:
+        model = train_xgboost(X, y, TREES, subsample=0.5)
+        trees = json.loads(model.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+        leaf = model.predict(xgb.DMatrix(X), pred_leaf=True).astype(int)
+        intercept = float(json.loads(model.save_config())["learner"]["learner_model_param"]["base_score"].strip("[]"))
+        scores = [np.array(tree["split_conditions"])[leaf[:, place]] for place, tree in enumerate(trees)]
+        raw = np.log(intercept / (1 - intercept)) + TREES * np.array(scores)
+    unseen = ~rfsize.inbag(model, X)
+    voted = unseen.any(axis=0)
+    mean = (raw * unseen).sum(axis=0)[voted] / unseen.sum(axis=0)[voted]
+    assert found.curve["score"][0] == pytest.approx(metric(y[voted], 1.0 / (1.0 + np.exp(-mean))), rel=1e-5)
+
+
+def test_own_scorers(framework: str, data: Data) -> None:
+    brier = make_scorer(brier_score_loss, response_method="predict_proba", greater_is_better=False)
+    assert (search(framework, data, scoring=brier).curve["score"] < 0.0).all()
+
+    def share_of_class_1(estimator: Any, X: Any, y: Any) -> float:
+        assert set(estimator.classes_) == {0, 1}
+        assert len(X) == len(y)
+        return float(np.mean(estimator.predict(X)))
+
+    found = search(framework, data, scoring=share_of_class_1)
+    assert found.best == found.curve["fraction"][found.curve["score"].argmax()]
+
+
+def not_with_these(estimator: Any, X: Any, y: Any) -> float:
+    raise RuntimeError("scored")
+
+
+def always_nan(estimator: Any, X: Any, y: Any) -> float:
+    return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        (accuracy_score, r"make_scorer\(accuracy_score\)"),
+        (lambda y_true, y_pred: 0.0, "make_scorer"),
+        ("acuracy", "get_scorer_names"),
+        (["accuracy"], "name of a scikit-learn scorer"),
+        (3, "name of a scikit-learn scorer"),
+        (lambda estimator, X: 0.0, "called as scorer"),
+        (always_nan, "gives nan"),
+        ("neg_mean_gamma_deviance", "cannot judge"),
+    ],
+)
+def test_what_is_no_scorer_is_refused(scoring: Any, message: str, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        search("xgboost", data, scoring=scoring)
+
+
+def test_a_scorer_that_takes_no_weights_is_refused_where_there_are_any(data: Data) -> None:
+    params, dtrain = given("xgboost", data.X[:ROWS], data.y[:ROWS], np.ones(ROWS))
+    with pytest.raises(ValueError, match="with sample weights"):
+        select_bagging_fraction(params, dtrain, GRID, scoring=lambda estimator, X, y: 0.0)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Rules and elimination
+
+
+def compared(behind: list[float], error: list[float]) -> Comparison:
+    return Comparison(np.array(behind), np.ones(len(behind)), np.array(behind), np.array(error), 100)
+
+
+def test_one_se_takes_the_smallest_that_is_not_significantly_worse() -> None:
+    found = compared([0.5, 0.2, 0.1, 0.0, 0.05, 0.6], [0.1, 0.2, 0.2, 0.0, 0.1, 0.1])
+    assert preference(found, "best").tolist() == [3, 4, 2, 1, 0, 5]
+    assert preference(found, "one-se").tolist() == [1, 2, 3, 4, 0, 5]
+    assert preference(compared([0.15, 0.0], [0.1, 0.0]), "one-se").tolist() == [1, 0]
+    assert preference(compared([0.0, 0.0], [0.0, 0.0]), "best")[0] == 0
+
+
+def test_survivors_are_those_wanted_and_the_best_but_none_that_is_hopeless() -> None:
+    found = compared([0.5, 0.2, 0.1, 0.0, 0.05, 0.6], [0.1, 0.2, 0.2, 0.0, 0.1, 0.1])
+    assert survivors(found, "best", 3) == {3, 4, 2}
+    assert survivors(found, "one-se", 3) == {3, 1, 2}
+    assert survivors(found, "best", 6) == {1, 2, 3, 4}  # 0 and 5 are five and six standard errors behind
+
+
+@pytest.mark.parametrize("n_trees", [60, 200, 333, 1000])
+def test_elimination_takes_at_most_a_third_of_the_trees(n_trees: int) -> None:
+    for n_candidates in range(1, 60):
+        plan = elimination_plan(n_candidates, n_trees)
+        trees = [rung.n_trees for rung in plan]
+        assert cost(plan) <= n_candidates * n_trees / 3
+        assert plan[0].places == n_candidates
+        assert trees == sorted(set(trees))
+        assert trees[-1] <= n_trees
+        assert all(after.places == (before.places + 1) // 2 for before, after in pairwise(plan))
+    assert elimination_plan(12, 200) == [(12, 25), (6, 50), (3, 100), (2, 200)]
+
+
+def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
+    fractions = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
+    found = search(framework, data, fractions, n_trees=60, search="elimination")
+    trainer = rfsize.training.trainer_for(*given(framework, data.X[:ROWS], data.y[:ROWS]))
+    forests = {fraction: trainer.start(fraction=fraction) for fraction in fractions}
+    live, dropped, trees = list(fractions), {}, {}
+    for rung, (n_trees, places) in enumerate([(9, 3), (18, 2), (36, 0)], start=1):
+        for fraction in live:
+            forests[fraction].add(n_trees - forests[fraction].n_trees)
+            trees[fraction] = n_trees
+        wrong = losses([trainer.votes(forests[fraction]) for fraction in live], data.y[:ROWS])
+        order = np.argsort(wrong.mean(axis=1), kind="stable")
+        best = live[order[0]]
+        apart = wrong - wrong[order[0]]
+        kept = [place for place in order[:places] if apart[place].mean() <= 3 * standard_error(apart[place])]
+        if places:
+            dropped |= {fraction: rung for place, fraction in enumerate(live) if place not in kept}
+            live = [live[place] for place in sorted(kept)]
+    assert found.curve["trees"].tolist() == [trees[fraction] for fraction in fractions]
+    assert found.curve["dropped"].tolist() == [dropped.get(fraction, 0) for fraction in fractions]
+    assert found.best == best
+    assert found.trees_grown <= 60 * len(fractions) / 3
+    assert np.isnan(found.curve["size"][found.curve["dropped"] > 0]).all()
+
+
+def test_hopeless_fractions_end_the_search_early(data: Data) -> None:
+    """On labels without noise a tree of two dozen rows cannot keep up with one of hundreds."""
+    X = data.X
+    params, dtrain = given("xgboost", X, (X[:, 0] > 0) ^ (X[:, 1] > 0), max_depth=0)
+    options = {"n_trees": 60, "search": "elimination", "alpha": 0.9}
+    found = select_bagging_fraction(params, dtrain, [0.01, 0.012, 0.014, 0.6], **options)
+    assert found.best == 0.6
+    assert found.curve["dropped"].tolist() == [1, 1, 1, 0]
+
+
+def test_a_search_of_one_fraction(framework: str, data: Data) -> None:
+    for kind in ("full", "elimination"):
+        assert search(framework, data, [0.4], search=kind).best == 0.4
+
+
+# ---------------------------------------------------------------------------------------------------------
+# More classes, and numbers
+
+
+def many(framework: str, data: Data) -> tuple[dict[str, Any], Any]:
+    objective = {"objective": "multiclass"} if framework == "lightgbm" else {"objective": "multi:softprob"}
+    one_bag = {} if framework == "lightgbm" else {"multi_strategy": "multi_output_tree"}
+    return given(framework, data.X[:ROWS], data.three[:ROWS], num_class=3, **objective, **one_bag)
+
+
+def test_three_classes(framework: str, data: Data) -> None:
+    if framework == "xgboost" and not ONE_TREE_FOR_ALL_CLASSES:
+        pytest.skip("trees that score all classes tell too little to prove bags")
+    params, dtrain = many(framework, data)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    if framework == "lightgbm":
+        forests = [
+            lgb.train({**params, "bagging_fraction": r}, lgb.Dataset(data.X[:ROWS], data.three[:ROWS]), TREES)
+            for r in GRID
+        ]
+    else:
+        forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
+    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    assert found.report is not None
+    assert found.report.n_kept == rfsize.votes(found.booster, data.fresh).n_trees
+    scored = select_bagging_fraction(params, dtrain, [0.5], n_trees=TREES, alpha=0.8, scoring="roc_auc_ovr")
+    assert scored.curve["score"][0] > 0.6
+
+
+def test_a_bag_for_each_class_is_no_fair_comparison(data: Data) -> None:
+    params, dtrain = many("xgboost", data)
+    del params["multi_strategy"]
+    with pytest.raises(ValueError, match="multi_output_tree"):
+        select_bagging_fraction(params, dtrain, GRID, n_trees=TREES)
+
+
+def test_regression(framework: str, data: Data) -> None:
+    X = data.X[:ROWS]
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    objective = "regression" if framework == "lightgbm" else "reg:squarederror"
+    params, dtrain = given(framework, X, y, objective=objective)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES)
+    assert found.report is None
+    assert np.isnan(found.curve["size"]).all()
+    scored = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, scoring="neg_mean_squared_error")
+    np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
+    assert scored.best == found.best
+    # Trees that did not see a row predict it about as well as they predict other rows.
+    unseen = data.X[ROWS:]
+    predicted = found.booster.predict(unseen if framework == "lightgbm" else xgb.DMatrix(unseen))
+    held_out = np.mean((predicted - unseen[:, 0] - unseen[:, 1] * unseen[:, 2]) ** 2)
+    assert found.curve["error"].min() == pytest.approx(held_out, rel=0.4)
+    few = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, search="elimination", rule="one-se")
+    assert few.booster.num_trees() == TREES if framework == "lightgbm" else few.booster.num_boosted_rounds() == 1
+    assert "T*" not in str(few)
+    with pytest.raises(ValueError, match="cannot judge"):
+        select_bagging_fraction(params, dtrain, GRID, scoring="roc_auc")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Going on
+
+
+class Interrupting:
+    """A scorer that stops the search at one of its comparisons."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return accuracy(estimator, X, y)
+
+
+def assert_same_curve(one: np.ndarray, other: np.ndarray, but: str = "") -> None:
+    for name in one.dtype.names or ():
+        if name != but:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_an_interrupted_elimination_ends_like_any_other(framework: str, data: Data, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n_trees": 60, "search": "elimination", "scoring": accuracy}
+    fractions = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
+    whole = search(framework, data, fractions, **options)
+    file = tmp_path / "search.zip"
+    with pytest.raises(KeyboardInterrupt):  # in the second comparison
+        search(framework, data, fractions, **{**options, "scoring": Interrupting(700)}, resume=file)
+    with zipfile.ZipFile(file) as archive:
+        assert len(json.loads(archive.read("search.json"))["seconds"]) == 9
+    resumed = search(framework, data, fractions, **options, resume=file)
+    assert_same_curve(resumed.curve, whole.curve, but="seconds")
+    assert resumed.to_dict()["report"] == whole.to_dict()["report"]
+    assert rfsize.votes(resumed.booster, data.fresh) == rfsize.votes(whole.booster, data.fresh)
+    before = file.read_bytes()
+    again = search(framework, data, fractions, **options, resume=file)
+    assert_same_curve(again.curve, resumed.curve)  # with the seconds of the first time
+    assert file.read_bytes() == before
+
+
+def test_forests_serve_another_rule_scorer_and_grid(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    first = search("xgboost", data, resume=file)
+    other = search("xgboost", data, (0.1, *GRID), rule="one-se", scoring=accuracy, resume=str(file))
+    assert other.curve["seconds"][1:].tolist() == first.curve["seconds"].tolist()
+
+
+@pytest.mark.parametrize("what", ["params", "seed", "labels", "weights", "features"])
+def test_a_file_of_another_search_is_refused(what: str, framework: str, data: Data, tmp_path: Path) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    file = tmp_path / "search"
+    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 10, "alpha": 0.6, "resume": file}
+    select_bagging_fraction(*given(framework, X, y), **options)
+    other: dict[str, Any] = {"X": X[:, ::-1] if what == "features" else X, "y": 1 - y if what == "labels" else y}
+    if what == "weights":
+        other["weight"] = np.full(ROWS, 2.0)
+    if what == "params":
+        other["max_depth"] = 4
+    if what == "seed":
+        options["seed"] = 5
+    with pytest.raises(ValueError, match=f"other .*{what}.*another file"):
+        select_bagging_fraction(*given(framework, **other), **options)
+
+
+def damaged(file: Path, name: str, content: bytes, compression: int = zipfile.ZIP_STORED) -> None:
+    """Write the file again with one member changed."""
+    with zipfile.ZipFile(file) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    members[name] = content
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for member, bytes_of in members.items():
+            archive.writestr(member, bytes_of)
+
+
+@pytest.mark.parametrize("what", ["cut", "text", "counts", "negative", "nan", "size", "compressed", "key", "version"])
+def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    search("xgboost", data, [0.5], n_trees=10, resume=file)
+    whole = file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        text = json.loads(archive.read("search.json"))
+    if what == "cut":
+        file.write_bytes(whole[: len(whole) // 2])
+    elif what == "text":
+        damaged(file, "search.json", b"[1, 2")
+    elif what == "counts":
+        damaged(file, "0.5/10/counts", np.ones((ROWS, 2), dtype="<i4").tobytes())
+    elif what == "negative":
+        damaged(file, "0.5/10/asked", np.full(ROWS, -1, dtype="<i4").tobytes())
+    elif what == "nan":
+        damaged(file, "0.5/10/score", np.full(ROWS, np.nan).tobytes())
+    elif what == "size":
+        damaged(file, "0.5/10/score", bytes(8))
+    elif what == "compressed":
+        damaged(file, "0.5/10/score", bytes(8 * ROWS), zipfile.ZIP_DEFLATED)
+    elif what == "key":
+        damaged(file, "search.json", json.dumps({**text, "seconds": {"0.5/ten": 1.0}}).encode())
+    else:
+        damaged(file, "search.json", json.dumps({**text, "version": 2}).encode())
+    with pytest.raises(ValueError, match="cannot be taken up"):
+        search("xgboost", data, [0.5], n_trees=10, resume=file)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Careless input, and what is printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fractions": []}, "at least one number"),
+        ({"fractions": 0.5}, "list"),
+        ({"fractions": [0.5, 1.0]}, "strictly between 0 and 1"),
+        ({"fractions": [0.0]}, "strictly between 0 and 1"),
+        ({"fractions": [float("nan")]}, "strictly between 0 and 1"),
+        ({"fractions": ["half"]}, "numbers"),
+        ({"fractions": [0.5, 0.2, 0.5]}, "twice"),
+        ({"n_trees": 1}, "n_trees"),
+        ({"n_trees": 2.5}, "n_trees"),
+        ({"n_trees": 10, "search": "elimination"}, "too small to eliminate"),
+        ({"search": "grid"}, "search must be one of"),
+        ({"rule": "1se"}, "rule must be one of"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"max_trees": 0}, "max_trees"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_careless_options_are_refused(options: dict[str, Any], message: str, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        search("xgboost", data, **options)
+
+
+def test_data_of_no_framework_are_refused(data: Data) -> None:
+    with pytest.raises(ValueError, match=r"lightgbm\.Dataset"):
+        select_bagging_fraction(LIGHTGBM, data.X)
+    with pytest.raises(ValueError, match="label"):
+        select_bagging_fraction(XGBOOST, xgb.DMatrix(data.X))
+
+
+def test_what_is_printed_and_written(data: Data) -> None:
+    found = search("xgboost", data, (0.1, 0.2, 0.45, 0.7), search="elimination", rule="one-se", n_trees=60)
+    text = str(found)
+    assert f"*   {found.best:.3f}" in text
+    assert "the smallest within one standard error of the best of 4" in text
+    assert "dropped after comparison 1" in text
+    assert "T*(0.9) =" in text
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["best"] == found.best
+    assert [row["fraction"] for row in document["curve"]] == [0.1, 0.2, 0.45, 0.7]
+    frame = found.to_frame()
+    assert frame["error"].tolist() == found.curve["error"].tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"search": "elimination", "n_trees": 60}, {"scoring": accuracy}])
+def test_plot(options: dict[str, Any], data: Data) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    found = search("xgboost", data, **options)
+    axes = found.plot()
+    assert f"{found.best:.3f}" in axes.get_title()
+    assert found.metric in axes.get_ylabel()
+    assert len(axes.figure.axes) == 2
+    points = np.sort(np.concatenate([line.get_xdata() for line in axes.lines if line.get_label() == "chosen"]))
+    assert points.tolist() == [found.best]
+    own = plt.figure().subplots()
+    assert found.plot(own) is own
+    plt.close("all")
