@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_SLACK = (
+    6.0  # tolerances: a score lies so far at most from the least of alike leaves, where a constant was judged by one
+)
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 20
 
 
@@ -39,8 +42,8 @@ class LeafValues:
 
     def find(self, score: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Place of each score among the values, and whether it is there at all."""
-        place = np.maximum(np.searchsorted(self.value, score + self.tolerance, side="right") - 1, 0)
-        return place, np.abs(self.value[place] - score) <= 4.0 * self.tolerance
+        place = np.searchsorted((self.value[1:] + self.value[:-1]) / 2.0, score)
+        return place, np.abs(self.value[place] - score) <= _SLACK * self.tolerance
 
 
 def find_up_to_constant(
@@ -76,7 +79,7 @@ def _ways(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The gap between two trees' scores holds no constant; it leaves few pairs of leaves for the others to judge."""
     one, two, *others = sorted(range(len(leaves)), key=lambda tree: leaves[tree].value.size)
-    slack = 4.0 * leaves[one].tolerance
+    slack = _SLACK * leaves[one].tolerance
     gap, width = score[two] - score[one], leaves[two].value.size
     step = max(_PAIRS_AT_ONCE // width, 1)
     for start in range(0, leaves[one].value.size, step):

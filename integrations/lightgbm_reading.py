@@ -266,22 +266,18 @@ class TrainingVotes:
             newest.known[:] = True
         else:
             # The scores of the other trees lack a constant that only their leaves can tell.
-            exact = self._leaf_values(newest, np.arange(newest.known.size), np.flatnonzero(~lone))
+            exact = self._exact(newest, np.flatnonzero(~lone))
             newest.score[~lone] = exact
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
 
-    def _leaf_values(self, newest: _Newest, rows: NDArray[np.int64], trees: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Exact scores of some rows by some of the trees, as the model text has them; NaN where they cannot be told."""
-        score, leaves = newest.score[np.ix_(trees, rows)], self._leaves(newest, trees, newest.tie)
+    def _exact(self, newest: _Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
+        score, leaves = newest.score[trees], self._leaves(newest, trees, newest.tie)
         exact = np.full(score.shape, np.nan)
-        if self.link.kind != "softmax":
-            for of_tree, one, into in zip(score, leaves, exact, strict=True):
-                place, found = one.find(of_tree)
-                into[found] = one.value[place[found]]
-        elif len(leaves) > 1:
+        if len(leaves) > 1:
             row, place = find_up_to_constant(score, leaves)
-            sure = np.bincount(row, minlength=rows.size)[row] == 1
+            sure = np.bincount(row, minlength=score.shape[1])[row] == 1
             for one, of_tree, into in zip(leaves, place, exact, strict=True):
                 into[row[sure]] = one.value[of_tree[sure]]
         return exact
@@ -305,24 +301,14 @@ class TrainingVotes:
             if noise is not None:
                 may_count = may_count & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
         elif len(self.counts):
-            vote, doubtful = _leaders(score, newest.tie)
+            vote = _leaders(score, newest.tie)
             if noise is not None:
                 may_count = may_count & _is_certain(score, noise, vote)
-            doubtful &= may_count
-            if doubtful.any():
-                vote[doubtful] = self._settle(newest, np.flatnonzero(doubtful))
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
         if self._every_tree:
             self.score[:, may_count] += score[:, may_count] / self.link.slope
-
-    def _settle(self, newest: _Newest, rows: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Votes of rows whose highest scores lie within the noise: by the leaves, or for the lowest class."""
-        exact = self._leaf_values(newest, rows, np.arange(len(newest.score)))
-        score = newest.score[:, rows]
-        highest = score >= score.max(axis=0) - newest.tie
-        return np.where(np.isnan(exact).any(axis=0), highest.argmax(axis=0), exact.argmax(axis=0))
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
@@ -386,17 +372,13 @@ def _noise(
     return None, 64.0 * unit * float(scale)
 
 
-def _leaders(score: NDArray[np.float64], tie: float) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Class of each row's highest score, and whether another one lies within ``tie`` of it."""
+def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
+    """Class of each row's highest score; of classes within ``tie`` of each other, the lowest."""
     highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
-    second = np.full_like(highest, -np.inf)
     for index, of_class in enumerate(score[1:], 1):
-        higher = of_class > highest
-        np.maximum(second, np.where(higher, highest, of_class), out=second)
-        vote[higher] = index
-        highest[higher] = of_class[higher]
-    with np.errstate(invalid="ignore"):
-        return vote, highest - second <= tie
+        vote[of_class > highest + tie] = index
+        np.fmax(highest, of_class, out=highest)
+    return vote
 
 
 def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:

@@ -1,4 +1,5 @@
-"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``fraction``, ``table``, ``compile`` and ``predict``."""
+"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``grow``, ``fraction``, ``table``, ``compile`` and
+``predict``."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ from rfsize.files import (
     features_of,
     features_of_forest,
     framework_of,
+    like_table,
+    load_features,
     load_model,
     load_params,
     load_table,
@@ -27,6 +30,7 @@ from rfsize.files import (
     prediction_writer,
     training_data,
 )
+from rfsize.growing import grow
 from rfsize.predictor import compile as compiled
 from rfsize.predictor import load
 from rfsize.report import SizeReport
@@ -85,6 +89,16 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the small model to"
     )
     cutting.set_defaults(run=_truncate)
+
+    growing = commands.add_parser("grow", help="train a forest until it has T* trees, or add trees to one")
+    _add_training(growing)
+    growing.add_argument("--model", type=Path, metavar="MODEL", help="finished forest of DATA to add trees to")
+    growing.add_argument(
+        "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training"
+    )
+    growing.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the forest to")
+    growing.add_argument("--json", action="store_true", help="print the report as JSON")
+    growing.set_defaults(run=_grow)
 
     choosing = commands.add_parser("fraction", help="find the bagging fraction of least out-of-bag error")
     _add_training(choosing)
@@ -170,6 +184,36 @@ def _truncate(options: argparse.Namespace) -> int:
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
+    return DONE if report.converged else NOT_CONVERGED
+
+
+def _grow(options: argparse.Namespace) -> int:
+    read = [path for path in (options.data, options.model, options.validation) if path is not None]
+    _refuse_to_overwrite(options.output, *read)
+    check_model_name(options.framework, options.output)
+    X, y = load_table(options.data, options.target)
+    X_val = None if options.validation is None else like_table(load_features(options.validation, options.target), X)
+    params, dtrain, classes = training_data(options.framework, X, y, load_params(options.params), bagged=True)
+    params |= {} if options.seed is None else {"seed": options.seed}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
+        booster, report = grow(
+            params,
+            dtrain,
+            X_val=X_val,
+            alpha=options.alpha,
+            max_trees=options.max_trees,
+            init_model=None if options.model is None else load_model(options.model),
+            return_report=True,
+        )
+    with _written_whole(options.output) as partial:
+        booster.save_model(str(partial))
+    if options.json:
+        print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
+    else:
+        _print_classes(classes)
+        print(report)
+        print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if report.converged else NOT_CONVERGED
 
 

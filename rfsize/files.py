@@ -112,6 +112,23 @@ def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
         raise ValueError(f"{path} could not be read: {error}") from error
 
 
+def load_features(path: Path, target: str) -> Any:
+    """Features of a table that may or may not have the column of labels, which is left out."""
+    try:
+        return load_table(path, target)[0]
+    except ValueError as missing:
+        try:
+            return load_table(path, None)[0]
+        except ValueError:
+            raise missing from None
+
+
+def like_table(X: Any, other: Any) -> Any:
+    """The columns of ``X`` in the order of those of ``other``, where both have names and ``X`` has them all."""
+    names = list(getattr(other, "columns", ()))
+    return X[names] if names and set(names) <= set(getattr(X, "columns", ())) else X
+
+
 def _from_npy(path: Path, target: str | None) -> tuple[Any, Any]:
     if target is not None:
         raise ValueError(f"{path} holds one array without column names, so --target cannot be taken from it")
@@ -190,10 +207,18 @@ def load_params(text: str | None) -> dict[str, Any]:
     return params
 
 
+_BAGGING = {
+    "lightgbm": ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction"),
+    "xgboost": ("subsample",),
+}
+
+
 def training_data(
-    framework: str, X: Any, y: Any, given: dict[str, Any]
+    framework: str, X: Any, y: Any, given: dict[str, Any], *, bagged: bool = False
 ) -> tuple[dict[str, Any], Any, list[Any] | None]:
     """What a framework trains a forest on, from a table and from parameters that may leave out what it tells.
+
+    Where the forest is to be ``bagged`` and the parameters name no bagging fraction, it is 0.632.
 
     Returns
     -------
@@ -215,6 +240,8 @@ def training_data(
     if objective is None or objective.startswith(_OF_CLASSES):
         classes, y = _coded(y, objective)
         params |= _of_classes(framework, len(classes), objective)
+    if bagged and not given.keys() & set(_BAGGING[framework]):
+        params[_BAGGING[framework][0]] = 0.632
     if framework == "lightgbm":
         import lightgbm
 

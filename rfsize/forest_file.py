@@ -177,7 +177,6 @@ def _check_trees(trees: Nodes) -> None:
 
 def _check_head(forest: Forest) -> None:
     n_classes = max(2, forest.n_outputs)
-    _require(forest.n_outputs != 2, "two trees for two classes")
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")

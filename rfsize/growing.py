@@ -12,13 +12,10 @@ from tqdm.auto import tqdm
 from rfsize.adapter import adapter_for
 from rfsize.checks import class_indices, share, whole
 from rfsize.errors import NotConvergedWarning
-from rfsize.report import FEWEST_VOTES, SizeReport
+from rfsize.report import FEW_OUT_OF_BAG, FEWEST_VOTES, SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS, n_rows
 from rfsize.sizing import truncate, votes
 from rfsize.training import ForestInTraining, Trainer, parameters_of, trainer_for
-
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
-_FEW_OUT_OF_BAG = 0.05
 
 
 def grow(
@@ -168,7 +165,7 @@ def _out_of_bag_report(forest: ForestInTraining, trainer: Trainer, alpha: float,
     counted = trainer.votes(forest)
     share_of_votes = counted.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
-    if share_of_votes < _FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
+    if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise ValueError(
             f"a training row is out of the bags of {share_of_votes:.2%} of the votes (an XGBoost forest draws bags for "
             "the trees of each class, and a vote needs all of them to have left the row out), so "

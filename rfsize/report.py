@@ -23,6 +23,9 @@ _BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
 
+# A smaller share of out-of-bag votes than any sensible bagging fraction leaves to a bag.
+FEW_OUT_OF_BAG = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class SizeReport:
@@ -180,9 +183,10 @@ class SizeReport:
         )
 
     def _more_votes(self) -> str:
-        if self.source == "oob" and self.available >= 2 * FEWEST_VOTES:
+        share_of_votes = self.votes_per_row / self.available
+        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
             return (
-                f"On a training row only {self.votes_per_row / self.available:.1%} of the trees may vote (the trees of "
+                f"On a training row only {share_of_votes:.1%} of the trees may vote (the trees of "
                 "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "
                 "row out): give validation rows, or train with a smaller bagging fraction"
             )

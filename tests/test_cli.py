@@ -393,3 +393,56 @@ def test_bad_input_to_fraction_exits_with_2_and_one_line(
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rfsize: ")]
     assert len(lines) == 1
     assert message in lines[0]
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Growing a forest
+
+
+@pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
+def test_grow(
+    framework: str, output: str, labelled: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = lgb.Booster if framework == "lightgbm" else xgb.Booster
+    training = ["two.csv", "--target", "sign", "--framework", framework, "--params", "params.json", "--seed", "8"]
+    grown, more = tmp_path / output, tmp_path / f"more-{output}"
+    assert run(labelled, "grow", *training, "--alpha", "0.9", "-o", str(grown)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("T*(0.9) = ")
+    assert "(oob)" in printed
+    model = read(model_file=grown)
+    assert f"T*(0.9) = {rfsize.votes(model, data.fresh).n_trees} " in printed
+    assert run(labelled, "grow", *training, "--alpha", "0.97", "--model", str(grown), "-o", str(more), "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    larger = read(model_file=more)
+    assert rfsize.votes(larger, data.fresh).n_trees == report["n_trees"]
+    assert report["classes"] == [0, 1]
+    kept = rfsize.truncate(larger, n_trees=rfsize.votes(model, data.fresh).n_trees)
+    assert np.array_equal(rfsize.votes(kept, data.fresh).counts, rfsize.votes(model, data.fresh).counts)
+
+
+def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the label's column or without it, in any order of columns."""
+    table = pd.read_csv(labelled / "two.csv")
+    fresh = tmp_path / "fresh.csv"
+    for columns in (table.columns[::-1], table.columns[:-1]):
+        table[columns].to_csv(fresh, index=False)
+        options = ["--validation", str(fresh), "--alpha", "0.9", "-o", str(tmp_path / "grown.txt")]
+        assert run(labelled, "grow", "two.csv", "--target", "sign", "--framework", "lightgbm", *options) == 0
+        assert "300 rows (rows given), 100 votes each" in capsys.readouterr().out
+
+
+def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = ["two.csv", "--target", "sign", "--framework", "xgboost"]
+    for options, message in (
+        (["-o", str(tmp_path / "grown.txt")], "written to a .json or .ubj"),
+        (["-o", str(tmp_path / "grown.json"), "--validation", "none.csv"], "No such file"),
+        (["-o", str(tmp_path / "grown.json"), "--params", '{"subsample": 1}'], "subsample"),
+        (["-o", str(tmp_path / "grown.json"), "--alpha", "2"], "strictly between"),
+    ):
+        assert run(labelled, "grow", *training, *options) == 2
+        assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    options = ["--max-trees", "30", "--alpha", "0.999", "-o", str(tmp_path / "small.json")]
+    assert run(labelled, "grow", *training, *options) == 1
+    assert "not enough" in capsys.readouterr().out

@@ -76,12 +76,37 @@ def test_many_classes(objective: str, n_classes: int, params: dict[str, Any]) ->
     assert told.mean() > 0.5 if objective == "multiclassova" else told.all()
     assert np.array_equal(found.counts[told], expected.counts[told])
     assert np.array_equal(found.asked, found.counts.sum(axis=1))
-    assert (found.asked <= expected.asked).all()
+    assert (found.counts <= expected.counts).all()
     scores = out_of_bag_scores(model, X, rfsize.inbag(model, X))
     if objective == "multiclass":
         assert np.allclose(centred(found.score), centred(scores), rtol=0, atol=1e-9)
     elif n_classes < 11:
         assert np.allclose(found.score, scores, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_ties_go_to_the_lowest_class(objective: str) -> None:
+    """Leaves with as many rows of one class as of another score both alike, but for rounding."""
+    X, y = np.round(problem(3, 300)[0]), np.arange(300) % 3
+    forest = grown({**SEVERAL, "objective": objective, "min_data_in_leaf": 2, "num_leaves": 60}, X, y, 30)
+    model = forest.booster()
+    alone = [model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(30)]
+    labels = np.stack([(score > score.max(axis=1, keepdims=True) - 1e-10).argmax(axis=1) for score in alone])
+    assert np.array_equal(forest.out_of_bag.counts, naive.votes(labels, 3, rfsize.inbag(model, X)))
+    assert (labels != np.stack([score.argmax(axis=1) for score in alone])).any()
+
+
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_scores_beyond_what_a_probability_holds_are_left_out(objective: str) -> None:
+    X, y = problem(3, 3000)
+    y[y == 2] = 0
+    y[X[:, 0].argsort()[-3:]] = 2
+    params = {**SEVERAL, "objective": objective, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
+    forest = grown(params, X, y, 40)
+    found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
+    assert (found.counts <= expected.counts).all()
+    assert 0.5 < found.asked.sum() / expected.asked.sum() < 1.0
+    assert np.isfinite(found.score).all()
 
 
 @pytest.mark.parametrize("rare", [0, 1])
@@ -202,6 +227,24 @@ def test_leaves_up_to_a_constant_are_those_that_trying_all_of_them_finds() -> No
     assert not bag_fits(score[:, 1:], fitting, 0)
     assert bag_fits(score[:, 1:], fitting, 1)
     assert not bag_fits(score + rng.normal(size=score.shape), fitting, 0)
+
+
+def test_bags_that_fit_no_counts() -> None:
+    values = np.array([0.0, 1.0, 5.0]), np.array([0.0, 1.0, 7.0])
+
+    def fits(one: list[int], two: list[int], score: list[float], lost: int = 0) -> bool:
+        counts = np.array(one, dtype=float), np.array(two, dtype=float)
+        leaves = [LeafValues.of(value, count, 1e-9) for value, count in zip(values, counts, strict=True)]
+        return bag_fits(np.array(score)[:, None], leaves, lost)
+
+    # The row is in the first two leaves, or in the second two.
+    assert fits([1, 0, 0], [1, 0, 0], [3.0, 3.0])
+    assert fits([0, 1, 0], [0, 1, 0], [3.0, 3.0])
+    assert not fits([0, 0, 1], [0, 0, 1], [3.0, 3.0])
+    assert not fits([1, 1, 0], [1, 1, 0], [3.0, 3.0])
+    assert fits([1, 0, 1], [1, 0, 1], [3.0, 3.0], lost=1)
+    assert fits([0, 0, 1], [0, 0, 1], [3.0, 5.0])
+    assert not fits([0, 0, 0], [0, 0, 0], [3.0, 3.5])
 
 
 def test_alike_leaves_count_as_one() -> None:

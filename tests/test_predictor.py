@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Data
+from conftest import Data, predict, train_lightgbm, train_xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
@@ -233,6 +233,18 @@ def rewritten(saved: bytes, path: Path, compress: bool = False, **changes: Any) 
             arrays[name] = change(arrays[name].copy())
     (np.savez_compressed if compress else np.savez)(path, **arrays)
     return path
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_two_classes_of_a_softmax(framework: str, data: Data, rows: np.ndarray, tmp_path: Path) -> None:
+    if framework == "lightgbm":
+        model = train_lightgbm(data.X, data.y, 15, objective="multiclass", num_class=2)
+    else:
+        model = train_xgboost(data.X, data.y, 15, objective="multi:softprob", num_class=2)
+    rfsize.compile(model).save(tmp_path / "fast.npz")
+    fast = rfsize.load(tmp_path / "fast.npz")
+    assert fast.votes(rows) == rfsize.votes(model, rows)
+    assert fast.predict_proba(rows) == pytest.approx(predict(model, rows), abs=1e-6)
 
 
 def put(index: Any, value: Any) -> Any:

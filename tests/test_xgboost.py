@@ -305,6 +305,8 @@ def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data:
         with pytest.raises(rfsize.InbagError, match="is damaged"):
             rfsize.inbag(small, data.X)
         assert rfsize.votes(small, data.X) == votes
+        told = rfsize.inbag(small, data.X, seed=3, subsample=0.632)
+        assert np.array_equal(told, rfsize.inbag(xgb_booster, data.X)[:3])
     wrong = loaded(small)
     wrong.set_attr(rfsize_bags=json.dumps({**memory, "seeds": [first, 1, 2]}))
     with pytest.raises(rfsize.InbagError, match="could not be proven"):
