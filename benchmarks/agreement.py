@@ -28,6 +28,7 @@ import rfsize
 
 ALPHA = 0.99
 TREES, OTHER_TREES = 2001, 5000
+FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves")
 
 
 def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
@@ -41,6 +42,7 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
             colsample_bytree=columns,
             min_child_samples=5,
             random_state=seed,
+            n_jobs=1,
             verbose=-1,
         )
     return XGBClassifier(
@@ -52,6 +54,8 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
         reg_lambda=1e-5,
         max_depth=10,
         random_state=seed,
+        n_jobs=1,
+        multi_strategy="multi_output_tree" if framework == "XGBoost, vector leaves" else None,
     )
 
 
@@ -83,23 +87,24 @@ def main() -> None:
     """Print one line per table, framework and source of the votes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:2])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     options = parser.parse_args()
     print(
-        f"{'table':14} {'framework':10} {'votes':16} {'T* (median)':>12} {'enough':>6} "
+        f"{'table':14} {'framework':22} {'votes':16} {'T* (median)':>12} {'enough':>6} "
         f"{'disagreement':>17} {'seconds':>8}"
     )
     for path in options.tables:
         table = pd.read_csv(path)
         X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
-        for framework in ("LightGBM", "XGBoost"):
+        for framework in options.frameworks:
             splits = [one_split(framework, X, y, seed, options.columns) for seed in range(options.splits)]
             for source in splits[0]:
                 trees, enough, differs, seconds = np.array([split[source] for split in splits]).T
                 error = differs.std(ddof=1) / np.sqrt(len(differs))
                 print(
-                    f"{path.name.split('.')[0]:14} {framework:10} {source:16} {np.median(trees):>12.0f} "
+                    f"{path.name.split('.')[0]:14} {framework:22} {source:16} {np.median(trees):>12.0f} "
                     f"{enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {np.median(seconds):>8.2f}",
                     flush=True,
                 )
