@@ -18,6 +18,12 @@ from rfsize.errors import (
 from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile, load
 from rfsize.report import SizeReport
+from rfsize.sampling import (
+    FractionSearch,
+    fraction_without_replacement,
+    ratio_with_replacement,
+    select_bagging_fraction,
+)
 from rfsize.sizing import inbag, size, truncate, votes
 from rfsize.stop_table import StopTable
 from rfsize.votes import Votes
@@ -30,6 +36,7 @@ __version__ = version("rfsize")
 __all__ = [
     "CompiledForest",
     "ForestFileError",
+    "FractionSearch",
     "InbagError",
     "NotAForestError",
     "NotConvergedWarning",
@@ -42,9 +49,12 @@ __all__ = [
     "Votes",
     "compile",
     "cv_votes",
+    "fraction_without_replacement",
     "grow",
     "inbag",
     "load",
+    "ratio_with_replacement",
+    "select_bagging_fraction",
     "size",
     "truncate",
     "votes",

@@ -1,0 +1,243 @@
+"""Votes and scores read out of a LightGBM booster while it trains."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import lightgbm as lgb
+import naive
+import numpy as np
+import pytest
+from conftest import LIGHTGBM, Data
+from lightgbm_scores import SEVERAL, centred, grown, out_of_bag_scores, problem
+
+import rfsize
+from rfsize.integrations import lightgbm_reading
+from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
+from rfsize.training import trainer_for
+
+# -------------------------------------------------------------------------------------------------------------
+# What is read of each tree
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "params"),
+    [
+        (2, {}),
+        (3, {"bagging_fraction": 0.3, "min_data_in_leaf": 2, "num_leaves": 60}),
+        (3, {"extra_trees": True, "is_unbalance": True}),
+        (6, {"feature_fraction": 0.3, "max_depth": 2}),
+        (11, {"num_leaves": 5}),
+        (26, {"min_gain_to_split": 3.0, "bagging_fraction": 0.4}),
+    ],
+)
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_many_classes(objective: str, n_classes: int, params: dict[str, Any]) -> None:
+    X, y = problem(n_classes)
+    params = {**LIGHTGBM, "objective": objective, "num_class": n_classes, **params}
+    forest = grown(params, X, y, weight=np.random.default_rng(1).uniform(0.5, 2.0, len(y)))
+    model, found = forest.booster(), forest.out_of_bag
+    expected = rfsize.votes(model, X, oob=True)
+    told = found.asked == expected.asked
+    assert told.mean() > 0.5 if objective == "multiclassova" else told.all()
+    assert np.array_equal(found.counts[told], expected.counts[told])
+    assert np.array_equal(found.asked, found.counts.sum(axis=1))
+    assert (found.counts <= expected.counts).all()
+    scores = out_of_bag_scores(model, X, rfsize.inbag(model, X))
+    if objective == "multiclass":
+        assert np.allclose(centred(found.score), centred(scores), rtol=0, atol=1e-9)
+    elif n_classes < 11:
+        assert np.allclose(found.score, scores, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_ties_go_to_the_lowest_class(objective: str) -> None:
+    """Leaves with as many rows of one class as of another score both alike, but for rounding."""
+    X, y = np.round(problem(3, 300)[0]), np.arange(300) % 3
+    forest = grown({**SEVERAL, "objective": objective, "min_data_in_leaf": 2, "num_leaves": 60}, X, y, 30)
+    model = forest.booster()
+    alone = [model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(30)]
+    labels = np.stack([(score > score.max(axis=1, keepdims=True) - 1e-10).argmax(axis=1) for score in alone])
+    assert np.array_equal(forest.out_of_bag.counts, naive.votes(labels, 3, rfsize.inbag(model, X)))
+    assert (labels != np.stack([score.argmax(axis=1) for score in alone])).any()
+
+
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_scores_beyond_what_a_probability_holds_are_left_out(objective: str) -> None:
+    X, y = problem(3, 3000)
+    y[y == 2] = 0
+    y[X[:, 0].argmax()] = 2
+    params = {**SEVERAL, "objective": objective, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
+    forest = grown(params, X, y, 40)
+    found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
+    assert (found.counts <= expected.counts).all()
+    assert 0.5 < found.asked.sum() / expected.asked.sum() < 1.0
+    assert np.isfinite(found.score).all()
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+def test_a_class_of_one_row_or_none(rare: int) -> None:
+    """LightGBM grows trees without splits for a class that has no rows."""
+    X, y = problem(5)
+    y[y == 2] = 1
+    y[:rare] = 2
+    forest = grown({**SEVERAL, "num_class": 5, "min_data_in_leaf": 5}, X, y)
+    model = forest.booster()
+    leaves = [tree["num_leaves"] for tree in model.dump_model()["tree_info"]]
+    assert (leaves.count(1) > 0) == (rare == 0)
+    assert np.array_equal(forest.out_of_bag.counts, rfsize.votes(model, X, oob=True).counts)
+
+
+def test_trees_of_one_leaf_among_the_classes() -> None:
+    """Iterations in which the tree of one class alone has splits are left out, and no others."""
+    X, y = problem(3)
+    forest = grown({**SEVERAL, "min_gain_to_split": 45.0, "bagging_fraction": 0.4}, X, y, 60)
+    model = forest.booster()
+    leaves = np.array([tree["num_leaves"] for tree in model.dump_model()["tree_info"]]).reshape(-1, 3)
+    with_splits = (leaves > 1).sum(axis=1)
+    assert {0, 1, 2, 3} == set(with_splits.tolist())
+    told = (with_splits != 1) | (np.arange(60) == 0)
+    inbag = rfsize.inbag(model, X)
+    alone = np.stack([model.predict(X, start_iteration=tree, num_iteration=1).argmax(axis=1) for tree in range(60)])
+    assert np.array_equal(forest.out_of_bag.counts, naive.votes(alone[told], 3, inbag[told]))
+    expected = sum(
+        ~seen[:, None] * model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1)
+        for tree, seen in enumerate(inbag)
+        if told[tree]
+    )
+    assert np.allclose(centred(forest.out_of_bag.score), centred(expected), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"sigmoid": 1 / 3},
+        {"objective": "cross_entropy"},
+        {"pos_bagging_fraction": 0.7, "neg_bagging_fraction": 0.5},
+        {"min_gain_to_split": 60.0, "feature_fraction": 0.1},
+    ],
+)
+def test_two_classes(params: dict[str, Any], data: Data) -> None:
+    forest = grown({**LIGHTGBM, **params}, data.X, data.y, 30)
+    model = forest.booster()
+    expected = rfsize.votes(model, data.X, data.y, oob=True)
+    assert np.array_equal(forest.out_of_bag.counts, expected.counts)
+    scores = out_of_bag_scores(model, data.X, rfsize.inbag(model, data.X, data.y))
+    assert np.allclose(forest.out_of_bag.score, scores, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("objective", "label"),
+    [
+        *(("regression", label) for label in ("plain", "large", "tiny")),
+        *((name, "plain") for name in ("regression_l1", "huber", "fair", "quantile", "mape")),
+        *((name, "positive") for name in ("poisson", "gamma", "tweedie")),
+    ],
+)
+def test_regression(objective: str, label: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 5))
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=800)
+    y = {"plain": signal, "large": 1e4 + signal, "tiny": 1e-6 * signal, "positive": np.exp(signal)}[label]
+    params = {**LIGHTGBM, "objective": objective}
+    forest = grown(params, X, y)
+    model, found = forest.booster(), forest.out_of_bag
+    seed = int(model.model_to_string().partition("[bagging_seed: ")[2].partition("]")[0])
+    inbag = naive.lightgbm_inbag(20, 800, seed, params["bagging_fraction"])
+    assert found.counts.shape == (800, 0)
+    assert np.array_equal(found.asked, (~inbag).sum(axis=0))
+    assert np.allclose(found.score, out_of_bag_scores(model, X, inbag), rtol=1e-10, atol=1e-10 * np.abs(y).max())
+    trainer = trainer_for(params, lgb.Dataset(X, y))
+    mean = model.predict(X, raw_score=True).reshape(-1, 1) / 20
+    assert np.allclose(trainer.predictions(mean), model.predict(X), rtol=1e-9)
+    assert len(trainer.classes) == 0
+    assert np.array_equal(trainer.label, np.float32(y))
+
+
+def test_regression_of_roots_and_trees_of_one_leaf() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 5))
+    y = 3 * X[:, 0] + rng.normal(size=800)
+    forest = grown({**LIGHTGBM, "objective": "regression", "reg_sqrt": True, "min_gain_to_split": 20.0}, X, y, 40)
+    model = forest.booster()
+    assert 1 in {tree["num_leaves"] for tree in model.dump_model()["tree_info"]}
+    seed = int(model.model_to_string().partition("[bagging_seed: ")[2].partition("]")[0])
+    expected = out_of_bag_scores(model, X, naive.lightgbm_inbag(40, 800, seed, 0.632))
+    assert np.allclose(forest.out_of_bag.score, expected, rtol=0, atol=1e-10)
+
+
+# -------------------------------------------------------------------------------------------------------------
+# Leaves found by scores
+
+
+def test_leaves_up_to_a_constant_are_those_that_trying_all_of_them_finds() -> None:
+    rng = np.random.default_rng(4)
+    # Few distinct values, so that many rows fit several ways.
+    values = [np.unique(rng.integers(0, 12, size) / 4.0) for size in (5, 4, 6)]
+    leaves = [LeafValues.of(value, np.ones(value.size), 1e-9) for value in values]
+    truth = np.array([rng.integers(0, value.size, 60) for value in values])
+    constant = rng.normal(size=60)
+    score = np.stack([value[place] for value, place in zip(values, truth, strict=True)]) + constant
+    expected = {
+        (row, *places)
+        for row in range(60)
+        for places in itertools.product(*(range(value.size) for value in values))
+        if np.ptp([values[tree][place] - score[tree, row] for tree, place in enumerate(places)]) < 1e-6
+    }
+    row, place = find_up_to_constant(score, leaves)
+    assert sorted(zip(row.tolist(), *place.tolist(), strict=True)) == sorted(expected)
+    assert {(index, *places) for index, places in enumerate(truth.T.tolist())} < expected
+    counted = [np.bincount(of_tree, minlength=value.size) for of_tree, value in zip(truth, values, strict=True)]
+    fitting = [LeafValues.of(value, count, 1e-9) for value, count in zip(values, counted, strict=True)]
+    assert bag_fits(score, fitting, 0)
+    assert not bag_fits(score[:, 1:], fitting, 0)
+    assert bag_fits(score[:, 1:], fitting, 1)
+    assert not bag_fits(score + rng.normal(size=score.shape), fitting, 0)
+
+
+def test_bags_that_fit_no_counts() -> None:
+    values = np.array([0.0, 1.0, 5.0]), np.array([0.0, 1.0, 7.0])
+
+    def fits(one: list[int], two: list[int], score: list[float], lost: int = 0) -> bool:
+        counts = np.array(one, dtype=float), np.array(two, dtype=float)
+        leaves = [LeafValues.of(value, count, 1e-9) for value, count in zip(values, counts, strict=True)]
+        return bag_fits(np.array(score)[:, None], leaves, lost)
+
+    # The row is in the first two leaves, or in the second two.
+    assert fits([1, 0, 0], [1, 0, 0], [3.0, 3.0])
+    assert fits([0, 1, 0], [0, 1, 0], [3.0, 3.0])
+    assert not fits([0, 0, 1], [0, 0, 1], [3.0, 3.0])
+    assert not fits([1, 1, 0], [1, 1, 0], [3.0, 3.0])
+    assert fits([1, 0, 1], [1, 0, 1], [3.0, 3.0], lost=1)
+    assert fits([0, 0, 1], [0, 0, 1], [3.0, 5.0])
+    assert not fits([0, 0, 0], [0, 0, 0], [3.0, 3.5])
+    assert not fits([1, 1, 0], [1, 1, 0], [3.0, 5.0], lost=1)
+
+
+def test_votes_within_the_noise_are_not_certain() -> None:
+    score = np.array([[5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, np.nan], [1.0, 1.0, 1.0, 1.0]])
+    noise = np.array([[0.0, 0.4, 0.6, 0.0], [0.0, 0.5, 0.5, np.inf], [0.0, 0.0, 0.0, 0.0]])
+    vote = np.zeros(4, dtype=np.int16)
+    assert lightgbm_reading._is_certain(score, noise, vote).tolist() == [True, True, False, False]
+
+
+def test_alike_leaves_count_as_one() -> None:
+    leaves = LeafValues.of(np.array([2.0, 1.0, 1.0 + 1e-12]), np.array([5.0, 2.0, 4.0]), 1e-9)
+    assert leaves.value.tolist() == [1.0, 2.0]
+    assert leaves.count.tolist() == [6.0, 5.0]
+
+
+def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = lightgbm_reading.rebuilt_bags
+
+    def wrong(forest: Any, n_rows: int, positive: Any) -> Any:
+        bags = right(forest, n_rows, positive)
+        bags.blocks = [(bags.blocks[0][0] + 1, 1)]
+        return bags
+
+    monkeypatch.setattr(lightgbm_reading, "rebuilt_bags", wrong)
+    X, y = problem(3)
+    for params in (SEVERAL, {**SEVERAL, "objective": "multiclassova"}):
+        with pytest.raises(rfsize.InbagError, match="tree 0 do not match"):
+            grown(params, X, y)
