@@ -73,7 +73,7 @@ def parameters_of(model: Any) -> dict[str, Any]:
     if float(grown["subsample"]) == 1.0:
         raise ValueError(
             "the booster says subsample=1: either it was trained without bagging, or it was loaded from a file, which "
-            "does not keep its settings; give params as at its training"
+            "does not keep its settings; give those of its training: grow(params, dtrain, init_model=booster)"
         )
     settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
     for name, content in learner["objective"].items():

@@ -182,7 +182,10 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> tuple[Trainer, 
         params, init_model = parameters_of(params), params
     trainer = trainer_for(params, dtrain)
     if not len(trainer.classes):
-        raise ValueError("the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes")
+        raise ValueError(
+            "the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes: name an "
+            "objective such as 'binary', 'multiclass' (LightGBM), 'binary:logistic' or 'multi:softprob' (XGBoost)"
+        )
     return trainer, trainer.start() if init_model is None else trainer.resume(init_model)
 
 
@@ -190,6 +193,11 @@ def _of_estimator(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any]]:
     """A forest that begins with that of an estimator, and what makes an estimator of its booster."""
+    if not {base.__module__.partition(".")[0] for base in type(estimator).__mro__} & {"lightgbm", "xgboost"}:
+        raise ValueError(
+            f"found a {type(estimator).__name__}; give the parameters of a forest, a booster, or an estimator of "
+            "LightGBM or XGBoost (of a pipeline, the last step alone, and the rows that the others make)"
+        )
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     from sklearn.base import clone
