@@ -73,6 +73,14 @@ def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> Non
         assert rfsize.size(counted, alpha=0.985).to_dict() == report.to_dict()
 
 
+def test_trees_double_while_their_votes_are_too_few_to_tell(framework: str, data: Data) -> None:
+    """A third of 20 trees vote on a row, and it takes ten votes."""
+    dtrain = data_of(framework, data.X, data.y)
+    _, report = rfsize.grow(params_of(framework), dtrain, alpha=0.6, min_trees=5, return_report=True)
+    assert report.n_trees < 20
+    assert report.available == 40
+
+
 def test_the_callback_and_growing_stop_at_the_same_size(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97)
     by_callback = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 1000, callbacks=[callback])
@@ -94,7 +102,7 @@ def test_three_classes(framework: str, data: Data) -> None:
     params, dtrain = {**params_of(framework), **objective}, data_of(framework, data.X, data.three)
     booster, report = rfsize.grow(params, dtrain, X_val=data.fresh, alpha=0.95, return_report=True)
     counted = rfsize.votes(booster, data.fresh)
-    assert report.source == "rows given"
+    assert (report.source, report.alpha) == ("rows given", 0.95)
     assert counted.n_trees == report.n_trees
     assert len(counted.classes) == 3
 

@@ -119,18 +119,19 @@ def test_size_is_the_smallest_that_is_enough(counted: rfsize.Votes) -> None:
 
 
 def test_interval_is_the_bootstrap_over_rows(counted: rfsize.Votes) -> None:
-    report = rfsize.size(counted, alpha=0.9)
-    pi = counted.fractions()[counted.asked > 0]
+    few = rfsize.Votes(counted.counts[100:400])
+    report = rfsize.size(few, alpha=0.9)
+    pi = few.fractions()
     rng = np.random.default_rng(1)
 
     def size_of_drawn_rows() -> float:
         drawn = pi[rng.integers(len(pi), size=len(pi))]
         return theory.smallest_odd(lambda size: float(multiclass.disagreement(size, drawn).mean()), 0.9, 101)
 
-    again = [size_of_drawn_rows() for _ in range(60)]
+    again = [size_of_drawn_rows() for _ in range(300)]
     low, high = report.interval
     assert low < report.n_trees < high
-    assert np.log([low, high]) == pytest.approx(np.log(np.quantile(again, [0.025, 0.975])), abs=0.06)
+    assert np.log([low, high]) == pytest.approx(np.log(np.quantile(again, [0.025, 0.975])), abs=0.08)
 
 
 def test_a_class_that_no_tree_votes_for_changes_nothing() -> None:
