@@ -11,14 +11,13 @@ from lightgbm.basic import LightGBMError, _ConfigAliases
 from numpy.typing import NDArray
 
 from rfsize import rows as matrix
-from rfsize.adapter import Proof
 from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
 from rfsize.integrations.lightgbm_reading import Link, TrainingVotes
 from rfsize.integrations.lightgbm_text import ForestText
-from rfsize.training import ForestInTraining, OutOfBag, Trainer
+from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
 
 __all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
 
@@ -143,14 +142,18 @@ class LightGbmTrainer(Trainer):
         adapter = LightGbmForest(first)
         forest = ForestText.read(first.model_to_string())
         check_alike(forest, self._forest)
-        out_of_bag = _counted(adapter, self._raw_rows(), self.label)
+        X = adapter.check(self._raw_rows())
+        bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
+        told = out_of_bag(
+            adapter, bags, lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)), len(self.classes)
+        )
         used = [seed for seed, _ in forest.blocks()]
         # Seeds that the model has not used: what they draw depends on the trainer's seed and how many came before.
         draws = np.random.default_rng([abs(self.seed), len(used)])
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return LightGbmInTraining(params, self._dtrain, out_of_bag, first)
+        return LightGbmInTraining(params, self._dtrain, told, first)
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
@@ -266,26 +269,6 @@ class LightGbmInTraining(ForestInTraining):
             return copy.deepcopy(self._first)
         grown = lgb.Booster(model_str=self._booster.model_to_string())
         return grown if self._first is None else merged([self._first, grown])
-
-
-def _counted(adapter: LightGbmForest, X: Any, label: NDArray[Any]) -> OutOfBag:
-    """What the trees of a finished forest say of the training rows that they did not see, their bags proven."""
-    X = adapter.check(X)
-    n_rows, (_, n_outputs) = matrix.n_rows(X), adapter.leaves.offset.shape
-    bags = adapter.bags(n_rows, label, None, None, None)
-    proof = Proof(adapter, bags)
-    counts = np.zeros((n_rows, len(adapter.classes)), dtype=np.int32)
-    score, asked = np.zeros((n_rows, n_outputs)), np.zeros(n_rows, dtype=np.int32)
-    for start, stop in matrix.blocks(n_rows, adapter.leaves.offset.size, what="votes"):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        unseen = np.asarray(~proof.add(start, stop, leaf).any(axis=2))
-        vote = adapter.cast(leaf, 0.5)
-        for index in range(counts.shape[1]):
-            counts[start:stop, index] = np.sum(vote == index, axis=1, where=unseen)
-        score[start:stop] = np.sum(adapter.leaves.raw[leaf], axis=1, where=unseen[:, :, None])
-        asked[start:stop] = unseen.sum(axis=1)
-    proof.conclude()
-    return OutOfBag(counts, score, asked)
 
 
 def _value(params: dict[str, Any], name: str, default: Any) -> Any:

@@ -13,15 +13,14 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from rfsize import rows as matrix
-from rfsize.adapter import Proof, count_votes
+from rfsize.adapter import count_votes
 from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
 from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
-from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags
+from rfsize.integrations.xgboost_bags import DrawnBags
 from rfsize.integrations.xgboost_merging import merged as merged
 from rfsize.integrations.xgboost_merging import put_together, refuse_differences
-from rfsize.training import ForestInTraining, OutOfBag, Trainer
+from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
 
 # Objectives with the same hessian for all rows of unit weight, which the proof of the bags relies on, and their links.
 _VOTING = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
@@ -257,7 +256,11 @@ class XgboostTraining(ForestInTraining):
         trainer = self._trainer
         forest = XgboostForest(booster, casts_votes=trainer.casts_votes)
         bags = forest.bags(trainer.dtrain.num_row(), trainer.label, trainer.weight, seed, subsample)
-        told = _out_of_bag(forest, bags, trainer.dtrain, len(trainer.classes))
+        # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
+        predicted = booster.predict(trainer.dtrain, pred_leaf=True)
+        told = out_of_bag(
+            forest, bags, lambda start, stop: forest.arranged(predicted[start:stop]), len(trainer.classes)
+        )
         sums = self.out_of_bag
         self.out_of_bag = OutOfBag(sums.counts + told.counts, sums.score + told.score, sums.asked + told.asked)
         self.n_trees += forest.n_trees
@@ -272,26 +275,6 @@ class XgboostTraining(ForestInTraining):
             first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
             if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
                 yield candidate
-
-
-def _out_of_bag(forest: XgboostForest, bags: XgboostBags, dtrain: xgb.DMatrix, n_classes: int) -> OutOfBag:
-    """What the trees of a forest say of the training rows that they did not see, once its bags are proven."""
-    predicted = forest.booster.predict(dtrain, pred_leaf=True)
-    leaves, proof, n_rows = forest.leaves, Proof(forest, bags), len(predicted)
-    n_outputs = leaves.raw.shape[1] if leaves.raw.ndim > 1 else leaves.offset.shape[1]
-    counts = np.zeros((n_rows, n_classes), dtype=np.int32)
-    score, asked = np.zeros((n_rows, n_outputs)), np.zeros(n_rows, dtype=np.int32)
-    for start, stop in matrix.blocks(n_rows, forest.n_trees * n_outputs, what="out-of-bag votes"):
-        leaf = forest.arranged(predicted[start:stop]) + leaves.offset
-        may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
-        raw = leaves.raw[leaf[:, :, 0]] if leaves.raw.ndim > 1 else leaves.raw[leaf]
-        score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
-        asked[start:stop] = may_vote.sum(axis=1)
-        vote = forest.cast(leaf, 0.5)
-        for index in range(n_classes):
-            counts[start:stop, index] = np.sum(vote == index, axis=1, where=may_vote)
-    proof.conclude()
-    return OutOfBag(counts, score, asked)
 
 
 def _refuse_other_data(dtrain: Any) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapter import Adapter, Bags, Proof
+from rfsize.rows import blocks
 from rfsize.votes import Votes
 
 
@@ -35,6 +38,46 @@ class OutOfBag:
     counts: NDArray[np.int32]
     score: NDArray[np.float64]
     asked: NDArray[np.int32]
+
+
+def out_of_bag(
+    adapter: Adapter, bags: Bags, leaf_index: Callable[[int, int], NDArray[Any]], n_classes: int
+) -> OutOfBag:
+    """What the trees of a finished forest say of its training rows, once their bags are proven.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        The forest.
+    bags : Bags
+        Its bags.
+    leaf_index : callable
+        Leaves that rows ``start`` to ``stop`` reach, as `Adapter.leaf_index` gives them.
+    n_classes : int
+        0 where the trees cast no votes.
+
+    Raises
+    ------
+    InbagError
+        If the proof fails.
+    """
+    leaves, proof = adapter.leaves, Proof(adapter, bags)
+    vectors = leaves.raw.ndim > 1
+    n_outputs = leaves.raw.shape[1] if vectors else leaves.offset.shape[1]
+    counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
+    score, asked = np.zeros((bags.n_rows, n_outputs)), np.zeros(bags.n_rows, dtype=np.int32)
+    for start, stop in blocks(bags.n_rows, adapter.n_trees * n_outputs, what="out-of-bag votes"):
+        leaf = leaf_index(start, stop) + leaves.offset
+        may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        raw = leaves.raw[leaf[:, :, 0]] if vectors else leaves.raw[leaf]
+        score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
+        asked[start:stop] = may_vote.sum(axis=1)
+        if n_classes:
+            vote = adapter.cast(leaf, 0.5)
+        for index in range(n_classes):
+            counts[start:stop, index] = np.sum(vote == index, axis=1, where=may_vote)
+    proof.conclude()
+    return OutOfBag(counts, score, asked)
 
 
 class ForestInTraining(ABC):
