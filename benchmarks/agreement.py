@@ -1,14 +1,14 @@
-"""Does a forest truncated to T*(0.99) agree with a much larger one on 99 % of fresh rows?
+"""Does a forest truncated to T*(α) agree with a much larger one on a share α of fresh rows?
 
     python benchmarks/agreement.py spam.csv.gz BreastCancer.csv.gz
-    python benchmarks/agreement.py --columns 0.5 Vehicle.csv.gz Satellite.csv.gz DNA.csv.gz Vowel.csv.gz
+    python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
 
 Each file is a table with the features first and the class in its last column, named target. For each of ten
-splits, two thirds of the rows train a forest; T*(0.99) is estimated from out-of-bag votes on them, and from
+splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated from out-of-bag votes on them, and from
 votes on half of the held-out rows; the forest is truncated, and its votes on the held-out rows (the other
 half of them, for validation rows) are compared with those of 5000 other trees, grown from another seed. Where the
 bags leave too few out-of-bag votes (an XGBoost forest of several classes), there is no line for them. "Enough" counts
-the splits whose forest had T*(0.99) trees; all of its trees are compared in the others.
+the splits whose forest had T*(α) trees; all of its trees are compared in the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from xgboost import XGBClassifier
 
 import rfsize
 
-ALPHA = 0.99
 TREES, OTHER_TREES = 2001, 5000
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves")
 
@@ -59,8 +58,10 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
     )
 
 
-def one_split(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, columns: float) -> dict[str, tuple[float, ...]]:
-    """T*, whether the forest has it, disagreement, and seconds to size and truncate, by source of the votes."""
+def one_split(
+    framework: str, X: pd.DataFrame, y: pd.Series, seed: int, columns: float, alphas: list[float]
+) -> dict[tuple[str, float], tuple[float, ...]]:
+    """T*, whether the forest has it, disagreement, and seconds to size, by source of the votes and confidence."""
     X, X_held, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
     model = forest(framework, TREES, seed, columns).fit(X, y)
     other = forest(framework, OTHER_TREES, seed + 1000, columns).fit(X, y)
@@ -73,13 +74,15 @@ def one_split(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, columns:
     expected = rfsize.votes(other, X_held).winner()
     for source, (given, fresh) in sources.items():
         start = time.perf_counter()
-        report = rfsize.size(model, alpha=ALPHA, **given)
-        small = rfsize.truncate(model, n_trees=report.n_kept)
+        report = rfsize.size(model, **given)
         seconds = time.perf_counter() - start
         if report.votes_per_row < 100:
             continue
-        differs = rfsize.votes(small, fresh).winner() != expected[-len(fresh) :]
-        found[source] = (report.n_trees, report.converged, float(differs.mean()), seconds)
+        for alpha in alphas:
+            trees = report.size_at(alpha)
+            small = rfsize.truncate(model, n_trees=int(min(trees, TREES)))
+            differs = rfsize.votes(small, fresh).winner() != expected[-len(fresh) :]
+            found[source, alpha] = (trees, trees <= TREES, float(differs.mean()), seconds)
     return found
 
 
@@ -89,22 +92,25 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:2])
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--alpha", type=float, nargs="+", default=[0.99])
     parser.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     options = parser.parse_args()
     print(
-        f"{'table':14} {'framework':22} {'votes':16} {'T* (median)':>12} {'enough':>6} "
+        f"{'table':14} {'framework':22} {'votes':16} {'alpha':>6} {'T* (median)':>12} {'enough':>6} "
         f"{'disagreement':>17} {'seconds':>8}"
     )
     for path in options.tables:
         table = pd.read_csv(path)
         X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
         for framework in options.frameworks:
-            splits = [one_split(framework, X, y, seed, options.columns) for seed in range(options.splits)]
-            for source in splits[0]:
-                trees, enough, differs, seconds = np.array([split[source] for split in splits]).T
+            splits = [
+                one_split(framework, X, y, seed, options.columns, options.alpha) for seed in range(options.splits)
+            ]
+            for source, alpha in splits[0]:
+                trees, enough, differs, seconds = np.array([split[source, alpha] for split in splits]).T
                 error = differs.std(ddof=1) / np.sqrt(len(differs))
                 print(
-                    f"{path.name.split('.')[0]:14} {framework:22} {source:16} {np.median(trees):>12.0f} "
+                    f"{path.name.split('.')[0]:14} {framework:22} {source:16} {alpha:>6} {np.median(trees):>12.0f} "
                     f"{enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {np.median(seconds):>8.2f}",
                     flush=True,
                 )

@@ -69,6 +69,13 @@ class LightGbmTrainer(Trainer):
         If the bags could not be rebuilt (GOSS, ``bagging_by_query``, several machines).
     ValueError
         If the labels are missing or not what the objective takes.
+
+    Warns
+    -----
+    SharedBagsWarning
+        If ``bagging_freq`` > 1.
+    SeedDependenceWarning
+        If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
     """
 
     framework = "LightGBM"
@@ -91,6 +98,7 @@ class LightGbmTrainer(Trainer):
         if not are_labels_given and not self.label.any():
             # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
             raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        warn_of_dependence(self._forest, stacklevel=6)
         weight = dtrain.get_weight()
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 

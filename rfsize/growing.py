@@ -87,6 +87,8 @@ def grow(
     -----
     NotConvergedWarning
         If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
+    SharedBagsWarning, SeedDependenceWarning
+        As in `size`.
 
     References
     ----------

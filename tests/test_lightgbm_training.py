@@ -53,7 +53,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
 
 
 def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: Data) -> None:
-    seeds = {"bagging_seed": 4, "feature_fraction_seed": 5, "extra_seed": 6, "feature_fraction": 0.3}
+    seeds = {"bagging_seed": 4, "feature_fraction_seed": 5, "extra_seed": 6, "feature_fraction": 0.7}
     trainer = trainer_for({**LIGHTGBM, **seeds}, lgb.Dataset(data.X, data.y))
     forests = [trainer.start(), trainer.start(seed=1), trainer.start(seed=2)]
     for forest in forests:
