@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.lightgbm import Draws, rebuilt_bags
+from rfsize.integrations.lightgbm import SAME_SCORE, Draws, rebuilt_bags
 from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
 from rfsize.integrations.lightgbm_text import ForestText
 
@@ -301,7 +301,7 @@ class TrainingVotes:
             if noise is not None:
                 may_count = may_count & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
         elif len(self.counts):
-            vote = _leaders(score, newest.tie)
+            vote = _leaders(score, max(newest.tie, SAME_SCORE))
             if noise is not None:
                 may_count = may_count & _is_certain(score, noise, vote)
         for index, count in enumerate(self.counts):

@@ -96,10 +96,8 @@ def grow(
     be?" Pattern Recognition 46(5), 1323-1336.
     """
     share("alpha", alpha)
-    limits = {
-        "max_trees": whole("max_trees", max_trees, at_least=1),
-        "min_trees": whole("min_trees", min_trees, at_least=1),
-    }
+    max_trees = whole("max_trees", max_trees, at_least=1)
+    min_trees = whole("min_trees", min_trees, at_least=1)
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
@@ -117,7 +115,14 @@ def grow(
         return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="rows given")
 
     given = forest.n_trees
-    report = grown(forest, trainer, alpha=alpha, **limits, estimate=None if X_val is None else on_validation_rows)
+    report = grown(
+        forest,
+        trainer,
+        alpha=alpha,
+        max_trees=max_trees,
+        min_trees=min_trees,
+        estimate=None if X_val is None else on_validation_rows,
+    )
     if not report.converged:
         warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
     model = finished(truncate(forest.booster(), n_trees=max(report.n_kept, given)))
@@ -132,6 +137,7 @@ def grown(
     max_trees: int,
     min_trees: int = 100,
     estimate: Callable[[], SizeReport] | None = None,
+    progress: bool = True,
 ) -> SizeReport:
     """Add trees to a forest until it has T*(α), or ``max_trees``; the last estimate.
 
@@ -148,6 +154,7 @@ def grown(
         initial=forest.n_trees,
         delay=SECONDS_BEFORE_PROGRESS,
         leave=False,
+        disable=not progress,
     ) as bar:
         while True:
             more = min(wanted, max_trees) - forest.n_trees

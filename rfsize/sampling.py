@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from rfsize.checks import share, whole
 from rfsize.errors import NotConvergedWarning
+from rfsize.growing import grown
 from rfsize.report import SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
@@ -344,7 +345,7 @@ def select_bagging_fraction(
         outcome = run(candidates, criterion, plan, rule, bar)
     curve = _curve(trainer, candidates, outcome, criterion.name, alpha)
     chosen = candidates[outcome.chosen]
-    booster, report = _sized(trainer, chosen, n_trees, alpha, max_trees)
+    booster, report = _sized(trainer, chosen, n_trees, alpha, max_trees, progress)
     return FractionSearch(
         best=chosen.fraction,
         curve=curve,
@@ -408,17 +409,15 @@ def _size(trainer: Trainer, candidate: Candidate, alpha: float) -> tuple[float, 
 
 
 def _sized(
-    trainer: Trainer, chosen: Candidate, n_trees: int, alpha: float, max_trees: int
+    trainer: Trainer, chosen: Candidate, n_trees: int, alpha: float, max_trees: int, progress: bool
 ) -> tuple[Any, SizeReport | None]:
     """The chosen forest, grown on or cut down to T*(α)."""
     if not len(trainer.classes):
         if chosen.n_trees < n_trees:
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
-    from rfsize.growing import grown
-
     forest = chosen.forest()
-    report = grown(forest, trainer, alpha=alpha, max_trees=max_trees, min_trees=1)
+    report = grown(forest, trainer, alpha=alpha, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
         warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=3)
     return truncate(forest.booster(), n_trees=report.n_kept), report

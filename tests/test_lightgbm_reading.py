@@ -27,7 +27,7 @@ from rfsize.training import trainer_for
         (2, {}),
         (3, {"bagging_fraction": 0.3, "min_data_in_leaf": 2, "num_leaves": 60}),
         (3, {"extra_trees": True, "is_unbalance": True}),
-        (6, {"feature_fraction": 0.3, "max_depth": 2}),
+        (6, {"feature_fraction": 0.7, "max_depth": 2}),
         (11, {"num_leaves": 5}),
         (26, {"min_gain_to_split": 3.0, "bagging_fraction": 0.4}),
     ],
@@ -241,3 +241,19 @@ def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch)
     for params in (SEVERAL, {**SEVERAL, "objective": "multiclassova"}):
         with pytest.raises(rfsize.InbagError, match="tree 0 do not match"):
             grown(params, X, y)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "multiclassova"])
+def test_ties_of_balanced_classes_are_ties(name: str) -> None:
+    """Where no tree says yes, the classes are level but for the last bits; all ways of voting give it to the lowest."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(330, 4)), np.repeat(np.arange(11), 30)
+    params = {**LIGHTGBM, "objective": name, "num_class": 11, "min_data_in_leaf": 1, "num_leaves": 200}
+    params |= {"bagging_fraction": 0.3, "feature_fraction": 1.0, "min_sum_hessian_in_leaf": 0.0}
+    forest = trainer_for(params, lgb.Dataset(X, y)).start()
+    forest.add(15)
+    model = forest.booster()
+    counted = rfsize.votes(model, X, oob=True)
+    assert np.array_equal(forest.out_of_bag.counts, counted.counts)
+    assert counted.fractions()[:, 0].mean() > 0.2
+    assert rfsize.compile(model).votes(X) == rfsize.votes(model, X)
