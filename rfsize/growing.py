@@ -42,7 +42,7 @@ def grow(
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
         than its own. Or an estimator of either framework (`LGBMClassifier`, `XGBRFClassifier`, …): one that is
-        not fitted begins with its own number of trees.
+        not fitted begins with its own number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
         (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
@@ -101,11 +101,12 @@ def grow(
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        trainer, forest, finished = _of_estimator(params, dtrain, y, sample_weight)
+        trainer, forest, finished, given = _of_estimator(params, dtrain, y, sample_weight)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
         trainer, forest = _of_parameters(params, dtrain, init_model)
+        given = forest.n_trees
 
         def finished(booster: Any) -> Any:
             return booster
@@ -114,7 +115,6 @@ def grow(
         counted = votes(finished(forest.booster()), X_val)
         return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="rows given")
 
-    given = forest.n_trees
     report = grown(
         forest,
         trainer,
@@ -200,8 +200,8 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> tuple[Trainer, 
 
 def _of_estimator(
     estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any]]:
-    """A forest that begins with that of an estimator, and what makes an estimator of its booster."""
+) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any], int]:
+    """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
     if not {base.__module__.partition(".")[0] for base in type(estimator).__mro__} & {"lightgbm", "xgboost"}:
         raise ValueError(
             f"found a {type(estimator).__name__}; give the parameters of a forest, a booster, or an estimator of "
@@ -215,11 +215,11 @@ def _of_estimator(
 
     try:
         check_is_fitted(estimator)
-        fitted = estimator
+        fitted, is_new = estimator, False
     except NotFittedError:
-        fitted = clone(estimator).fit(X, y, sample_weight=sample_weight)
+        fitted, is_new = clone(estimator).fit(X, y, sample_weight=sample_weight), True
     adapter = adapter_for(fitted)
     X = adapter.check(X)
     label = class_indices(adapter.classes, y, n_rows(X))
     trainer = trainer_for(parameters_of(adapter.booster), adapter.training_data(X, label, sample_weight))
-    return trainer, trainer.resume(adapter.booster), adapter.with_booster
+    return trainer, trainer.resume(adapter.booster), adapter.with_booster, 0 if is_new else adapter.n_trees
