@@ -119,6 +119,8 @@ class ManyClassFractions(Fractions):
         return float(self._rivals.disagreement(n_trees).mean())
 
     def size(self, alpha: float) -> int | float:
+        if self._rivals.limit().mean() > 1.0 - alpha:
+            return math.inf
         rows = np.arange(len(self._rivals.leader))
         some = self._rivals.take(rows[:: max(1, len(rows) // _ROWS_TO_GUESS)])
         guess = theory.smallest_odd(lambda size: float(some.disagreement(size).mean()), alpha)

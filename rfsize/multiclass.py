@@ -7,12 +7,16 @@ Equation (9) of Hernández-Lobato et al. 2013 (see `rfsize.theory`) is the case 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+
+# Pairs that one thread solves in no time, and pieces per thread, since some rows take longer than others.
+_FEW_PAIRS, _PIECES_PER_THREAD = 20_000, 4
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,24 @@ class Rivals:
         """Disagreement of each row, shape (n,); see `disagreement`."""
         if n_trees == 1:
             return 1.0 - self.leader
+        from joblib import effective_n_jobs
+
         from rfsize import plurality
 
         out = np.empty(len(self.leader))
-        plurality.disagreement(n_trees, self.leader, self.first, self.rival, self.wins_ties, out)
+        pieces = min(_PIECES_PER_THREAD * effective_n_jobs(-1), 1 + len(self.rival) // _FEW_PAIRS)
+        ends = np.linspace(0, len(out), pieces + 1).astype(np.int64).tolist()
+
+        def solve(start: int, stop: int) -> None:
+            first = self.first[start : stop + 1]
+            plurality.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
+
+        if pieces == 1:
+            solve(0, len(out))
+        else:
+            # Threads do not outlive the call: a pool that did would be dead after a fork.
+            with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
+                list(pool.map(solve, ends[:-1], ends[1:]))
         return out
 
     def limit(self) -> Floats:

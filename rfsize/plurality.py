@@ -23,8 +23,8 @@ from rfsize.jit import compiled
 Floats = NDArray[np.float64]
 
 _STEP = 0.25
-_BELOW = 14.0  # from log κ down; what lies further below is a geometric series
-_ABOVE = 24.0
+# Beyond so much below log κ, and so much above 0 and log √T, the power is constant and the rest a geometric series.
+_BELOW, _ABOVE, _ABOVE_ROOT = 9.0, 9.0, 6.0
 _NEGLIGIBLE = -27.0  # a logarithm; below it a probability is taken for zero
 
 
@@ -41,10 +41,12 @@ def overtakes(n_trees: int, a: float, b: float, wins_ties: bool) -> float:
     log_kappa = 0.0 if level else math.log(gap / (root_a + root_b))
     end = abs(neither - cross)
     ends_small = end == 0.0 or n_trees * math.log(end) < _NEGLIGIBLE
-    v = log_kappa - _BELOW
-    exp_v, growth, kappa = math.exp(v), math.exp(_STEP), math.exp(log_kappa)
-    total, total_level, first = 0.0, 0.0, True
-    while v < _ABOVE:
+    last = max(_ABOVE, 0.5 * math.log(n_trees * max(cross, 1e-300)) + _ABOVE_ROOT)
+    nodes = int((last - log_kappa + _BELOW) / _STEP) + 1
+    growth, kappa = math.exp(_STEP), math.exp(log_kappa)
+    exp_v = math.exp(log_kappa - _BELOW)
+    total, total_level = 0.0, 0.0
+    for node in range(nodes):
         square = exp_v * exp_v
         # 1 + what follows is the base of the power; written so as not to cancel where it is close to 1.
         less = -gap * gap - 2.0 * cross * square / (1.0 + square)
@@ -58,13 +60,10 @@ def overtakes(n_trees: int, a: float, b: float, wins_ties: bool) -> float:
             power = math.exp(exponent)
             if base < 0.0 and n_trees % 2 == 1:
                 power = -power
-            ahead, tied = power / (exp_v / kappa + kappa / exp_v), power / (exp_v + 1.0 / exp_v)
-            if first:
-                # The nodes further below: the power is constant there, and both kernels are exponentials.
-                ahead, tied = ahead / (1.0 - 1.0 / growth), tied / (1.0 - 1.0 / growth)
-            total, total_level = total + ahead, total_level + tied
-        first = False
-        v += _STEP
+            if node == 0 or node == nodes - 1:
+                power /= 1.0 - 1.0 / growth
+            total += power / (exp_v / kappa + kappa / exp_v)
+            total_level += power / (exp_v + 1.0 / exp_v)
         exp_v *= growth
     half_tie = total_level * _STEP / math.pi
     ahead_or_half = 0.5 if level else total * _STEP / math.pi
