@@ -8,6 +8,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
@@ -122,6 +123,8 @@ class TrainingVotes:
         Whether to refuse objectives that cast no votes.
     every_tree : bool
         Whether to read every tree of however many rows, and to add up the scores too.
+    rows : array_like, optional
+        The rows themselves, to predict where scores are lost; by default those that the Dataset has kept.
 
     Attributes
     ----------
@@ -144,6 +147,7 @@ class TrainingVotes:
         threshold: float = 0.5,
         casts_votes: bool = True,
         every_tree: bool = False,
+        rows: Any = None,
     ) -> None:
         forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
         forest.parameters.update(exact_fractions(params))
@@ -157,6 +161,7 @@ class TrainingVotes:
         self._booster, self._valid = booster, valid
         self._dataset = booster.train_set if valid is None else _validation_set(booster, valid)
         self._every_tree = every_tree
+        self._rows = kept_rows(self._dataset) if rows is None else rows
         n_rows, n_outputs = self._dataset.num_data(), forest.n_outputs
         self._draws: Draws | None = None
         if valid is None:
@@ -181,6 +186,8 @@ class TrainingVotes:
         ------
         InbagError
             If its bag cannot be proven, or the parameters of the bagging are no longer the same.
+        ValueError
+            If scores are lost in rounding, and the rows are not at hand.
         """
         tree = self.trees
         self.trees += 1
@@ -197,17 +204,22 @@ class TrainingVotes:
         if not self._is_read(tree) or trees_before != tree:
             return
         newest = self._newest(tree, before, mean)
-        may_count = newest.known
+        inbag = np.zeros(len(self.asked), dtype=np.bool_)
         if self._draws is not None:
             inbag = self._draws.drawn(tree)
             # Once a bag holds all rows, LightGBM draws no others.
             self._full_bag = self._full_bag or bool(inbag.all())
             inbag |= self._full_bag
+        vote, certain = self._votes(newest)
+        lost = ~(certain | inbag)
+        if lost.any() and (self._rows is not None or newest.noise is not None):
+            newest = self._predicted(newest, lost)
+            vote, certain = self._votes(newest)
+        if self._draws is not None:
             self._unproven = newest, inbag
             if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
                 self.prove_newest()
-            may_count = may_count & ~inbag
-        self._add(newest, may_count)
+        self._add(newest, vote, certain & ~inbag)
 
     @property
     def any_votes(self) -> bool:
@@ -292,23 +304,40 @@ class TrainingVotes:
             newest.text = ForestText.read(text, casts_votes=False)
         return newest.text
 
-    def _add(self, newest: _Newest, may_count: NDArray[np.bool_]) -> None:
-        """Add votes and scores of the rows that may count."""
+    def _predicted(self, newest: _Newest, lost: NDArray[np.bool_]) -> _Newest:
+        """The same, predicted from the rows: leaving out what is lost would leave out the votes of rare classes."""
+        if self._rows is None:
+            raise ValueError(
+                f"LightGBM rounds what it predicts for {lost.mean():.2%} of the rows to certainty, from which the "
+                "votes of single trees cannot be read; that happens where a class is rare, and those are its rows. Let "
+                "the Dataset keep its rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
+            )
+        raw = self._booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
+        score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
+        return _Newest(newest.tree, score, None, np.ones_like(lost), _TIE, newest.text)
+
+    def _votes(self, newest: _Newest) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+        """Class that the newest tree votes for, and on which rows that is certain."""
         score, noise = newest.score, newest.noise
+        vote, certain = np.zeros(score.shape[1], dtype=np.int16), newest.known
         if len(self.counts) == 2 and len(score) == 1:
             distance = score[0] - self._cut
             vote = (distance > newest.tie).astype(np.int16)
             if noise is not None:
-                may_count = may_count & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
+                certain = certain & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
         elif len(self.counts):
             vote = _leaders(score, max(newest.tie, SAME_SCORE))
             if noise is not None:
-                may_count = may_count & _is_certain(score, noise, vote)
+                certain = certain & _is_certain(score, noise, vote)
+        return vote, certain
+
+    def _add(self, newest: _Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_]) -> None:
+        """Add votes and scores of the rows that may count."""
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
         if self._every_tree:
-            self.score[:, may_count] += score[:, may_count] / self.link.slope
+            self.score[:, may_count] += newest.score[:, may_count] / self.link.slope
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
@@ -409,6 +438,15 @@ def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
         for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
         if params.get(kind + name) is not None
     }
+
+
+def kept_rows(dataset: lgb.Dataset) -> Any:
+    """The rows of a Dataset, None where it has given them up or never had them."""
+    try:
+        rows = dataset.get_data()
+    except LightGBMError:
+        return None
+    return rows if hasattr(rows, "shape") else None
 
 
 def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:

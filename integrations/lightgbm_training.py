@@ -7,7 +7,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from lightgbm.basic import LightGBMError, _ConfigAliases
+from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
 
 from rfsize import rows as matrix
@@ -15,7 +15,7 @@ from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
-from rfsize.integrations.lightgbm_reading import Link, TrainingVotes
+from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
 from rfsize.integrations.lightgbm_text import ForestText
 from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
 
@@ -86,11 +86,16 @@ class LightGbmTrainer(Trainer):
         self._params = {**without(params, "bagging_freq"), "bagging_freq": _value(params, "bagging_freq", 1)}
         self.fraction = float(_value(params, "bagging_fraction", 1.0))
         self.seed = int(_value(params, "seed", 0))
-        self._rows, self._dtrain = dtrain.data, dtrain
+        self._dtrain = dtrain
+        # A Dataset gives up its rows when it is binned.
+        given = dtrain.data if hasattr(dtrain.data, "shape") else None
         are_labels_given = dtrain.label is not None
+        if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
+            raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
         # One tree shows what LightGBM makes of the parameters, and bins the data.
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
         self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
+        self._rows = kept_rows(dtrain) if given is None else given
         self._link = Link.of(self._forest, params)
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
@@ -129,7 +134,7 @@ class LightGbmTrainer(Trainer):
             np.zeros((n_rows, n_outputs)),
             np.zeros(n_rows, dtype=np.int32),
         )
-        return LightGbmInTraining(params, self._dtrain, nothing)
+        return LightGbmInTraining(params, self._dtrain, self._rows, nothing)
 
     def resume(self, model: Any) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
@@ -161,7 +166,7 @@ class LightGbmTrainer(Trainer):
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return LightGbmInTraining(params, self._dtrain, told, first)
+        return LightGbmInTraining(params, self._dtrain, self._rows, told, first)
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
@@ -189,18 +194,12 @@ class LightGbmTrainer(Trainer):
         return params
 
     def _raw_rows(self) -> Any:
-        rows = self._rows
-        if rows is None:
-            try:
-                rows = self._dtrain.get_data()
-            except LightGBMError:
-                rows = None
-        if rows is None or not hasattr(rows, "shape"):
+        if self._rows is None:
             raise ValueError(
                 "a forest is continued on the raw training rows, which the Dataset no longer holds (or never did); "
                 "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
             )
-        return rows
+        return self._rows
 
 
 def fold_votes(
@@ -232,9 +231,14 @@ class LightGbmInTraining(ForestInTraining):
     """A LightGBM forest that takes more trees; see `ForestInTraining`."""
 
     def __init__(
-        self, params: dict[str, Any], dtrain: lgb.Dataset, out_of_bag: OutOfBag, first: lgb.Booster | None = None
+        self,
+        params: dict[str, Any],
+        dtrain: lgb.Dataset,
+        rows: Any,
+        out_of_bag: OutOfBag,
+        first: lgb.Booster | None = None,
     ) -> None:
-        self._params = params
+        self._params, self._rows = params, rows
         self._booster = lgb.Booster(params, dtrain)
         self._reader: TrainingVotes | None = None
         self._first, self._of_first = first, out_of_bag
@@ -254,7 +258,9 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._reader is None:
-                self._reader = TrainingVotes(self._booster, self._params, casts_votes=False, every_tree=True)
+                self._reader = TrainingVotes(
+                    self._booster, self._params, casts_votes=False, every_tree=True, rows=self._rows
+                )
             self._reader.read(self._params)
             self.n_trees += 1
         reader, of_first = self._reader, self._of_first

@@ -63,17 +63,29 @@ def test_ties_go_to_the_lowest_class(objective: str) -> None:
     assert (labels != np.stack([score.argmax(axis=1) for score in alone])).any()
 
 
-@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
-def test_scores_beyond_what_a_probability_holds_are_left_out(objective: str) -> None:
+@pytest.mark.parametrize("objective", ["binary", "multiclass", "multiclassova"])
+def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(objective: str) -> None:
+    """A rare class scores so high that a probability of 1 hides what any other tree says of its rows."""
     X, y = problem(3, 3000)
     y[y == 2] = 0
-    y[X[:, 0].argmax()] = 2
+    rare = np.argsort(-X[:, 0])[:9]
+    y = (np.arange(3000)[:, None] == rare).any(axis=1).astype(int) if objective == "binary" else y
+    y[rare[0]] = 1 if objective == "binary" else 2
     params = {**SEVERAL, "objective": objective, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
+    params["num_class"] = 1 if objective == "binary" else 3
     forest = grown(params, X, y, 40)
     found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
-    assert (found.counts <= expected.counts).all()
-    assert 0.5 < found.asked.sum() / expected.asked.sum() < 1.0
-    assert np.isfinite(found.score).all()
+    assert np.array_equal(found.counts, expected.counts)
+    scores = out_of_bag_scores(forest.booster(), X, rfsize.inbag(forest.booster(), X))
+    assert centred(found.score - scores) == pytest.approx(0.0, abs=1e-6) if len(scores[0]) > 1 else True
+    gone = lgb.Dataset(X, y, params=params).construct()
+    with pytest.raises(ValueError, match=r"a class is rare.*free_raw_data=False"):
+        trainer_for(params, gone).start().add(40)
+    callback = rfsize.SizeCallback(alpha=0.9)
+    with pytest.raises(ValueError, match="a class is rare"):
+        lgb.train(params, lgb.Dataset(X, y), 40, callbacks=[callback])
+    lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 40, callbacks=[callback])
+    assert callback.report_.to_dict() == rfsize.size(expected, alpha=0.9).to_dict()
 
 
 @pytest.mark.parametrize("rare", [0, 1])
@@ -90,10 +102,13 @@ def test_a_class_of_one_row_or_none(rare: int) -> None:
 
 
 def test_trees_of_one_leaf_among_the_classes() -> None:
-    """Iterations in which the tree of one class alone has splits are left out, and no others."""
+    """Iterations in which the tree of one class alone has splits are left out, and no others, if the rows are gone."""
     X, y = problem(3)
-    forest = grown({**SEVERAL, "min_gain_to_split": 45.0, "bagging_fraction": 0.4}, X, y, 60)
+    params = {**SEVERAL, "min_gain_to_split": 45.0, "bagging_fraction": 0.4}
+    forest = trainer_for(params, lgb.Dataset(X, y, params=params).construct()).start()
+    forest.add(60)
     model = forest.booster()
+    assert np.array_equal(grown(params, X, y, 60).out_of_bag.counts, rfsize.votes(model, X, oob=True).counts)
     leaves = np.array([tree["num_leaves"] for tree in model.dump_model()["tree_info"]]).reshape(-1, 3)
     with_splits = (leaves > 1).sum(axis=1)
     assert {0, 1, 2, 3} == set(with_splits.tolist())
