@@ -312,7 +312,8 @@ class LightGbmForest(Adapter):
             raise InbagError(
                 "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
-        return rebuilt_bags(self._forest, n_rows, None if y is None else self._positive(y, n_rows))
+        balanced = any(float(self._forest.parameters.get(f"{sign}_bagging_fraction", 1)) < 1 for sign in ("pos", "neg"))
+        return rebuilt_bags(self._forest, n_rows, self._positive(y, n_rows) if balanced and y is not None else None)
 
     def _positive(self, y: Any, n_rows: int) -> NDArray[np.bool_]:
         """Training labels that LightGBM took for positive."""

@@ -55,6 +55,8 @@ class SizeCallback:
     InbagError
         While training, if the bags cannot be rebuilt and proven (GOSS, several machines, a GPU).
     ValueError
+        While training, if votes are lost in rounding and the Dataset has not kept its rows.
+    ValueError
         While training, if a validation set is unknown, or ``threshold`` given for more than two classes.
 
     Warns
@@ -69,9 +71,9 @@ class SizeCallback:
     Notes
     -----
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
-    probabilities; where those are within rounding of 1 (with ``multiclass``, of 0) the score is lost, and such a vote
-    is not counted. That happens to the rows the forest is surest of. Nor are the votes of an iteration of
-    ``multiclass`` in which the tree of one class alone has splits.
+    probabilities; where those are within rounding of 1, as they are where a class is rare, the score is lost and the
+    tree is asked for it, if the Dataset has kept its rows (``free_raw_data=False``). Without them, the votes of an
+    iteration of ``multiclass`` in which the tree of one class alone has splits are not counted.
 
     Of more than 10,000 rows only the first 100 trees and then 8 of every 64 are read, to bound the cost; the
     estimate then rests on fewer votes per row than `rfsize.size` would count.

@@ -151,6 +151,10 @@ class LightGbmTrainer(Trainer):
             If the Dataset has given up the raw rows, or the classes are not 0 to K − 1.
         """
         self._refuse_full_bags()
+        if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
+            raise NotAForestError(
+                f"found a {type(model).__name__}; give a lightgbm.Booster, or a fitted LGBMClassifier"
+            )
         first = lgb.Booster(model_str=(model if isinstance(model, lgb.Booster) else model.booster_).model_to_string())
         adapter = LightGbmForest(first)
         forest = ForestText.read(first.model_to_string())
@@ -222,9 +226,16 @@ def fold_votes(
         if reader is None:
             reader = TrainingVotes(booster, params, valid="held out", threshold=threshold, every_tree=True)
             warn_of_dependence(reader.forest, stacklevel=5)
+            _checked_labels(dtrain, max(2, reader.forest.n_outputs))
         reader.read(params)
     assert reader is not None
     return reader.counts.T
+
+
+def labels_of(params: dict[str, Any], dtrain: lgb.Dataset) -> NDArray[Any]:
+    """Labels of the rows, which are binned now if they were not; see `rfsize.training.labels_of`."""
+    dtrain._update_params(without(copy.deepcopy(params), *IGNORED)).construct()
+    return np.asarray(dtrain.get_label())
 
 
 class LightGbmInTraining(ForestInTraining):

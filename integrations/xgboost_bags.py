@@ -65,17 +65,17 @@ def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     InbagError
         If it is damaged; it comes with the file, and a file may come from anyone.
     """
-    text = booster.attr(_ATTRIBUTE)
-    if text is None:
-        return None
     try:
+        text = booster.attr(_ATTRIBUTE)
+        if text is None:
+            return None
         stored = json.loads(text)
         subsample, seeds = share("subsample", stored["subsample"]), stored["seeds"]
         if not isinstance(seeds, list) or len(seeds) != n_trees:
             raise ValueError(f"there is not one seed for each of {n_trees} trees")
         if not all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds):
             raise ValueError("a seed is no whole number of 32 bits")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, AssertionError) as error:
         raise InbagError(
             f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}); "
             f"remove it by set_attr({_ATTRIBUTE}=None), or give seed= and subsample="
@@ -143,15 +143,17 @@ class XgboostBags(Bags):
         )
         expected = rebuilt * unit[group]
         tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
-        return np.asarray(np.abs(expected - leaves.mass) > tolerance)
+        # Bags that are nearly empty make any unit, and any tolerance; but a leaf that saw rows saw at least one.
+        unseen = (rebuilt == 0.0) & (leaves.mass > 0.0)
+        return np.asarray((np.abs(expected - leaves.mass) > tolerance) | unseen)
 
     @property
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
-            "booster taken out of a classifier what it took for missing. With base_margin or seed_per_iteration, bags "
-            "drawn on a GPU, by several machines, or by tree_method='exact', cannot be rebuilt."
+            "booster taken out of a classifier what it took for missing. Bags cannot be rebuilt with base_margin, "
+            "feature_weights or seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
         )
 
 

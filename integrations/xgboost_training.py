@@ -204,6 +204,11 @@ def fold_votes(
     return count_votes(forest, X, forest.checked_threshold(threshold)).counts
 
 
+def labels_of(params: dict[str, Any], dtrain: xgb.DMatrix) -> NDArray[Any]:
+    """Labels of the rows; see `rfsize.training.labels_of`."""
+    return np.asarray(dtrain.get_label())
+
+
 class XgboostTraining(ForestInTraining):
     """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
 

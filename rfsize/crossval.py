@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.checks import share, whole
-from rfsize.training import fold_votes
+from rfsize.training import fold_votes, labels_of
 from rfsize.votes import Votes
 
 
@@ -64,7 +64,7 @@ def cv_votes(
     """
     share("threshold", threshold)
     whole("n_trees", n_trees, at_least=1)
-    label = np.asarray(dtrain.get_label() if hasattr(dtrain, "get_label") else ())
+    label = labels_of(params, dtrain)
     if label.ndim != 1 or not label.size:
         raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
     given = _folds(label, nfold, stratified, seed) if folds is None else folds

@@ -258,6 +258,8 @@ def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]
         raise ValueError(f"{sum(missing)} rows have no label; leave them out of the table")
     if labels.dtype.kind == "O":
         labels = labels.astype(np.str_)
+    if not labels.size:
+        raise ValueError("the table has no rows")
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"all labels are {classes.tolist()[0]!r}: there is nothing to learn")

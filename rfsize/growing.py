@@ -41,8 +41,9 @@ def grow(
     params : dict, booster or scikit-learn estimator
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
-        than its own. Or an estimator of either framework (`LGBMClassifier`, `XGBRFClassifier`, …): one that is
-        not fitted begins with its own number of trees, and may end with fewer.
+        than its own; give the labels and weights of its training, which cannot be compared. Or an estimator of
+        either framework (`LGBMClassifier`, `XGBRFClassifier`, …): one that is not fitted begins with its own
+        number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
         (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
@@ -79,7 +80,7 @@ def grow(
     NotAForestError
         If the parameters or the model are not those of a forest of independent trees.
     InbagError
-        If the bags cannot be rebuilt and proven, and no ``X_val`` is given.
+        If the bags cannot be rebuilt and proven; that is asked of every forest grown here. `cv_votes` sizes the others.
     ValueError
         If an argument does not fit, or the training rows get too few out-of-bag votes to size a forest.
 

@@ -330,7 +330,7 @@ def select_bagging_fraction(
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
     trainer = trainer_for(params, dtrain)
-    seed = trainer.seed if seed is None else whole("seed", seed, at_least=0)
+    seed = None if seed is None else whole("seed", seed, at_least=0)
     criterion = criterion_for(trainer, scoring)
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed)
     candidates = [Candidate(trainer, fraction, seed, file) for fraction in grid]

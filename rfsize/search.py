@@ -85,7 +85,7 @@ def cost(plan: Sequence[Rung]) -> int:
 class Candidate:
     """A fraction on trial: its forest, grown in steps, of which a stored one is trained again only when needed."""
 
-    def __init__(self, trainer: Trainer, fraction: float, seed: int, file: SearchFile) -> None:
+    def __init__(self, trainer: Trainer, fraction: float, seed: int | None, file: SearchFile) -> None:
         self.fraction = fraction
         self.n_trees = 0
         self.seconds = 0.0

@@ -48,11 +48,13 @@ class SearchFile:
         If the file is damaged, or was written for other parameters, data or another seed.
     """
 
-    def __init__(self, path: Path | None, trainer: Trainer, params: dict[str, Any], seed: int) -> None:
+    def __init__(self, path: Path | None, trainer: Trainer, params: dict[str, Any], seed: int | None) -> None:
         self._path = path
         self._states: dict[str, State] = {}
         if path is None:
             return
+        if path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"resume={str(path)!r} is no file that can be written: it is a folder, or in none")
         # One tree tells other features apart, for which nothing else stands here.
         probe = trainer.start(fraction=_PROBE, seed=seed)
         probe.add(1)
@@ -100,7 +102,7 @@ class SearchFile:
                 seconds = {str(key): float(value) for key, value in text.pop("seconds").items()}
                 probe = self._sums(archive, "probe", 1)
                 states = {key: self._state(archive, key, value) for key, value in seconds.items()}
-        except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile, NotImplementedError) as error:
+        except _DAMAGE as error:
             raise ValueError(
                 f"{path} cannot be taken up: it is damaged, for other data, or was not written by "
                 f"select_bagging_fraction ({error}). Give another file, or delete this one"
@@ -138,6 +140,8 @@ class SearchFile:
         return OutOfBag(**found)
 
 
+# What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError, zipfile.BadZipFile)
 _SUMS = {"counts": "<i4", "score": "<f8", "asked": "<i4"}
 
 

@@ -195,6 +195,12 @@ def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
     return trainer
 
 
+def labels_of(params: dict[str, Any], dtrain: Any) -> NDArray[Any]:
+    """Labels of training data, shape (n_rows,); raises ``ValueError`` where no integration knows the data."""
+    labels: NDArray[Any] = _integration(dtrain).labels_of(params, dtrain)
+    return labels
+
+
 def fold_votes(
     params: dict[str, Any],
     dtrain: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -92,7 +93,7 @@ def test_refusals(training: tuple[dict[str, Any], Any], options: dict[str, Any],
 
 
 def test_other_data_and_parameters_are_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match="with labels"):
+    with pytest.raises(ValueError, match=r"give a lightgbm\.Dataset"):
         rfsize.cv_votes(LIGHTGBM, data.X)
     with pytest.raises(ValueError, match="QuantileDMatrix"):
         rfsize.cv_votes(XGBOOST, xgb.QuantileDMatrix(data.X, data.y))
@@ -102,3 +103,12 @@ def test_other_data_and_parameters_are_refused(data: Data) -> None:
         rfsize.cv_votes({"booster": "gblinear", "objective": "binary:logistic"}, xgb.DMatrix(data.X, data.y))
     with pytest.warns(rfsize.SharedBagsWarning):
         rfsize.cv_votes({**LIGHTGBM, "bagging_freq": 2}, lgb.Dataset(data.X, data.y), n_trees=2)
+
+
+def test_labels_of_a_dataset_that_is_not_binned_yet(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "train.csv"
+    np.savetxt(file, np.column_stack([data.y, data.X]), delimiter=",")
+    counted = rfsize.cv_votes(LIGHTGBM, lgb.Dataset(str(file)), n_trees=5)
+    assert (counted.asked == 5).all()
+    with pytest.raises(ValueError, match="class indices 0 to 1"):
+        rfsize.cv_votes(LIGHTGBM, lgb.Dataset(data.X, data.y + 1), n_trees=5)

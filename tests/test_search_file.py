@@ -7,9 +7,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pytest
-from conftest import Data
+from conftest import LIGHTGBM, Data
 from test_sampling import FRAMEWORKS, ROWS, accuracy, given, search
 
 import rfsize
@@ -120,3 +121,10 @@ def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> Non
         damaged(file, "search.json", json.dumps({**text, "version": 2}).encode())
     with pytest.raises(ValueError, match="cannot be taken up"):
         search("xgboost", data, [0.5], n_trees=10, resume=file)
+
+
+@pytest.mark.parametrize("path", ["", "missing/search.zip"])
+def test_a_file_that_cannot_be_written_is_refused_at_once(path: str, tmp_path: Path) -> None:
+    dtrain = lgb.Dataset(np.random.default_rng(0).normal(size=(100, 8)), np.arange(100) % 2)
+    with pytest.raises(ValueError, match="no file that can be written"):
+        select_bagging_fraction(LIGHTGBM, dtrain, [0.3, 0.5], n_trees=10, resume=tmp_path / path)

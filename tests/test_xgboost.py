@@ -391,3 +391,14 @@ def test_trees_that_score_different_numbers_of_classes_are_refused(multi_output:
     ]["model"]["trees"][0]
     with pytest.raises(rfsize.NotAForestError, match="damaged"):
         scores_per_leaf(learner)
+
+
+def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -> None:
+    loaded = xgb.Booster()
+    loaded.load_model(xgb_booster.save_raw("ubj"))
+    for subsample in (1e-9, 1e-4):
+        with pytest.raises(rfsize.InbagError):
+            rfsize.inbag(loaded, data.X, seed=3, subsample=subsample)
+    loaded.set_attr(rfsize_bags=json.dumps({"subsample": 1e-30, "seeds": list(range(1, TREES + 1))}))
+    with pytest.raises(rfsize.InbagError):
+        rfsize.inbag(loaded, data.fresh)
