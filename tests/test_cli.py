@@ -446,3 +446,19 @@ def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.Captur
     options = ["--max-trees", "30", "--alpha", "0.999", "-o", str(tmp_path / "small.json")]
     assert run(labelled, "grow", *training, *options) == 1
     assert "not enough" in capsys.readouterr().out
+
+
+def test_labels_in_words_do_not_matter_to_bags(labelled: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(labelled / "two.csv")
+    table["sign"] = np.where(table["sign"] > 0, "plus", "minus")
+    table.to_csv(tmp_path / "words.csv", index=False)
+    training, model = ["words.csv", "--target", "sign"], tmp_path / "forest.txt"
+    assert run(tmp_path, "grow", *training, "--framework", "lightgbm", "--alpha", "0.8", "-o", str(model)) == 0
+    assert run(tmp_path, "size", str(model), *training, "--oob", "--alpha", "0.5") in {0, 1}
+
+
+def test_a_table_without_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.csv").write_text("a,b,sign\n")
+    options = ["empty.csv", "--target", "sign", "--framework", "xgboost", "-o", str(tmp_path / "forest.json")]
+    assert run(tmp_path, "grow", *options) == 2
+    assert "no rows" in capsys.readouterr().err
