@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_SLACK = (
-    6.0  # tolerances: a score lies so far at most from the least of alike leaves, where a constant was judged by one
-)
+# Tolerances that a score lies at most from the least of alike leaves, where a constant was judged by one.
+_SLACK = 6.0
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 20
 
 
