@@ -178,6 +178,11 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
     assert rfsize.size(grown, data.X, oob=True).n_rows > 1000
 
 
+def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
+    grown, report = rfsize.grow(XGBRFClassifier(n_estimators=80), data.X, data.y, alpha=0.9, return_report=True)
+    assert grown.n_estimators == rfsize.votes(grown, data.fresh).n_trees == report.n_trees < 80
+
+
 def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
     weight = np.where(data.X[:, 0] > 0, 5.0, 0.5)
     model = LGBMClassifier(
