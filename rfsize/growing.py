@@ -12,10 +12,13 @@ from tqdm.auto import tqdm
 from rfsize.adapter import adapter_for
 from rfsize.checks import class_indices, share, whole
 from rfsize.errors import NotConvergedWarning
-from rfsize.report import FEW_OUT_OF_BAG, FEWEST_VOTES, SizeReport
+from rfsize.report import FEW_OUT_OF_BAG, SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS, n_rows
 from rfsize.sizing import truncate, votes
 from rfsize.training import ForestInTraining, Trainer, parameters_of, trainer_for
+
+# Where hardly any tree may vote on a row, the largest forest allowed should give it so many votes at the least.
+_VOTES_WORTH_WAITING_FOR = 100
 
 
 def grow(
@@ -175,12 +178,13 @@ def _out_of_bag_report(forest: ForestInTraining, trainer: Trainer, alpha: float,
     counted = trainer.votes(forest)
     share_of_votes = counted.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
-    if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
+    if share_of_votes < FEW_OUT_OF_BAG and expected < _VOTES_WORTH_WAITING_FOR:
         raise ValueError(
             f"a training row is out of the bags of {share_of_votes:.2%} of the votes (an XGBoost forest draws bags for "
             "the trees of each class, and a vote needs all of them to have left the row out), so "
-            f"{max_trees:,} trees would give it {expected:.1f} out-of-bag votes, and it takes at least {FEWEST_VOTES}: "
-            "give X_val, rows that the forest is not trained on"
+            f"{max_trees:,} trees would give it {expected:.1f} out-of-bag votes, too few to grow so many trees for: "
+            "give X_val, rows that the forest is not trained on, or train one tree for all classes "
+            "(multi_strategy='multi_output_tree')"
         )
     return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="oob")
 

@@ -112,6 +112,9 @@ def test_hopeless_out_of_bag_votes_are_refused_at_once(data: Data) -> None:
     params = {**XGBOOST, "objective": "multi:softprob", "num_class": 10, "subsample": 0.8}
     with pytest.raises(ValueError, match=r"5,000 trees would give it 0\.0 out-of-bag votes.*give X_val"):
         rfsize.grow(params, xgb.DMatrix(data.X, ten))
+    params |= {"num_class": 5, "subsample": 0.632}
+    with pytest.raises(ValueError, match=r"out of the bags of 0\.\d+% of the votes.*too few to grow so many trees for"):
+        rfsize.grow(params, xgb.DMatrix(data.X, ten % 5))
 
 
 def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
