@@ -229,19 +229,6 @@ def _levels(forest: ForestText, name: str) -> list[int]:
 # The adapter
 
 
-# Leaves that say the same of two classes, such as "neither", score them alike but for the last bits.
-SAME_SCORE = 1e-10
-
-
-def _levelled(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores of which those as good as equal are equal, so that ties of classes are ties."""
-    order = np.argsort(score)
-    begins = np.diff(score[order], prepend=-np.inf) > SAME_SCORE
-    levelled = np.empty_like(score)
-    levelled[order] = score[order][begins][np.cumsum(begins) - 1]
-    return levelled
-
-
 class LightGbmForest(Adapter):
     """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`.
 
@@ -280,7 +267,7 @@ class LightGbmForest(Adapter):
         raw = np.concatenate(forest.leaf_value)
         return Leaves(
             offset=(np.cumsum(sizes) - sizes).reshape(self.n_trees, forest.n_outputs),
-            score=expit(forest.sigmoid * raw) if forest.n_outputs == 1 else _levelled(raw),
+            score=expit(forest.sigmoid * raw) if forest.n_outputs == 1 else raw,
             raw=raw,
             mass=np.concatenate(forest.leaf_count),
             provable=np.repeat(sizes > 1, sizes),
@@ -299,9 +286,8 @@ class LightGbmForest(Adapter):
 
     def tree_table(self, threshold: float) -> TreeTable:
         leaves = self.leaves
-        if self._forest.n_outputs > 1:
-            return tree_table(self._forest, leaves.score, np.zeros(0, dtype=np.uint8))
-        return tree_table(self._forest, leaves.raw, (leaves.score > threshold).astype(np.uint8))
+        vote = leaves.score > threshold if self._forest.n_outputs == 1 else np.zeros(0)
+        return tree_table(self._forest, leaves.raw, vote.astype(np.uint8))
 
     @property
     def conventions(self) -> Conventions:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.lightgbm import SAME_SCORE, Draws, rebuilt_bags
+from rfsize.integrations.lightgbm import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
 from rfsize.integrations.lightgbm_text import ForestText
 
@@ -29,6 +29,9 @@ _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 # Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
 _TIE = 1e-9
 _LEAST_LOG = -690.0  # of a probability that is known to full precision
+# Scores of two classes that are closer differ in the last bits only; without the rows so many such votes may go to the
+# lowest class, as a share of the rows.
+_SAME_SCORE, _FEW_TIES = 1e-10, 0.01
 _EPSILON = float(np.finfo(float).eps)
 
 
@@ -104,6 +107,7 @@ class _Newest:
     known: NDArray[np.bool_]
     tie: float
     text: ForestText | None = None
+    exact: bool = False
 
 
 class TrainingVotes:
@@ -212,9 +216,13 @@ class TrainingVotes:
             inbag |= self._full_bag
         vote, certain = self._votes(newest)
         lost = ~(certain | inbag)
-        if lost.any() and (self._rows is not None or newest.noise is not None):
-            newest = self._predicted(newest, lost)
+        if lost.any() and self._rows is not None:
+            newest = self._predicted(newest)
             vote, certain = self._votes(newest)
+        elif newest.noise is not None or (newest.known & lost).mean() > _FEW_TIES:
+            self._refuse_to_leave_out(lost)
+        else:
+            certain = newest.known
         if self._draws is not None:
             self._unproven = newest, inbag
             if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
@@ -304,17 +312,20 @@ class TrainingVotes:
             newest.text = ForestText.read(text, casts_votes=False)
         return newest.text
 
-    def _predicted(self, newest: _Newest, lost: NDArray[np.bool_]) -> _Newest:
+    def _predicted(self, newest: _Newest) -> _Newest:
         """The same, predicted from the rows: leaving out what is lost would leave out the votes of rare classes."""
-        if self._rows is None:
-            raise ValueError(
-                f"LightGBM rounds what it predicts for {lost.mean():.2%} of the rows to certainty, from which the "
-                "votes of single trees cannot be read; that happens where a class is rare, and those are its rows. Let "
-                "the Dataset keep its rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
-            )
         raw = self._booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
-        return _Newest(newest.tree, score, None, np.ones_like(lost), _TIE, newest.text)
+        return _Newest(newest.tree, score, None, np.ones_like(newest.known), _TIE, newest.text, exact=True)
+
+    def _refuse_to_leave_out(self, lost: NDArray[np.bool_]) -> None:
+        if lost.any():
+            raise ValueError(
+                f"on {lost.mean():.2%} of the rows the votes of single trees cannot be read from what LightGBM "
+                "predicts: where a class is rare it rounds to certainty, and where no tree says yes to its class, all "
+                "classes are level but for the last bits. Let the Dataset keep its rows (free_raw_data=False), or "
+                "train first, then rfsize.size(model, X, oob=True)"
+            )
 
     def _votes(self, newest: _Newest) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
         """Class that the newest tree votes for, and on which rows that is certain."""
@@ -326,7 +337,10 @@ class TrainingVotes:
             if noise is not None:
                 certain = certain & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
         elif len(self.counts):
-            vote = _leaders(score, max(newest.tie, SAME_SCORE))
+            tie = 0.0 if newest.exact else max(newest.tie, _SAME_SCORE)
+            vote = _leaders(score, tie)
+            if not newest.exact:
+                certain = certain & ~_tied(score, tie)
             if noise is not None:
                 certain = certain & _is_certain(score, noise, vote)
         return vote, certain
@@ -408,6 +422,11 @@ def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
         vote[of_class > highest + tie] = index
         np.fmax(highest, of_class, out=highest)
     return vote
+
+
+def _tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
+    """Whether another class scores as high as the highest, but for rounding."""
+    return np.asarray((score >= score.max(axis=0) - tie).sum(axis=0) > 1)
 
 
 def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
