@@ -284,12 +284,14 @@ class TrainingVotes:
         elif lone.all():
             newest.score, newest.noise = np.broadcast_to(own, newest.score.shape).copy(), None
             newest.known[:] = True
+            newest.exact = True
         else:
             # The scores of the other trees lack a constant that only their leaves can tell.
             exact = self._exact(newest, np.flatnonzero(~lone))
             newest.score[~lone] = exact
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
+            newest.exact = True
 
     def _exact(self, newest: _Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
         """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
@@ -425,8 +427,9 @@ def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
 
 
 def _tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
-    """Whether another class scores as high as the highest, but for rounding."""
-    return np.asarray((score >= score.max(axis=0) - tie).sum(axis=0) > 1)
+    """Whether another class scores nearly as high as the highest, so that rounding hides which one does."""
+    highest = score.max(axis=0)
+    return np.asarray(((score < highest) & (score >= highest - tie)).any(axis=0))
 
 
 def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
