@@ -68,7 +68,7 @@ def prepared(framework: str, rows: Rows, seed: int, **more: Any) -> tuple[dict[s
     params = {**UNPRUNED[framework], **more, "seed": seed}
     if framework == "LightGBM":
         objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
-        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1})
+        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
     objective = {"objective": "binary:logistic"}
     if n_classes > 2:
         # One tree, and one bag, for all classes.

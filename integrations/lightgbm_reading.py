@@ -98,7 +98,8 @@ class _Newest:
 
     ``score`` and ``noise``, the bound on its rounding noise (None where nowhere of note), have the shape
     (n_outputs, n_rows); the scores of a softmax lack one constant for each row. ``known`` marks the rows that the
-    scores are known of.
+    scores are known of, ``tie`` is the noise to expect of any of them, ``exact`` says that there is none, and ``text``
+    is that of the tree, once it was asked for.
     """
 
     tree: int
@@ -219,9 +220,11 @@ class TrainingVotes:
         if lost.any() and self._rows is not None:
             newest = self._predicted(newest)
             vote, certain = self._votes(newest)
-        elif newest.noise is not None or (newest.known & lost).mean() > _FEW_TIES:
+        elif newest.noise is not None:
             self._refuse_to_leave_out(lost)
         else:
+            # A few ties may go to the lowest class; the rows of an iteration that is not known at all are left out.
+            self._refuse_to_leave_out(lost & newest.known, but_for=_FEW_TIES)
             certain = newest.known
         if self._draws is not None:
             self._unproven = newest, inbag
@@ -291,7 +294,6 @@ class TrainingVotes:
             newest.score[~lone] = exact
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
-            newest.exact = True
 
     def _exact(self, newest: _Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
         """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
@@ -320,8 +322,8 @@ class TrainingVotes:
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
         return _Newest(newest.tree, score, None, np.ones_like(newest.known), _TIE, newest.text, exact=True)
 
-    def _refuse_to_leave_out(self, lost: NDArray[np.bool_]) -> None:
-        if lost.any():
+    def _refuse_to_leave_out(self, lost: NDArray[np.bool_], but_for: float = 0.0) -> None:
+        if lost.mean() > but_for:
             raise ValueError(
                 f"on {lost.mean():.2%} of the rows the votes of single trees cannot be read from what LightGBM "
                 "predicts: where a class is rare it rounds to certainty, and where no tree says yes to its class, all "

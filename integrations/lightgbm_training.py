@@ -37,10 +37,12 @@ def parameters_of(model: Any) -> dict[str, Any]:
 
     Raises
     ------
+    NotAForestError
+        If it is no model.
     ValueError
         If it has forgotten them.
     """
-    booster = model if isinstance(model, lgb.Booster) else model.booster_
+    booster = _booster_of(model)
     # LightGBM 4.3 does not look for them when it loads a model from a string.
     params = copy.deepcopy(booster.params or booster._get_loaded_param())
     if not params:
@@ -128,12 +130,7 @@ class LightGbmTrainer(Trainer):
                 "one or the other out"
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        n_rows, n_outputs = len(self.label), self._forest.n_outputs
-        nothing = OutOfBag(
-            np.zeros((n_rows, len(self.classes)), dtype=np.int32),
-            np.zeros((n_rows, n_outputs)),
-            np.zeros(n_rows, dtype=np.int32),
-        )
+        nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
         return LightGbmInTraining(params, self._dtrain, self._rows, nothing)
 
     def resume(self, model: Any) -> LightGbmInTraining:
@@ -151,11 +148,7 @@ class LightGbmTrainer(Trainer):
             If the Dataset has given up the raw rows, or the classes are not 0 to K − 1.
         """
         self._refuse_full_bags()
-        if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
-            raise NotAForestError(
-                f"found a {type(model).__name__}; give a lightgbm.Booster, or a fitted LGBMClassifier"
-            )
-        first = lgb.Booster(model_str=(model if isinstance(model, lgb.Booster) else model.booster_).model_to_string())
+        first = lgb.Booster(model_str=_booster_of(model).model_to_string())
         adapter = LightGbmForest(first)
         forest = ForestText.read(first.model_to_string())
         check_alike(forest, self._forest)
@@ -274,7 +267,7 @@ class LightGbmInTraining(ForestInTraining):
                 )
             self._reader.read(self._params)
             self.n_trees += 1
-        reader, of_first = self._reader, self._of_first
+        reader = self._reader
         assert reader is not None
         reader.prove_newest()
         if reader.proven == 0:
@@ -282,9 +275,7 @@ class LightGbmInTraining(ForestInTraining):
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
                 "leaves (min_data_in_leaf, min_gain_to_split)"
             )
-        self.out_of_bag = OutOfBag(
-            of_first.counts + reader.counts.T, of_first.score + reader.score.T, of_first.asked + reader.asked
-        )
+        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.score.T, reader.asked))
 
     def booster(self) -> lgb.Booster:
         """All trees so far as one new booster."""
@@ -294,6 +285,14 @@ class LightGbmInTraining(ForestInTraining):
             return copy.deepcopy(self._first)
         grown = lgb.Booster(model_str=self._booster.model_to_string())
         return grown if self._first is None else merged([self._first, grown])
+
+
+def _booster_of(model: Any) -> lgb.Booster:
+    if isinstance(model, lgb.Booster):
+        return model
+    if isinstance(model, lgb.LGBMModel):
+        return model.booster_
+    raise NotAForestError(f"found a {type(model).__name__}; give a lightgbm.Booster, or a fitted LGBMClassifier")
 
 
 def _value(params: dict[str, Any], name: str, default: Any) -> Any:

@@ -215,11 +215,7 @@ class XgboostTraining(ForestInTraining):
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int) -> None:
         n_rows = trainer.dtrain.num_row()
         self.n_trees = 0
-        self.out_of_bag = OutOfBag(
-            counts=np.zeros((n_rows, len(trainer.classes)), dtype=np.int32),
-            score=np.zeros((n_rows, trainer.n_outputs)),
-            asked=np.zeros(n_rows, dtype=np.int32),
-        )
+        self.out_of_bag = OutOfBag.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
@@ -266,8 +262,7 @@ class XgboostTraining(ForestInTraining):
         told = out_of_bag(
             forest, bags, lambda start, stop: forest.arranged(predicted[start:stop]), len(trainer.classes)
         )
-        sums = self.out_of_bag
-        self.out_of_bag = OutOfBag(sums.counts + told.counts, sums.score + told.score, sums.asked + told.asked)
+        self.out_of_bag = self.out_of_bag.plus(told)
         self.n_trees += forest.n_trees
         self._parts.append((booster, forest.tree_of))
         self._drawn.append(bags.drawn)

@@ -176,6 +176,12 @@ class Adapter(ABC):
         return self.leaves.score[leaf].argmax(axis=2)
 
 
+def framework_of(thing: Any) -> str | None:
+    """Package of the framework that a model, data or estimator comes from; None where it comes from another."""
+    packages = [base.__module__.partition(".")[0] for base in type(thing).__mro__]
+    return next((package for package in packages if package in _INTEGRATIONS), None)
+
+
 def adapter_for(model: Any) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
 
@@ -188,11 +194,10 @@ def adapter_for(model: Any) -> Adapter:
         return model
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")
-    for base in type(model).__mro__:
-        module = _INTEGRATIONS.get(base.__module__.partition(".")[0])
-        if module is not None:
-            adapter: Adapter = importlib.import_module(module).adapt(model)
-            return adapter
+    framework = framework_of(model)
+    if framework is not None:
+        adapter: Adapter = importlib.import_module(_INTEGRATIONS[framework]).adapt(model)
+        return adapter
     raise NotAForestError(
         f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
         "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or counted rfsize.Votes (of a pipeline or "
@@ -212,16 +217,21 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
     for start, stop in matrix.blocks(rows, adapter.leaves.offset.size, what="votes"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
         vote = adapter.cast(leaf, threshold)
-        may_vote = None
-        if proof is not None:
-            may_vote = ~proof.add(start, stop, leaf).any(axis=2)
-        for index in range(1, n_classes):
-            counts[start:stop, index] = np.sum(vote == index, axis=1, where=True if may_vote is None else may_vote)
-        asked = adapter.n_trees if may_vote is None else may_vote.sum(axis=1)
-        counts[start:stop, 0] = asked - counts[start:stop, 1:].sum(axis=1)
+        may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        counts[start:stop] = counted(vote, n_classes, may_vote)
     if proof is not None:
         proof.conclude()
     return Votes(counts, adapter.classes, adapter.n_trees)
+
+
+def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """Votes for each class, shape (rows, n_classes), of the members that may vote on the row."""
+    counts = np.empty((len(vote), n_classes), dtype=np.int32)
+    for index in range(1, n_classes):
+        counts[:, index] = np.sum(vote == index, axis=1, where=True if may_vote is None else may_vote)
+    asked = vote.shape[1] if may_vote is None else may_vote.sum(axis=1)
+    counts[:, 0] = asked - counts[:, 1:].sum(axis=1)
+    return counts
 
 
 def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +24,12 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
         raise ValueError(f"{name} must be a whole number {bounds}, found {value!r}")
     return int(value)
+
+
+def choice(name: str, value: Any, choices: Collection[str], advice: str = "") -> None:
+    """Raise a ``ValueError`` that names it where ``value`` is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{advice}")
 
 
 def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:

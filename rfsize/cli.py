@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from rfsize import __version__
+from rfsize.adapter import framework_of
 from rfsize.errors import NotConvergedWarning
 from rfsize.files import (
     check_model_name,
     features_of,
     features_of_forest,
-    framework_of,
     like_table,
     load_features,
     load_model,

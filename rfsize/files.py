@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from rfsize.adapter import framework_of
 from rfsize.forest import Forest
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 
@@ -42,7 +43,7 @@ def load_model(path: Path) -> Any:
     raise ValueError(f"{path} is neither a LightGBM text model nor an XGBoost JSON or UBJ model")
 
 
-def check_model_name(framework: str, path: Path) -> None:
+def check_model_name(framework: str | None, path: Path) -> None:
     """Raise ``ValueError`` where a file's name does not go with the format that a framework's models are written in."""
     is_json = path.suffix in {".json", ".ubj"}
     if framework == "xgboost" and not is_json:
@@ -79,11 +80,6 @@ def features_of(model: Any, X: Any) -> Any:
 
 def _is_xgboost(model: Any) -> bool:
     return framework_of(model) == "xgboost"
-
-
-def framework_of(model: Any) -> str:
-    """Name of the package that a model comes from."""
-    return type(model).__module__.partition(".")[0]
 
 
 def load_table(path: Path, target: str | None) -> tuple[Any, Any]:

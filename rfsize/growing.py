@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapter import adapter_for
+from rfsize.adapter import adapter_for, framework_of
 from rfsize.checks import class_indices, share, whole
 from rfsize.errors import NotConvergedWarning
 from rfsize.report import FEW_OUT_OF_BAG, SizeReport
@@ -207,7 +207,7 @@ def _of_estimator(
     estimator: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any], int]:
     """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
-    if not {base.__module__.partition(".")[0] for base in type(estimator).__mro__} & {"lightgbm", "xgboost"}:
+    if framework_of(estimator) is None:
         raise ValueError(
             f"found a {type(estimator).__name__}; give the parameters of a forest, a booster, or an estimator of "
             "LightGBM or XGBoost (of a pipeline, the last step alone, and the rows that the others make)"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
-from rfsize.checks import share, whole
+from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning
 from rfsize.growing import grown
 from rfsize.report import SizeReport
@@ -322,8 +322,8 @@ def select_bagging_fraction(
     from rfsize.search_file import SearchFile
 
     grid = _checked_grid(fractions)
-    _check_choice("search", search, _SEARCHES)
-    _check_choice("rule", rule, _RULES)
+    choice("search", search, _SEARCHES)
+    choice("rule", rule, _RULES)
     alpha = share("alpha", alpha)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     max_trees = whole("max_trees", max_trees, at_least=1)
@@ -369,11 +369,6 @@ def _checked_grid(fractions: ArrayLike | None) -> list[float]:
     if len(set(grid)) < len(grid):
         raise ValueError(f"fractions holds a fraction twice: {grid}; give each once")
     return grid
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; found {value!r}")
 
 
 def _curve(

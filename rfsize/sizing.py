@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapter import Adapter, adapter_for, count_votes, proven_inbag
-from rfsize.checks import share, whole
+from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
@@ -189,8 +189,8 @@ def size(
     be?" Pattern Recognition 46(5), 1323-1336.
     """
     share("alpha", alpha)
-    _check_choice("voting", voting, {"hard"})
-    _check_choice("estimator", estimator, {"auto", "plugin"})
+    choice("voting", voting, ("hard",))
+    choice("estimator", estimator, ("auto", "plugin"))
     if isinstance(model, Votes):
         if X is not None or oob:
             raise ValueError("counted Votes are sized as they are: leave out X and oob")
@@ -254,11 +254,6 @@ def truncate(
     elif X is not None or as_size:
         raise ValueError("give either n_trees or rows to size the forest on, not both")
     return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
-
-
-def _check_choice(name: str, value: str, choices: set[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {sorted(choices)} in this version of rfsize, found {value!r}")
 
 
 def _warn_of_dependence(adapter: Adapter) -> None:

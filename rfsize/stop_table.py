@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import stop_rules, table_file, urn
-from rfsize.checks import whole
+from rfsize.checks import choice, whole
 from rfsize.stop_rules import MAX_CLASSES, MAX_TERNARY, MAX_TREES
 from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops
 from rfsize.votes import Votes
@@ -116,8 +116,8 @@ class StopTable:
         """
         n_trees = _checked_trees(n_trees)
         alpha = _checked_alpha(alpha)
-        _check_choice("rule", rule, ("threshold", "optimal", "robust"))
-        _check_choice("target", target, ("ensemble", "limit"))
+        choice("rule", rule, ("threshold", "optimal", "robust"))
+        choice("target", target, ("ensemble", "limit"))
         n_classes, weights = _resolved_prior(prior, n_trees, n_classes)
         kind = stop_rules.table_kind(n_trees, n_classes)
         _check_combination(kind, rule, target)
@@ -318,7 +318,7 @@ def _resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[in
     if n_classes is not None:
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
     if isinstance(prior, str):
-        _check_choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
+        choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
         return n_classes or 2, None
     if isinstance(prior, Votes):
         found = len(prior.classes)
@@ -348,11 +348,6 @@ def _checked_alpha(alpha: float) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
         raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
     return float(alpha)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...], advice: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{advice}")
 
 
 def _check_combination(kind: str, rule: str, target: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapter import Adapter, Bags, Proof
+from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of
 from rfsize.rows import blocks
 from rfsize.votes import Votes
 
@@ -38,6 +38,16 @@ class OutOfBag:
     counts: NDArray[np.int32]
     score: NDArray[np.float64]
     asked: NDArray[np.int32]
+
+    @classmethod
+    def nothing(cls, n_rows: int, n_classes: int, n_outputs: int) -> OutOfBag:
+        """What no trees say."""
+        asked = np.zeros(n_rows, dtype=np.int32)
+        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), np.zeros((n_rows, n_outputs)), asked)
+
+    def plus(self, other: OutOfBag) -> OutOfBag:
+        """What the trees of both say."""
+        return OutOfBag(self.counts + other.counts, self.score + other.score, self.asked + other.asked)
 
 
 def out_of_bag(
@@ -64,8 +74,8 @@ def out_of_bag(
     leaves, proof = adapter.leaves, Proof(adapter, bags)
     vectors = leaves.raw.ndim > 1
     n_outputs = leaves.raw.shape[1] if vectors else leaves.offset.shape[1]
-    counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
-    score, asked = np.zeros((bags.n_rows, n_outputs)), np.zeros(bags.n_rows, dtype=np.int32)
+    told = OutOfBag.nothing(bags.n_rows, n_classes, n_outputs)
+    counts, score, asked = told.counts, told.score, told.asked
     for start, stop in blocks(bags.n_rows, adapter.n_trees * n_outputs, what="out-of-bag votes"):
         leaf = leaf_index(start, stop) + leaves.offset
         may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
@@ -73,11 +83,9 @@ def out_of_bag(
         score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
         asked[start:stop] = may_vote.sum(axis=1)
         if n_classes:
-            vote = adapter.cast(leaf, 0.5)
-        for index in range(n_classes):
-            counts[start:stop, index] = np.sum(vote == index, axis=1, where=may_vote)
+            counts[start:stop] = counted(adapter.cast(leaf, 0.5), n_classes, may_vote)
     proof.conclude()
-    return OutOfBag(counts, score, asked)
+    return told
 
 
 class ForestInTraining(ABC):
@@ -226,10 +234,9 @@ def fold_votes(
 
 
 def _integration(thing: Any) -> Any:
-    for base in type(thing).__mro__:
-        module = _INTEGRATIONS.get(base.__module__.partition(".")[0])
-        if module is not None:
-            return importlib.import_module(module)
+    framework = framework_of(thing)
+    if framework is not None:
+        return importlib.import_module(_INTEGRATIONS[framework])
     raise ValueError(
         f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
         "xgboost.DMatrix or QuantileDMatrix"
