@@ -8,7 +8,8 @@ splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated
 votes on half of the held-out rows; the forest is truncated, and its votes on the held-out rows (the other
 half of them, for validation rows) are compared with those of 5000 other trees, grown from another seed. Where the
 bags leave too few out-of-bag votes (an XGBoost forest of several classes), there is no line for them. "Enough" counts
-the splits whose forest had T*(α) trees; all of its trees are compared in the others.
+the splits whose forest had T*(α) trees; all of its trees are compared in the others. "Expected" is what the noise of
+the other trees makes of 1 − α, for votes that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from xgboost import XGBClassifier
 
 import rfsize
 
-TREES, OTHER_TREES = 2001, 5000
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves")
 
 
@@ -59,12 +59,12 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
 
 
 def one_split(
-    framework: str, X: pd.DataFrame, y: pd.Series, seed: int, columns: float, alphas: list[float]
+    framework: str, X: pd.DataFrame, y: pd.Series, seed: int, options: argparse.Namespace
 ) -> dict[tuple[str, float], tuple[float, ...]]:
     """T*, whether the forest has it, disagreement, and seconds to size, by source of the votes and confidence."""
     X, X_held, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
-    model = forest(framework, TREES, seed, columns).fit(X, y)
-    other = forest(framework, OTHER_TREES, seed + 1000, columns).fit(X, y)
+    model = forest(framework, options.trees, seed, options.columns).fit(X, y)
+    other = forest(framework, options.others, seed + 1000, options.columns).fit(X, y)
     half = len(X_held) // 2
     sources = {
         "out-of-bag": ({"X": X, "oob": True}, X_held),
@@ -78,11 +78,11 @@ def one_split(
         seconds = time.perf_counter() - start
         if report.votes_per_row < 100:
             continue
-        for alpha in alphas:
+        for alpha in options.alpha:
             trees = report.size_at(alpha)
-            small = rfsize.truncate(model, n_trees=int(min(trees, TREES)))
+            small = rfsize.truncate(model, n_trees=int(min(trees, options.trees)))
             differs = rfsize.votes(small, fresh).winner() != expected[-len(fresh) :]
-            found[source, alpha] = (trees, trees <= TREES, float(differs.mean()), seconds)
+            found[source, alpha] = (trees, trees <= options.trees, float(differs.mean()), seconds)
     return found
 
 
@@ -92,26 +92,28 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:2])
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--trees", type=int, default=2001, help="of the forest that is truncated")
+    parser.add_argument("--others", type=int, default=5000, help="trees that it is compared with")
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.99])
     parser.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     options = parser.parse_args()
     print(
         f"{'table':14} {'framework':22} {'votes':16} {'alpha':>6} {'T* (median)':>12} {'enough':>6} "
-        f"{'disagreement':>17} {'seconds':>8}"
+        f"{'disagreement':>17} {'expected':>8} {'seconds':>8}"
     )
     for path in options.tables:
         table = pd.read_csv(path)
         X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
         for framework in options.frameworks:
-            splits = [
-                one_split(framework, X, y, seed, options.columns, options.alpha) for seed in range(options.splits)
-            ]
+            splits = [one_split(framework, X, y, seed, options) for seed in range(options.splits)]
             for source, alpha in splits[0]:
                 trees, enough, differs, seconds = np.array([split[source, alpha] for split in splits]).T
                 error = differs.std(ddof=1) / np.sqrt(len(differs))
+                expected = (1.0 - alpha) * np.sqrt(1.0 + np.minimum(trees, options.trees) / options.others).mean()
                 print(
                     f"{path.name.split('.')[0]:14} {framework:22} {source:16} {alpha:>6} {np.median(trees):>12.0f} "
-                    f"{enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {np.median(seconds):>8.2f}",
+                    f"{enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {expected:>8.2%} "
+                    f"{np.median(seconds):>8.2f}",
                     flush=True,
                 )
 
