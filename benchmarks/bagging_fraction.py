@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,13 +116,17 @@ LEARNERS: dict[str, Callable[[Rows, Rows, int], tuple[float, float, float]]] = {
     "scikit-learn": by_scikit_learn,
 }
 
+SYNTHETIC = {"twonorm": twonorm, "threenorm": threenorm, "waveform": waveform}
 
-def print_table_4(name: str, rows: Callable[[int], tuple[Rows, Rows]], repetitions: int) -> None:
+
+def print_table_4(
+    name: str, rows: Callable[[int], tuple[Rows, Rows]], repetitions: int, learners: Sequence[str]
+) -> None:
     """One line per learner."""
     paper = " to ".join(map(str, PAPER.get(name, ())))
-    for learner, run in LEARNERS.items():
+    for learner in learners:
         start = time.perf_counter()
-        best, standard, chosen = np.array([run(*rows(seed), seed) for seed in range(repetitions)]).T
+        best, standard, chosen = np.array([LEARNERS[learner](*rows(seed), seed) for seed in range(repetitions)]).T
         seconds = (time.perf_counter() - start) / repetitions
         print(
             f"{name:12} {learner:12} {paper:>12} {mean(standard)} {mean(chosen)} {mean(chosen - standard)}"
@@ -169,7 +173,8 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--elimination", action="store_true", help="compare the two ways to search, on the tables")
-    parser.add_argument("--tables-only", action="store_true", help="leave out the synthetic problems")
+    parser.add_argument("--synthetic", nargs="*", choices=SYNTHETIC, default=list(SYNTHETIC))
+    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
     options = parser.parse_args()
     warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
     if options.elimination:
@@ -178,14 +183,17 @@ def main() -> None:
     else:
         headings = f"{'standard, %':>15}{'chosen, %':>16}{'difference':>16}{'fraction':>9}{'seconds':>9}"
         print(f"{'problem':12} {'learner':12} {'paper':>12} {headings}")
-        for problem in () if options.tables_only else (twonorm, threenorm, waveform):
-            print_table_4(problem.__name__, partial(synthetic, problem), options.repetitions)
+        for problem in options.synthetic:
+            print_table_4(problem, partial(synthetic, SYNTHETIC[problem]), options.repetitions, options.learners)
     for path in options.tables:
         table = pd.read_csv(path)
         X = table.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
         y = table["target"].astype("category").cat.codes.to_numpy()
         name = path.name.split(".")[0]
-        (print_elimination if options.elimination else print_table_4)(name, partial(split, X, y), options.repetitions)
+        if options.elimination:
+            print_elimination(name, partial(split, X, y), options.repetitions)
+        else:
+            print_table_4(name, partial(split, X, y), options.repetitions, options.learners)
 
 
 if __name__ == "__main__":
