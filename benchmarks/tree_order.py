@@ -28,7 +28,7 @@ def main() -> None:
                 forest = adapter_for(train(*rows, TREES, leaves))
                 table = rfsize.StopTable.build(TREES, alpha=0.99, prior=rfsize.votes(forest, other_rows))
                 expected.append(table.expected_disagreement())
-                vote = forest.cast(forest.leaf_index(X) + forest.leaves.offset, 0.5).astype(np.int8)
+                vote = rfsize.tree_votes(forest, X).astype(np.int8)
                 whole = 2 * vote.sum(axis=1) > TREES
                 in_order.append(np.mean(table.apply(vote)[0] != whole))
                 orders = (rng.permutation(TREES) for _ in range(ORDERS))

@@ -285,9 +285,7 @@ class LightGbmForest(Adapter):
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
 
     def tree_table(self, threshold: float) -> TreeTable:
-        leaves = self.leaves
-        vote = leaves.score > threshold if self._forest.n_outputs == 1 else np.zeros(0)
-        return tree_table(self._forest, leaves.raw, vote.astype(np.uint8))
+        return tree_table(self._forest, self.leaves.raw, self.leaf_votes(threshold))
 
     @property
     def conventions(self) -> Conventions:

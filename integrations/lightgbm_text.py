@@ -159,15 +159,15 @@ class _Tree(NamedTuple):
     members: list[NDArray[np.int64]]
 
 
-def tree_table(forest: ForestText, score: NDArray[np.float64], vote: NDArray[np.uint8]) -> TreeTable:
+def tree_table(forest: ForestText, score: NDArray[np.float64], vote: NDArray[Any]) -> TreeTable:
     """All trees of a forest, inner nodes before leaves; with the score of each leaf, and its vote if it has one."""
     trees = [_tree(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
     members = [categories for tree in trees for categories in tree.members]
     n_leaves = np.array([value.size for value in forest.leaf_value])
     is_leaf = np.concatenate([tree.left for tree in trees]) == -1
-    value = np.zeros(is_leaf.size)
-    value[is_leaf] = score
-    at_leaf = np.zeros(is_leaf.size if vote.size else 0, dtype=np.uint8)
+    value = np.zeros((is_leaf.size, 1))
+    value[is_leaf, 0] = score
+    at_leaf = np.zeros(is_leaf.size if vote.size else 0, dtype=np.uint16)
     if vote.size:
         at_leaf[is_leaf] = vote
     return TreeTable(

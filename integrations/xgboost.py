@@ -103,14 +103,10 @@ class XgboostForest(Adapter):
     def tree_table(self, threshold: float) -> TreeTable:
         order = self.tree_of.ravel()
         starts, sizes = self.leaves.offset.ravel(), [len(self._children[tree][0]) for tree in order]
-        spans = [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
-        value = np.concatenate([self.leaves.raw[span].T.ravel() for span in spans])
-        if self.leaves.raw.ndim > 1:
-            order = np.repeat(order, len(self.classes))
-        vote = np.zeros(0)
-        if order.size == self.n_trees:
-            vote = np.concatenate([self.leaves.score[span] > threshold for span in spans])
-        return tree_table(document(self.booster)["learner"], order, value, vote)
+        nodes = np.concatenate([np.arange(start, start + size) for start, size in zip(starts, sizes, strict=True)])
+        value = self.leaves.raw[nodes].reshape(nodes.size, -1)
+        vote = self.leaf_votes(threshold)
+        return tree_table(document(self.booster)["learner"], order, value, vote[nodes] if vote.size else vote)
 
     @property
     def conventions(self) -> Conventions:

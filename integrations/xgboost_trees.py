@@ -122,10 +122,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
 
 
 def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
-    """Trees of a forest in the given order, in which a tree that scores several classes comes once for each.
-
-    ``value`` and ``vote`` are those of their nodes in the same order.
-    """
+    """Trees of a forest in the given order, with the scores and votes of their nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
 
@@ -155,7 +152,7 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
         missing_is_member=~default_left[is_categorical],
         members=sets,
         value=np.asarray(value, dtype=np.float64),
-        vote=np.asarray(vote, dtype=np.uint8),
+        vote=np.asarray(vote, dtype=np.uint16),
     )
 
 

@@ -24,7 +24,7 @@ from rfsize.sampling import (
     ratio_with_replacement,
     select_bagging_fraction,
 )
-from rfsize.sizing import inbag, size, truncate, votes
+from rfsize.sizing import inbag, size, tree_votes, truncate, votes
 from rfsize.stop_table import StopTable
 from rfsize.votes import Votes
 
@@ -56,6 +56,7 @@ __all__ = [
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",
+    "tree_votes",
     "truncate",
     "votes",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +21,10 @@ from rfsize.errors import InbagError, NotAForestError
 from rfsize.trees import Conventions, TreeTable
 from rfsize.votes import Votes
 
-_INTEGRATIONS = {"lightgbm": "rfsize.integrations.lightgbm", "xgboost": "rfsize.integrations.xgboost"}
+_INTEGRATIONS = {name: f"rfsize.integrations.{name}" for name in ("lightgbm", "xgboost", "sklearn")}
+
+# The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
+Voter = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Leaves:
     """The leaves of all trees in one flat table.
 
     A *member* is what casts one vote: one tree, or the K trees of one iteration of a multiclass forest,
-    each of which scores one class.
+    each of which scores one class. A member that is no tree has a leaf for each class that it may answer.
 
     Attributes
     ----------
@@ -59,9 +63,18 @@ class Leaves:
 
 
 class Bags(ABC):
-    """The in-bag rows of every member, rebuilt from the model's own seed."""
+    """The in-bag rows of every member, rebuilt from the model's own seed.
+
+    Attributes
+    ----------
+    n_rows : int
+        Training rows.
+    need_proof : bool
+        Whether the framework does not itself say which rows were in the bags.
+    """
 
     n_rows: int
+    need_proof: ClassVar[bool] = True
 
     @abstractmethod
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
@@ -161,19 +174,18 @@ class Adapter(ABC):
             )
         return threshold
 
-    def cast(self, leaf: NDArray[Any], threshold: float) -> NDArray[Any]:
-        """Votes of the members whose leaves (indices into the table) are given.
+    def voter(self, threshold: float) -> Voter:
+        """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
+        if self.leaves.offset.shape[1] > 1:
+            return lambda leaf: self.leaves.score[leaf].argmax(axis=2)
+        vote = self.leaf_votes(threshold)
+        return lambda leaf: vote[leaf[:, :, 0]]
 
-        Returns
-        -------
-        ndarray, shape (rows, n_members)
-            Class index; ties go to the lowest.
-        """
+    def leaf_votes(self, threshold: float) -> NDArray[Any]:
+        """Class index that each leaf votes for, shape (n_leaves,); empty where several trees vote together."""
         if self.leaves.score.ndim > 1:
-            return self.leaves.score.argmax(axis=1)[leaf[:, :, 0]]
-        if leaf.shape[2] == 1:
-            return (self.leaves.score > threshold)[leaf[:, :, 0]]
-        return self.leaves.score[leaf].argmax(axis=2)
+            return self.leaves.score.argmax(axis=1)
+        return self.leaves.score > threshold if self.leaves.offset.shape[1] == 1 else np.zeros(0)
 
 
 def framework_of(thing: Any) -> str | None:
@@ -200,8 +212,8 @@ def adapter_for(model: Any) -> Adapter:
         return adapter
     raise NotAForestError(
         f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
-        "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or counted rfsize.Votes (of a pipeline or "
-        "a search, give the fitted model inside: pipeline[-1], search.best_estimator_)"
+        "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, a RandomForestClassifier, "
+        "ExtraTreesClassifier or BaggingClassifier, or counted rfsize.Votes"
     )
 
 
@@ -211,17 +223,26 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
     The rows go through in blocks, so memory grows with the rows but not with rows × trees. The bags are
     proven in the same pass, and no vote is returned where the proof fails. ``X`` has been checked.
     """
-    rows, n_classes = matrix.n_rows(X), len(adapter.classes)
+    rows, n_classes, cast = matrix.n_rows(X), len(adapter.classes), adapter.voter(threshold)
     counts = np.zeros((rows, n_classes), dtype=np.int32)
     proof = None if bags is None else Proof(adapter, bags)
     for start, stop in matrix.blocks(rows, adapter.leaves.offset.size, what="votes"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        vote = adapter.cast(leaf, threshold)
+        vote = cast(leaf)
         may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
         counts[start:stop] = counted(vote, n_classes, may_vote)
     if proof is not None:
         proof.conclude()
     return Votes(counts, adapter.classes, adapter.n_trees)
+
+
+def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
+    """Class index that each member votes for on each row, shape (rows, n_members). ``X`` has been checked."""
+    cast = adapter.voter(threshold)
+    labels = np.empty((matrix.n_rows(X), adapter.n_trees), dtype=np.int32)
+    for start, stop in matrix.blocks(len(labels), adapter.leaves.offset.size, what="votes"):
+        labels[start:stop] = cast(adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset)
+    return labels
 
 
 def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
@@ -256,12 +277,16 @@ class Proof:
     def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
         """Count a block of rows by leaf and return its in-bag mask."""
         inbag = self._bags.take(start, stop)
+        if not self._bags.need_proof:
+            return inbag
         seen = np.broadcast_to(inbag, leaf.shape)
         mass = np.broadcast_to(self._bags.row_mass(start, stop)[:, None, None], leaf.shape)
         self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
         return inbag
 
     def conclude(self) -> None:
+        if not self._bags.need_proof:
+            return
         leaves = self._adapter.leaves
         if not leaves.provable.any():
             raise InbagError(

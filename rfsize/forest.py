@@ -37,10 +37,10 @@ class Nodes(NamedTuple):
     ----------
     nodes : ndarray of uint64, shape (n_nodes,)
         One word for each node.
-    value : ndarray of float64, shape (n_nodes,)
-        Scores of the leaves.
-    vote : ndarray of uint8, shape (n_nodes,) or (0,)
-        Votes of the leaves, for two classes.
+    value : ndarray of float64, shape (n_nodes, n_scores)
+        Scores of the leaves: one, or one for each class.
+    vote : ndarray of uint16, shape (n_nodes,) or (0,)
+        Class index that a leaf votes for; empty where several trees cast a vote together.
     tree_start : ndarray of int64, shape (n_trees + 1,)
         First node of each tree.
     bit_start : ndarray of int64, shape (n_nodes,) or (0,)
@@ -51,7 +51,7 @@ class Nodes(NamedTuple):
 
     nodes: NDArray[np.uint64]
     value: NDArray[np.float64]
-    vote: NDArray[np.uint8]
+    vote: NDArray[np.uint16]
     tree_start: NDArray[np.int64]
     bit_start: NDArray[np.int64]
     bits: NDArray[np.uint32]
@@ -95,7 +95,7 @@ class Forest:
     columns : Columns
         What they test.
     n_outputs : int
-        Trees per member: 1 for two classes, else the number of classes.
+        Trees per member: 1, or the number of classes where each tree scores one.
     n_features : int
         Columns of the rows it takes.
     feature_names : list of str or None
@@ -118,6 +118,11 @@ class Forest:
     def n_trees(self) -> int:
         """Members that vote."""
         return (self.trees.tree_start.size - 1) // self.n_outputs
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a member: 1 for two classes, else one for each class."""
+        return self.n_outputs * self.trees.value.shape[1]
 
     @property
     def n_columns(self) -> int:
@@ -156,7 +161,7 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
         bit_start[np.flatnonzero(is_inner)[splits.is_category]] = start
     trees = Nodes(
         nodes=left << LEFT_SHIFT | tested,
-        value=np.where(is_inner, 0.0, table.value[order]),
+        value=np.where(is_inner[:, None], 0.0, table.value[order]),
         vote=table.vote[order] if table.vote.size else table.vote,
         tree_start=tree_start,
         bit_start=bit_start,

@@ -21,13 +21,13 @@ from rfsize.forest import Columns, Forest, Nodes
 from rfsize.stop_table import StopTable
 from rfsize.trees import Conventions, Missing, Reading
 
-_FORMAT, _VERSION = "rfsize forest", 1
+_FORMAT, _VERSION = "rfsize forest", 2
 _AGAIN = "; compile the model and save it again"
 
 _TREES = {
     "nodes": np.uint64,
     "value": np.float64,
-    "vote": np.uint8,
+    "vote": np.uint16,
     "tree_start": np.int64,
     "bit_start": np.int64,
     "bits": np.uint32,
@@ -64,7 +64,7 @@ def save(path: Path, forest: Forest, table: StopTable | None) -> None:
         "conventions": _conventions_to_dict(forest.conventions),
         "table": None if table is None else table.to_dict(),
     }
-    arrays = {f"trees.{name}": array for name, array in forest.trees._asdict().items()}
+    arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
     arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
     text = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
     partial = path.with_name(path.name + ".partial")
@@ -95,7 +95,7 @@ def load(path: Path) -> tuple[Forest, StopTable | None]:
                 f"{_FORMAT!r}, version {_VERSION}{_AGAIN}"
             )
         forest = Forest(
-            trees=Nodes(**{name: arrays[f"trees.{name}"] for name in _TREES}),
+            trees=_trees({name: arrays[f"trees.{name}"] for name in _TREES}),
             columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
             n_outputs=_whole(metadata["n_outputs"], 1),
             n_features=_whole(metadata["n_features"], 1),
@@ -157,6 +157,12 @@ def _array(content: bytes, name: str) -> NDArray[Any]:
     return array.astype(wanted)
 
 
+def _trees(arrays: dict[str, NDArray[Any]]) -> Nodes:
+    n_nodes, n_values = arrays["nodes"].size, arrays["value"].size
+    _require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
+    return Nodes(**arrays | {"value": arrays["value"].reshape(n_nodes, -1)})
+
+
 def _check_trees(trees: Nodes) -> None:
     """That the nodes of each tree make a tree, in breadth-first order: so every walk goes on to a leaf."""
     nodes, start = trees.nodes, trees.tree_start
@@ -176,7 +182,10 @@ def _check_trees(trees: Nodes) -> None:
 
 
 def _check_head(forest: Forest) -> None:
-    n_classes = max(2, forest.n_outputs)
+    _require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
+    alone = forest.conventions.link == "logistic"
+    _require(alone == (forest.n_scores == 1) or forest.conventions.link == "identity", "scores of another link")
+    n_classes = max(2, forest.n_scores)
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
@@ -231,9 +240,9 @@ def _check_nodes(forest: Forest) -> None:
         words = -(-(n_cuts[column[is_category]] + 2) // 32)
         start = trees.bit_start[is_category]
         _require(((start >= 0) & (start <= trees.bits.size - words)).all(), "a set of categories that breaks off")
-    _require(trees.value.size == n_nodes and np.isfinite(trees.value).all(), "a leaf without a score")
+    _require(np.isfinite(trees.value).all(), "a leaf without a score")
     _require(trees.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
-    _require((trees.vote <= 1).all(), "a vote for an unknown class")
+    _require((trees.vote < forest.classes.size).all(), "a vote for an unknown class")
 
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
@@ -252,7 +261,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
 _FLAGS = ("absent_is_missing", "spaces_become_underscores", "unknown_category_is_missing", "takes_codes")
 _TEXTS = ("framework", "link")
 _NUMBERS = ("slope", "missing", "zero_within", "lowest_category")
-_LINKS = {"logistic", "softmax", "one-vs-all"}
+_LINKS = {"logistic", "softmax", "one-vs-all", "identity"}
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:

@@ -203,7 +203,7 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
 
 @compiled
 def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
-    """Add the scores of all trees on quantised rows to ``total``, shape (rows, outputs)."""
+    """Add the scores of all trees on quantised rows to ``total``, shape (rows, 1 or classes)."""
     _, value, _, tree_start, _, _ = trees
     walk = _walkers(q.shape[0])
     row, place, _ = walk
@@ -212,7 +212,9 @@ def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
         place[:] = tree_start[tree]
         _descend(q, trees, q.shape[0], _balanced_depth(tree_start, tree), walk)
         for j in range(q.shape[0]):
-            total[j, tree % n_outputs] += value[place[j]]
+            # Either several trees make up a member, or a leaf has several scores.
+            for score in range(value.shape[1]):
+                total[j, tree % n_outputs + score] += value[place[j], score]
 
 
 @compiled
@@ -228,8 +230,8 @@ def _ask_member(member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, wa
         for j in range(voting.size):
             if n_outputs == 1:
                 vote[j] = leaf_vote[place[j]]
-            elif output == 0 or value[place[j]] > best[j]:
-                best[j], vote[j] = value[place[j]], output
+            elif output == 0 or value[place[j], 0] > best[j]:
+                best[j], vote[j] = value[place[j], 0], output
 
 
 @compiled
@@ -262,7 +264,7 @@ def _ask_ahead(
             if n_outputs == 1:
                 vote = np.int64(leaf_vote[leaf[0]])
             for output in range(1, n_outputs):
-                if value[leaf[output]] > value[leaf[vote]]:
+                if value[leaf[output], 0] > value[leaf[vote], 0]:
                     vote = output
             member += 1
             counts[row, vote] += 1

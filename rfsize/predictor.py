@@ -195,13 +195,15 @@ class CompiledForest:
 
         forest = self.forest
         X = self._checked(X)
-        total = np.zeros((matrix.n_rows(X), forest.n_outputs))
+        total = np.zeros((matrix.n_rows(X), forest.n_scores))
         self._each_block(X, lambda q, rows: add_scores(q, tuple(forest.trees), forest.n_outputs, total[rows]))
         score = forest.conventions.slope * total / self.n_trees
         if forest.conventions.link == "softmax":
             return softmax(score, axis=1)
         if forest.conventions.link == "one-vs-all":
             return expit(score)
+        if forest.conventions.link == "identity":
+            return score if forest.n_scores > 1 else np.column_stack([1.0 - score[:, 0], score[:, 0]])
         return np.column_stack([expit(-score[:, 0]), expit(score[:, 0])])
 
     def save(self, path: str | Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, count_votes, proven_inbag
+from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag
 from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.report import SizeReport
@@ -69,6 +69,32 @@ def votes(
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
     return count_votes(adapter, X, threshold, bags)
+
+
+def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int32]:
+    """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
+
+    Parameters
+    ----------
+    model, X, threshold
+        As in `votes`.
+
+    Returns
+    -------
+    ndarray of int32, shape (n_rows, n_trees)
+        Index into the forest's classes, the trees in their order; of a multiclass forest, a vote of the K trees of
+        one iteration.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees.
+    ValueError
+        If ``X`` or the threshold does not fit.
+    """
+    adapter = adapter_for(model)
+    threshold = adapter.checked_threshold(threshold)
+    return cast_votes(adapter, adapter.check(X), threshold)
 
 
 def inbag(

@@ -75,7 +75,7 @@ def out_of_bag(
     vectors = leaves.raw.ndim > 1
     n_outputs = leaves.raw.shape[1] if vectors else leaves.offset.shape[1]
     told = OutOfBag.nothing(bags.n_rows, n_classes, n_outputs)
-    counts, score, asked = told.counts, told.score, told.asked
+    counts, score, asked, cast = told.counts, told.score, told.asked, adapter.voter(0.5)
     for start, stop in blocks(bags.n_rows, adapter.n_trees * n_outputs, what="out-of-bag votes"):
         leaf = leaf_index(start, stop) + leaves.offset
         may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
@@ -83,7 +83,7 @@ def out_of_bag(
         score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
         asked[start:stop] = may_vote.sum(axis=1)
         if n_classes:
-            counts[start:stop] = counted(adapter.cast(leaf, 0.5), n_classes, may_vote)
+            counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
     proof.conclude()
     return told
 

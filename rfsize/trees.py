@@ -45,10 +45,11 @@ class TreeTable:
         Whether a missing value goes left, for each categorical split in the order of the nodes.
     members : list of ndarray of int64
         Their sets of categories.
-    value : ndarray of float64, shape (n_nodes,)
-        At leaves, the score that the tree alone predicts; the forest predicts the link of the mean score.
-    vote : ndarray of uint8, shape (n_nodes,)
-        At leaves of a two-class forest, the class voted for; empty for more classes.
+    value : ndarray of float64, shape (n_nodes, n_scores)
+        At leaves, what the tree alone predicts: one score, or one for each class. The forest predicts the link of the
+        mean scores.
+    vote : ndarray of uint16, shape (n_nodes,)
+        At leaves, the class index voted for; empty where several trees cast a vote together.
     """
 
     n_nodes: NDArray[np.int64]
@@ -60,7 +61,7 @@ class TreeTable:
     missing_is_member: NDArray[np.bool_]
     members: list[NDArray[np.int64]]
     value: NDArray[np.float64]
-    vote: NDArray[np.uint8]
+    vote: NDArray[np.uint16]
 
 
 class Reading(NamedTuple):
@@ -94,8 +95,8 @@ class Conventions:
         Its name, for messages.
     reading : Reading
         How it reads a value.
-    link : {"logistic", "softmax", "one-vs-all"}
-        From mean scores to probabilities.
+    link : {"logistic", "softmax", "one-vs-all", "identity"}
+        From mean scores to probabilities; "identity" where they are probabilities, for two classes that of class 1.
     slope : float
         What the mean scores are multiplied by before the link.
     absent_is_missing : bool

@@ -22,13 +22,6 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import rfsize
-from rfsize.adapter import adapter_for
-
-
-def tree_votes(model: Any, X: np.ndarray) -> np.ndarray:
-    """Class index that each tree votes for, from the framework's own leaves."""
-    adapter = adapter_for(model)
-    return adapter.cast(adapter.leaf_index(X) + adapter.leaves.offset, 0.5).astype(np.int64)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +34,7 @@ def rows(data: Data) -> np.ndarray:
 def test_binary_tables(rule: Any, booster: Any, rows: np.ndarray, data: Data) -> None:
     table = rfsize.StopTable.build(61, prior=rfsize.votes(booster, data.fresh), rule=rule, alpha=0.95)
     labels, asked = rfsize.compile(booster, table).predict(rows, return_trees=True)
-    expected, trees = table.apply(tree_votes(booster, rows))
+    expected, trees = table.apply(rfsize.tree_votes(booster, rows))
     assert np.array_equal(labels, expected)
     assert np.array_equal(asked, trees)
     assert asked.min() < asked.max()
@@ -59,7 +52,7 @@ def test_tables_of_more_classes(
     table = rfsize.StopTable.build(21, n_classes=3, alpha=0.9)
     assert table.kind == kind
     labels, asked = rfsize.compile(model, table).predict(rows, return_trees=True)
-    expected, trees = table.apply(tree_votes(model, rows))
+    expected, trees = table.apply(rfsize.tree_votes(model, rows))
     assert np.array_equal(labels, expected)
     assert np.array_equal(asked, trees)
     assert asked.min() < asked.max()
@@ -271,6 +264,10 @@ LEFT, COLUMN = np.uint64(1 << 36), np.uint64(1 << 16)
         {"trees__nodes": lambda nodes: nodes.astype(np.int64)},
         {"trees__nodes": lambda nodes: nodes.reshape(1, -1)},
         {"trees__value": put(-1, np.nan)},
+        {"trees__value": lambda value: value[:-1]},
+        {"trees__value": lambda value: np.tile(value, 2)},
+        {"trees__value": lambda value: np.tile(value, 3)},
+        {"trees__value": lambda value: value[:0]},
         {"trees__vote": put(-1, 2)},
         {"trees__vote": lambda vote: vote[:-1]},
         {"trees__tree_start": put(1, 2)},
@@ -292,7 +289,7 @@ LEFT, COLUMN = np.uint64(1 << 36), np.uint64(1 << 16)
         {"classes": lambda classes: classes[:1]},
         {"classes": lambda classes: np.zeros(2)},
         {"classes": lambda classes: classes.astype(complex)},
-        {"metadata": lambda metadata: metadata.update(version=2)},
+        {"metadata": lambda metadata: metadata.update(version=1)},
         {"metadata": lambda metadata: metadata.update(format="other")},
         {"metadata": lambda metadata: metadata.update(n_outputs=3)},
         {"metadata": lambda metadata: metadata.update(n_outputs=True)},
