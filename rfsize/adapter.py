@@ -74,7 +74,7 @@ class Bags(ABC):
     """
 
     n_rows: int
-    need_proof: ClassVar[bool] = True
+    need_proof: bool = True
 
     @abstractmethod
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:

@@ -1,0 +1,288 @@
+"""Scikit-learn's forests and bagging ensembles: their votes, their bags, their trees, and truncation."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import is_regressor
+from sklearn.ensemble import BaggingClassifier, BaseEnsemble, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from rfsize.adapter import Adapter, Bags, Leaves
+from rfsize.checks import sample_weights
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.trees import Conventions, Missing, Reading, TreeTable
+
+# What the whole ensemble was measured to be at the end of its fit.
+_OF_THE_WHOLE = ("oob_score_", "oob_decision_function_")
+
+
+class SklearnBags(Bags):
+    """The samples that scikit-learn draws again from the seeds it stored.
+
+    Parameters
+    ----------
+    model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
+        A fitted ensemble.
+    n_rows : int
+        Training rows.
+    weight : ndarray of float64, shape (n_rows,)
+        Sample weights: rows without any are in no bag.
+    need_proof : bool
+        Whether the members are trees, whose leaves tell how many rows they were grown from.
+    """
+
+    def __init__(self, model: Any, n_rows: int, weight: NDArray[np.float64], *, need_proof: bool) -> None:
+        self.n_rows = n_rows
+        self.need_proof = need_proof
+        self._seen = np.zeros((n_rows, len(model.estimators_), 1), dtype=np.bool_)
+        for member, samples in enumerate(model.estimators_samples_):
+            self._seen[samples, member] = True
+        self._seen[weight == 0.0] = False
+
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return self._seen[start:stop]
+
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        # A node counts every row once, however often it was drawn.
+        return np.ones(stop - start)
+
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(leaves.mass != rebuilt)
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
+            "forest was trained with weights of zero."
+        )
+
+
+class SklearnEnsemble(Adapter):
+    """A fitted ensemble of scikit-learn.
+
+    Parameters
+    ----------
+    model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
+        Fitted to one label per row.
+    """
+
+    framework = "scikit-learn"
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.booster = model
+        self.n_trees = len(model.estimators_)
+        self.n_features = int(model.n_features_in_)
+        names = getattr(model, "feature_names_in_", None)
+        self.feature_names = None if names is None else [str(name) for name in names]
+        self.classes = np.asarray(model.classes_)
+
+    def check(self, X: Any) -> Any:
+        if hasattr(X, "column_names"):
+            raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
+        X = super().check(X)
+        # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
+        return X.to_numpy() if hasattr(X, "iloc") and self.feature_names is None else X
+
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
+        model = self._model
+        if seed is not None or subsample is not None:
+            raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
+        if n_rows != model._n_samples:
+            raise InbagError(
+                f"the ensemble was trained on {model._n_samples} rows, but X has {n_rows}: give all training rows, in "
+                "the order of training"
+            )
+        draws_few = isinstance(model, BaggingClassifier) and model._max_samples < n_rows
+        if not (model.bootstrap or draws_few):
+            raise InbagError(
+                "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
+                "validation rows and leave oob=False"
+            )
+        return SklearnBags(model, n_rows, sample_weights(sample_weight, n_rows), need_proof=self._is_proven)
+
+    @property
+    def _is_proven(self) -> bool:
+        """Whether the members keep how many training rows they saw."""
+        return False
+
+    def truncated(self, n_trees: int) -> Any:
+        model = copy.copy(self._model)
+        for name in _OF_THE_WHOLE:
+            model.__dict__.pop(name, None)
+        model.n_estimators = n_trees
+        for name in ("estimators_", "estimators_features_", "_seeds"):
+            if hasattr(model, name):
+                setattr(model, name, getattr(model, name)[:n_trees])
+        return model
+
+    def with_booster(self, booster: Any) -> Any:
+        return booster
+
+    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> Any:
+        return X, label, sample_weight
+
+
+class SklearnForest(SklearnEnsemble):
+    """Trees: a random forest, extremely randomised trees, or bagging over decision trees."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        features = getattr(model, "estimators_features_", None)
+        self._features: list[NDArray[Any] | None] = [None] * self.n_trees if features is None else list(features)
+        self._trees = [tree.tree_ for tree in model.estimators_]
+        sizes = np.array([tree.node_count for tree in self._trees])
+        self._probability = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
+        score = self._probability if len(self.classes) > 2 else self._probability[:, -1]
+        is_leaf = np.concatenate([tree.children_left for tree in self._trees]) == -1
+        self.leaves = Leaves(
+            offset=(np.cumsum(sizes) - sizes)[:, None],
+            score=score,
+            raw=score,
+            mass=np.concatenate([tree.n_node_samples for tree in self._trees]).astype(np.float64),
+            provable=is_leaf & np.repeat(sizes > 1, sizes),
+        )
+
+    def _of_classes(self, tree: Any) -> NDArray[np.float64]:
+        """Class probabilities at each node; a bag may have lacked some of the classes."""
+        value = tree.tree_.value[:, 0]
+        if value.shape[1] == len(self.classes):
+            return np.asarray(value)
+        of_all = np.zeros((len(value), len(self.classes)))
+        of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
+        return of_all
+
+    @property
+    def _is_proven(self) -> bool:
+        return True
+
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        if not isinstance(self._model, BaggingClassifier):
+            return np.asarray(self._model.apply(X))[:, :, None]
+        X = _array(X)
+        index = Parallel(n_jobs=self._model.n_jobs, prefer="threads")(
+            delayed(tree.apply)(_columns(X, features))
+            for tree, features in zip(self._model.estimators_, self._features, strict=True)
+        )
+        return np.stack(index, axis=1)[:, :, None]
+
+    def leaf_votes(self, threshold: float) -> NDArray[Any]:
+        # Each tree's own argmax, whatever rounding makes of a tie.
+        return self._probability.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        left = self._joined("children_left")
+        goes_left = self._joined("missing_go_to_left").astype(np.bool_)
+        return TreeTable(
+            n_nodes=np.array([tree.node_count for tree in self._trees]),
+            left=left,
+            right=self._joined("children_right"),
+            feature=np.concatenate(
+                [
+                    tree.feature if features is None else np.asarray(features)[tree.feature]
+                    for tree, features in zip(self._trees, self._features, strict=True)
+                ]
+            ).astype(np.int64),
+            threshold=self._joined("threshold"),
+            missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
+            missing_is_member=np.zeros(0, dtype=np.bool_),
+            members=[],
+            value=self.leaves.raw.reshape(left.size, -1).astype(np.float64),
+            vote=self.leaf_votes(threshold).astype(np.uint16),
+        )
+
+    def _joined(self, name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in self._trees])
+
+    @property
+    def conventions(self) -> Conventions:
+        return Conventions(
+            framework=self.framework,
+            reading=Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
+            link="identity",
+        )
+
+
+class SklearnBagging(SklearnEnsemble):
+    """Bagging over any classifiers: a member answers with a class."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        n_classes = len(self.classes)
+        # All members share one leaf for each class.
+        self.leaves = Leaves(
+            offset=np.zeros((self.n_trees, 1), dtype=np.int64),
+            score=np.eye(n_classes),
+            raw=np.eye(n_classes),
+            mass=np.zeros(n_classes),
+            provable=np.zeros(n_classes, dtype=np.bool_),
+        )
+
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        X = _array(X)
+        members = zip(self._model.estimators_, self._model.estimators_features_, strict=True)
+        answers = Parallel(n_jobs=self._model.n_jobs)(
+            delayed(member.predict)(_columns(X, features)) for member, features in members
+        )
+        return np.stack(answers, axis=1).astype(np.int64)[:, :, None]
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        raise NotAForestError(_no_trees(self._model))
+
+    @property
+    def conventions(self) -> Conventions:
+        raise NotAForestError(_no_trees(self._model))
+
+
+def adapt(model: Any) -> Adapter:
+    """The adapter of a scikit-learn ensemble; raises `NotAForestError` where there is none."""
+    if not isinstance(model, (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)):
+        raise NotAForestError(_why_not(model))
+    check_is_fitted(model)
+    if np.ndim(model.classes_[0]) > 0:
+        raise NotAForestError("the ensemble predicts several labels at once; train one for each")
+    if len(model.classes_) < 2:
+        raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
+    of_trees = all(isinstance(member, DecisionTreeClassifier) for member in model.estimators_)
+    return SklearnForest(model) if of_trees else SklearnBagging(model)
+
+
+def _array(X: Any) -> Any:
+    """Rows as the members of a bagging ensemble take them."""
+    return X if issparse(X) else np.asarray(X)
+
+
+def _columns(X: Any, features: Any) -> Any:
+    return X if features is None or np.array_equal(features, np.arange(X.shape[1])) else X[:, features]
+
+
+def _no_trees(model: Any) -> str:
+    member = type(model.estimators_[0]).__name__
+    return f"the members of the ensemble are no decision trees but {member}s, which cannot be compiled"
+
+
+def _why_not(model: Any) -> str:
+    name = type(model).__name__
+    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
+        return (
+            f"found a {name}; give the fitted model inside: pipeline[-1] (and the rows that the other steps make), "
+            "search.best_estimator_"
+        )
+    if is_regressor(model):
+        return f"found a {name}, whose members cast no votes; rfsize sizes classifiers"
+    if isinstance(model, BaseEnsemble):
+        return (
+            f"found a {name}, whose members are not independent draws of one kind; T*(α) needs a random forest, "
+            "extremely randomised trees or bagging"
+        )
+    return (
+        f"found a {name}; rfsize sizes RandomForestClassifier, ExtraTreesClassifier and BaggingClassifier of "
+        "scikit-learn, and forests of LightGBM and XGBoost"
+    )
