@@ -21,6 +21,8 @@ from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.integrations.lightgbm_columns import seed_dependence
 from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
+from rfsize.rows import n_rows
+from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
 
 # ---------------------------------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ class LightGbmBags(Bags):
         return inbag[:, :, None]
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
-        return np.ones(stop - start)
+        return np.ones((stop - start, 1, 1))
 
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(rebuilt != leaves.mass)
@@ -326,6 +328,9 @@ class LightGbmForest(Adapter):
         model._Booster = booster
         model._best_iteration = n_trees
         return model
+
+    def in_training(self, X: Any, y: Any, sample_weight: Any) -> ForestInTraining:
+        return resumed(self, self.training_data(X, class_indices(self.classes, y, n_rows(X)), sample_weight))
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""

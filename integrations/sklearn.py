@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,12 +15,15 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapter import Adapter, Bags, Leaves
-from rfsize.checks import sample_weights
+from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.integrations.sklearn_training import SklearnInTraining
+from rfsize.rows import n_rows
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
-# What the whole ensemble was measured to be at the end of its fit.
-_OF_THE_WHOLE = ("oob_score_", "oob_decision_function_")
+# What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
+_OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 
 class SklearnBags(Bags):
@@ -28,30 +31,32 @@ class SklearnBags(Bags):
 
     Parameters
     ----------
-    model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
-        A fitted ensemble.
-    n_rows : int
-        Training rows.
+    ensemble : SklearnEnsemble
+        A fitted ensemble that leaves rows out.
     weight : ndarray of float64, shape (n_rows,)
         Sample weights: rows without any are in no bag.
-    need_proof : bool
-        Whether the members are trees, whose leaves tell how many rows they were grown from.
     """
 
-    def __init__(self, model: Any, n_rows: int, weight: NDArray[np.float64], *, need_proof: bool) -> None:
-        self.n_rows = n_rows
-        self.need_proof = need_proof
-        self._seen = np.zeros((n_rows, len(model.estimators_), 1), dtype=np.bool_)
-        for member, samples in enumerate(model.estimators_samples_):
-            self._seen[samples, member] = True
-        self._seen[weight == 0.0] = False
+    def __init__(self, ensemble: SklearnEnsemble, weight: NDArray[np.float64]) -> None:
+        self.n_rows = len(weight)
+        self.need_proof = ensemble.are_trees
+        drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint16)
+        for member in range(ensemble.n_trees):
+            # One by one: all at once they take eight bytes a row.
+            (samples,) = _part(ensemble.booster, slice(member, member + 1)).estimators_samples_
+            drawn[:, member, 0] = np.bincount(samples, minlength=self.n_rows)
+        drawn[weight == 0.0] = 0
+        self._drawn = drawn
+        # Trees that were given weights count a row once, those that were given the rows as often as it was drawn.
+        roots = ensemble.leaves.mass[ensemble.leaves.offset[:, 0]]
+        self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2)))
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
-        return self._seen[start:stop]
+        return self._drawn[start:stop] > 0
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
-        # A node counts every row once, however often it was drawn.
-        return np.ones(stop - start)
+        drawn = self._drawn[start:stop]
+        return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(leaves.mass != rebuilt)
@@ -71,12 +76,17 @@ class SklearnEnsemble(Adapter):
     ----------
     model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
         Fitted to one label per row.
+
+    Attributes
+    ----------
+    are_trees : bool
+        Whether the members are trees, which can be compiled, and whose leaves prove the bags.
     """
 
     framework = "scikit-learn"
+    are_trees: ClassVar[bool]
 
     def __init__(self, model: Any) -> None:
-        self._model = model
         self.booster = model
         self.n_trees = len(model.estimators_)
         self.n_features = int(model.n_features_in_)
@@ -92,46 +102,52 @@ class SklearnEnsemble(Adapter):
         return X.to_numpy() if hasattr(X, "iloc") and self.feature_names is None else X
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
-        model = self._model
         if seed is not None or subsample is not None:
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
-        if n_rows != model._n_samples:
+        if n_rows != self.booster._n_samples:
             raise InbagError(
-                f"the ensemble was trained on {model._n_samples} rows, but X has {n_rows}: give all training rows, in "
-                "the order of training"
+                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {n_rows}: give all training "
+                "rows, in the order of training"
             )
-        draws_few = isinstance(model, BaggingClassifier) and model._max_samples < n_rows
-        if not (model.bootstrap or draws_few):
-            raise InbagError(
-                "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
-                "validation rows and leave oob=False"
-            )
-        return SklearnBags(model, n_rows, sample_weights(sample_weight, n_rows), need_proof=self._is_proven)
+        if self.no_bags is not None:
+            raise InbagError(self.no_bags)
+        return SklearnBags(self, sample_weights(sample_weight, n_rows))
 
     @property
-    def _is_proven(self) -> bool:
-        """Whether the members keep how many training rows they saw."""
-        return False
+    def no_bags(self) -> str | None:
+        """Why no row is out of bag, None where some are."""
+        model = self.booster
+        if isinstance(model, BaggingClassifier) and len(model._seeds) != self.n_trees:
+            return (
+                f"scikit-learn kept the samples of {len(model._seeds)} of the {self.n_trees} members only, as it does "
+                "when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give validation "
+                "rows and leave oob=False"
+            )
+        if model.bootstrap or (isinstance(model, BaggingClassifier) and model._max_samples < model._n_samples):
+            return None
+        return (
+            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
+            "validation rows"
+        )
+
+    def part(self, members: slice) -> SklearnEnsemble:
+        """The ensemble of some of the members, with lists of its own."""
+        return type(self)(_part(self.booster, members))
 
     def truncated(self, n_trees: int) -> Any:
-        model = copy.copy(self._model)
-        for name in _OF_THE_WHOLE:
-            model.__dict__.pop(name, None)
-        model.n_estimators = n_trees
-        for name in ("estimators_", "estimators_features_", "_seeds"):
-            if hasattr(model, name):
-                setattr(model, name, getattr(model, name)[:n_trees])
-        return model
+        return _part(self.booster, slice(n_trees))
 
     def with_booster(self, booster: Any) -> Any:
         return booster
 
-    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> Any:
-        return X, label, sample_weight
+    def in_training(self, X: Any, y: Any, sample_weight: Any) -> SklearnInTraining:
+        return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight)
 
 
 class SklearnForest(SklearnEnsemble):
     """Trees: a random forest, extremely randomised trees, or bagging over decision trees."""
+
+    are_trees = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -159,17 +175,13 @@ class SklearnForest(SklearnEnsemble):
         of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
         return of_all
 
-    @property
-    def _is_proven(self) -> bool:
-        return True
-
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        if not isinstance(self._model, BaggingClassifier):
-            return np.asarray(self._model.apply(X))[:, :, None]
+        if not isinstance(self.booster, BaggingClassifier):
+            return np.asarray(self.booster.apply(X))[:, :, None]
         X = _array(X)
-        index = Parallel(n_jobs=self._model.n_jobs, prefer="threads")(
+        index = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
             delayed(tree.apply)(_columns(X, features))
-            for tree, features in zip(self._model.estimators_, self._features, strict=True)
+            for tree, features in zip(self.booster.estimators_, self._features, strict=True)
         )
         return np.stack(index, axis=1)[:, :, None]
 
@@ -213,6 +225,8 @@ class SklearnForest(SklearnEnsemble):
 class SklearnBagging(SklearnEnsemble):
     """Bagging over any classifiers: a member answers with a class."""
 
+    are_trees = False
+
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         n_classes = len(self.classes)
@@ -227,18 +241,18 @@ class SklearnBagging(SklearnEnsemble):
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         X = _array(X)
-        members = zip(self._model.estimators_, self._model.estimators_features_, strict=True)
-        answers = Parallel(n_jobs=self._model.n_jobs)(
+        members = zip(self.booster.estimators_, self.booster.estimators_features_, strict=True)
+        answers = Parallel(n_jobs=self.booster.n_jobs)(
             delayed(member.predict)(_columns(X, features)) for member, features in members
         )
         return np.stack(answers, axis=1).astype(np.int64)[:, :, None]
 
     def tree_table(self, threshold: float) -> TreeTable:
-        raise NotAForestError(_no_trees(self._model))
+        raise NotAForestError(_no_trees(self.booster))
 
     @property
     def conventions(self) -> Conventions:
-        raise NotAForestError(_no_trees(self._model))
+        raise NotAForestError(_no_trees(self.booster))
 
 
 def adapt(model: Any) -> Adapter:
@@ -252,6 +266,16 @@ def adapt(model: Any) -> Adapter:
         raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
     of_trees = all(isinstance(member, DecisionTreeClassifier) for member in model.estimators_)
     return SklearnForest(model) if of_trees else SklearnBagging(model)
+
+
+def _part(model: Any, members: slice) -> Any:
+    model = copy.copy(model)
+    for name in _OF_THE_WHOLE & vars(model).keys():
+        delattr(model, name)
+    for name in _OF_EACH & vars(model).keys():
+        setattr(model, name, getattr(model, name)[members])
+    model.n_estimators = len(model.estimators_)
+    return model
 
 
 def _array(X: Any) -> Any:

@@ -25,6 +25,8 @@ from rfsize.integrations.xgboost_trees import (
     scores_per_leaf,
     tree_table,
 )
+from rfsize.rows import n_rows
+from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
 
 _BINARY = {"binary:logistic"}
@@ -218,6 +220,9 @@ class XgboostForest(Adapter):
         setattr(model, "n_estimators" if is_forest else "num_parallel_tree", n_trees)
         model._Booster = booster
         return model
+
+    def in_training(self, X: Any, y: Any, sample_weight: Any) -> ForestInTraining:
+        return resumed(self, self.training_data(X, class_indices(self.classes, y, n_rows(X)), sample_weight))
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `xgboost.train` takes them."""

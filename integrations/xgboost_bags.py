@@ -131,7 +131,7 @@ class XgboostBags(Bags):
         return True
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
-        return self._mass[start:stop]
+        return self._mass[start:stop, None, None]
 
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
         # The hessian of a row of unit weight is a constant of its class, and its value is the model's affair.

@@ -55,6 +55,11 @@ class Leaves:
     mass: NDArray[np.float64]
     provable: NDArray[np.bool_]
 
+    @property
+    def n_scores(self) -> int:
+        """Scores of a member: 1, or one for each class."""
+        return self.raw.shape[1] if self.raw.ndim > 1 else self.offset.shape[1]
+
     def tree_of_leaf(self) -> NDArray[np.int64]:
         """Flat index (member-major) of the tree that each leaf belongs to."""
         order = np.argsort(self.offset, axis=None)
@@ -82,7 +87,7 @@ class Bags(ABC):
 
     @abstractmethod
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
-        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows,)."""
+        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
 
     @abstractmethod
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -154,8 +159,16 @@ class Adapter(ABC):
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
 
     @abstractmethod
-    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> Any:
-        """Rows that an estimator was fitted on, with class indices, as the framework's ``train`` takes them."""
+    def in_training(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """A copy of an estimator's forest that takes more trees, a `rfsize.training.ForestInTraining`.
+
+        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took.
+
+        Raises
+        ------
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on them.
+        """
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
@@ -280,7 +293,7 @@ class Proof:
         if not self._bags.need_proof:
             return inbag
         seen = np.broadcast_to(inbag, leaf.shape)
-        mass = np.broadcast_to(self._bags.row_mass(start, stop)[:, None, None], leaf.shape)
+        mass = np.broadcast_to(self._bags.row_mass(start, stop), leaf.shape)
         self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
         return inbag
 

@@ -9,13 +9,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapter import adapter_for, framework_of
-from rfsize.checks import class_indices, share, whole
+from rfsize.adapter import adapter_for
+from rfsize.checks import share, whole
 from rfsize.errors import NotConvergedWarning
 from rfsize.report import FEW_OUT_OF_BAG, SizeReport
-from rfsize.rows import SECONDS_BEFORE_PROGRESS, n_rows
+from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate, votes
-from rfsize.training import ForestInTraining, Trainer, parameters_of, trainer_for
+from rfsize.training import ForestInTraining, parameters_of, trainer_for
 
 # Where hardly any tree may vote on a row, the largest forest allowed should give it so many votes at the least.
 _VOTES_WORTH_WAITING_FOR = 100
@@ -105,11 +105,11 @@ def grow(
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        trainer, forest, finished, given = _of_estimator(params, dtrain, y, sample_weight)
+        forest, finished, given = _of_estimator(params, dtrain, y, sample_weight)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
-        trainer, forest = _of_parameters(params, dtrain, init_model)
+        forest = _of_parameters(params, dtrain, init_model)
         given = forest.n_trees
 
         def finished(booster: Any) -> Any:
@@ -121,7 +121,6 @@ def grow(
 
     report = grown(
         forest,
-        trainer,
         alpha=alpha,
         max_trees=max_trees,
         min_trees=min_trees,
@@ -135,7 +134,6 @@ def grow(
 
 def grown(
     forest: ForestInTraining,
-    trainer: Trainer,
     *,
     alpha: float,
     max_trees: int,
@@ -165,7 +163,7 @@ def grown(
             if more > 0:
                 forest.add(more)
                 bar.update(more)
-            report = _out_of_bag_report(forest, trainer, alpha, max_trees) if estimate is None else estimate()
+            report = _out_of_bag_report(forest, alpha, max_trees) if estimate is None else estimate()
             if report.converged or forest.n_trees >= max_trees:
                 return report
             # T* may lie below the trees at hand where these have too few votes to tell.
@@ -174,8 +172,8 @@ def grown(
             )
 
 
-def _out_of_bag_report(forest: ForestInTraining, trainer: Trainer, alpha: float, max_trees: int) -> SizeReport:
-    counted = trainer.votes(forest)
+def _out_of_bag_report(forest: ForestInTraining, alpha: float, max_trees: int) -> SizeReport:
+    counted = forest.votes()
     share_of_votes = counted.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     if share_of_votes < FEW_OUT_OF_BAG and expected < _VOTES_WORTH_WAITING_FOR:
@@ -189,7 +187,7 @@ def _out_of_bag_report(forest: ForestInTraining, trainer: Trainer, alpha: float,
     return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="oob")
 
 
-def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> tuple[Trainer, ForestInTraining]:
+def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> ForestInTraining:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
@@ -200,31 +198,22 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> tuple[Trainer, 
             "the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes: name an "
             "objective such as 'binary', 'multiclass' (LightGBM), 'binary:logistic' or 'multi:softprob' (XGBoost)"
         )
-    return trainer, trainer.start() if init_model is None else trainer.resume(init_model)
+    return trainer.start() if init_model is None else trainer.resume(init_model)
 
 
 def _of_estimator(
     estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Trainer, ForestInTraining, Callable[[Any], Any], int]:
+) -> tuple[ForestInTraining, Callable[[Any], Any], int]:
     """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
-    if framework_of(estimator) is None:
-        raise ValueError(
-            f"found a {type(estimator).__name__}; give the parameters of a forest, a booster, or an estimator of "
-            "LightGBM or XGBoost (of a pipeline, the last step alone, and the rows that the others make)"
-        )
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
 
     try:
-        check_is_fitted(estimator)
-        fitted, is_new = estimator, False
+        adapter, is_new = adapter_for(estimator), False
     except NotFittedError:
-        fitted, is_new = clone(estimator).fit(X, y, sample_weight=sample_weight), True
-    adapter = adapter_for(fitted)
-    X = adapter.check(X)
-    label = class_indices(adapter.classes, y, n_rows(X))
-    trainer = trainer_for(parameters_of(adapter.booster), adapter.training_data(X, label, sample_weight))
-    return trainer, trainer.resume(adapter.booster), adapter.with_booster, 0 if is_new else adapter.n_trees
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
+    forest = adapter.in_training(adapter.check(X), y, sample_weight)
+    return forest, adapter.with_booster, 0 if is_new else adapter.n_trees

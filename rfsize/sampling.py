@@ -412,7 +412,7 @@ def _sized(
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
     forest = chosen.forest()
-    report = grown(forest, trainer, alpha=alpha, max_trees=max_trees, min_trees=1, progress=progress)
+    report = grown(forest, alpha=alpha, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
         warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=3)
     return truncate(forest.booster(), n_trees=report.n_kept), report

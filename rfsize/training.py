@@ -72,14 +72,12 @@ def out_of_bag(
         If the proof fails.
     """
     leaves, proof = adapter.leaves, Proof(adapter, bags)
-    vectors = leaves.raw.ndim > 1
-    n_outputs = leaves.raw.shape[1] if vectors else leaves.offset.shape[1]
-    told = OutOfBag.nothing(bags.n_rows, n_classes, n_outputs)
+    told = OutOfBag.nothing(bags.n_rows, n_classes, leaves.n_scores)
     counts, score, asked, cast = told.counts, told.score, told.asked, adapter.voter(0.5)
-    for start, stop in blocks(bags.n_rows, adapter.n_trees * n_outputs, what="out-of-bag votes"):
+    for start, stop in blocks(bags.n_rows, adapter.n_trees * leaves.n_scores, what="out-of-bag votes"):
         leaf = leaf_index(start, stop) + leaves.offset
         may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
-        raw = leaves.raw[leaf[:, :, 0]] if vectors else leaves.raw[leaf]
+        raw = leaves.raw[leaf[:, :, 0]] if leaves.raw.ndim > 1 else leaves.raw[leaf]
         score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
         asked[start:stop] = may_vote.sum(axis=1)
         if n_classes:
@@ -115,6 +113,16 @@ class ForestInTraining(ABC):
     @abstractmethod
     def booster(self) -> Any:
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
+
+    def votes(self) -> Votes:
+        """Out-of-bag votes, for classes 0 to K − 1.
+
+        Raises
+        ------
+        InbagError
+            If no row can be out of bag.
+        """
+        return Votes(self.out_of_bag.counts, n_trees=self.n_trees)
 
 
 class Trainer(ABC):
@@ -167,10 +175,6 @@ class Trainer(ABC):
             Probabilities, shape (n_rows, n_classes), or for regression numbers, shape (n_rows,).
         """
 
-    def votes(self, forest: ForestInTraining) -> Votes:
-        """Out-of-bag votes of a forest that this trainer grows."""
-        return Votes(forest.out_of_bag.counts, self.classes, forest.n_trees)
-
 
 def parameters_of(model: Any) -> dict[str, Any]:
     """The training parameters that a booster remembers, to train more trees like its own.
@@ -201,6 +205,11 @@ def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
     """
     trainer: Trainer = _integration(dtrain).trainer(params, dtrain)
     return trainer
+
+
+def resumed(adapter: Adapter, dtrain: Any) -> ForestInTraining:
+    """A copy of a booster that takes more trees like its own; raises as `Trainer.resume` and `parameters_of`."""
+    return trainer_for(parameters_of(adapter.booster), dtrain).resume(adapter.booster)
 
 
 def labels_of(params: dict[str, Any], dtrain: Any) -> NDArray[Any]:
@@ -235,7 +244,7 @@ def fold_votes(
 
 def _integration(thing: Any) -> Any:
     framework = framework_of(thing)
-    if framework is not None:
+    if framework in _INTEGRATIONS:
         return importlib.import_module(_INTEGRATIONS[framework])
     raise ValueError(
         f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "

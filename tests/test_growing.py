@@ -226,7 +226,7 @@ def test_dependence_is_warned_of(data: Data) -> None:
         (lambda f, p, d, D: rfsize.grow({**p, "boosting": "gbdt", "booster": "dart"}, d), "independent trees"),
         (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X), "y is missing"),
         (lambda f, p, d, D: rfsize.grow(object(), d), "give"),
-        (lambda f, p, d, D: rfsize.grow(make_pipeline(XGBRFClassifier()), D.X, D.y), "of a pipeline, the last step"),
+        (lambda f, p, d, D: rfsize.grow(make_pipeline(XGBRFClassifier()), D.X, D.y), "inside: pipeline"),
         (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X, D.y, init_model=1), "leave out init_model"),
     ],
 )

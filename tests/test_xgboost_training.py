@@ -112,7 +112,7 @@ def test_out_of_bag_sums_are_those_of_the_trees_that_did_not_see_the_row(kind: s
     assert told.score == pytest.approx(score, abs=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
-        assert training.votes(forest) == rfsize.votes(forest.booster(), data.X, oob=True)
+        assert forest.votes() == rfsize.votes(forest.booster(), data.X, oob=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -224,7 +224,7 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     forest.add(5)
     forest.add(5)
     votes = rfsize.votes(forest.booster(), data.X, data.y, oob=True, sample_weight=weight)
-    assert training.votes(forest) == votes
+    assert forest.votes() == votes
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])

@@ -1,0 +1,88 @@
+"""Scikit-learn's ensembles, given more members by ``warm_start``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.errors import InbagError
+from rfsize.rows import take
+from rfsize.training import ForestInTraining, OutOfBag, out_of_bag
+from rfsize.votes import Votes
+
+if TYPE_CHECKING:
+    from rfsize.integrations.sklearn import SklearnEnsemble
+
+
+class SklearnInTraining(ForestInTraining):
+    """An ensemble that takes more members: with a fixed ``random_state``, those that a single fit would give it.
+
+    Parameters
+    ----------
+    ensemble : SklearnEnsemble
+        What was fitted, and is not changed.
+    X, y, sample_weight
+        What it was fitted to.
+    label : ndarray of int64, shape (n_rows,)
+        Class index of each row.
+
+    Raises
+    ------
+    InbagError
+        If the bags of its members cannot be proven on these rows.
+    ValueError
+        If the labels are not those of its training.
+    """
+
+    def __init__(self, ensemble: SklearnEnsemble, X: Any, y: Any, label: NDArray[np.int64], sample_weight: Any) -> None:
+        missing = np.setdiff1d(np.arange(len(ensemble.classes)), label)
+        if missing.size:
+            raise ValueError(
+                f"y lacks the classes {ensemble.classes[missing].tolist()} that the ensemble was fitted to: give the "
+                "labels of its training"
+            )
+        self._rows = X, y, sample_weight
+        self._settings = {name: getattr(ensemble.booster, name) for name in ("warm_start", "oob_score")}
+        self._ensemble = ensemble.part(slice(None))
+        self.n_trees = ensemble.n_trees
+        self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
+        self._count(ensemble)
+
+    def add(self, n_trees: int) -> None:
+        X, y, sample_weight = self._rows
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        model, before = self._ensemble.booster, self.n_trees
+        model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
+        seeds = getattr(model, "_seeds", None)
+        with warnings.catch_warnings():
+            # That balanced weights differ where the next members are fitted to other rows: they are not.
+            warnings.filterwarnings("ignore", "class_weight presets")
+            model.fit(X, y, **weighted)
+        if seeds is not None:
+            # Bagging keeps the seeds of the last members only.
+            model._seeds = np.concatenate([seeds, model._seeds])
+        self._ensemble = type(self._ensemble)(model)
+        self.n_trees += n_trees
+        self._count(self._ensemble.part(slice(before, None)))
+
+    def _count(self, newest: SklearnEnsemble) -> None:
+        """Add up what the newest members say of the rows that they did not see."""
+        if newest.no_bags is not None:
+            return
+        X, _, sample_weight = self._rows
+        bags = newest.bags(len(self.out_of_bag.asked), None, sample_weight, None, None)
+        told = out_of_bag(
+            newest, bags, lambda start, stop: newest.leaf_index(take(X, start, stop)), len(newest.classes)
+        )
+        self.out_of_bag = self.out_of_bag.plus(told)
+
+    def votes(self) -> Votes:
+        if self._ensemble.no_bags is not None:
+            raise InbagError(self._ensemble.no_bags)
+        return super().votes()
+
+    def booster(self) -> Any:
+        return self._ensemble.truncated(self.n_trees).set_params(**self._settings)

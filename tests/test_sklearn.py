@@ -1,0 +1,301 @@
+"""Scikit-learn's forests and bagging ensembles, against scikit-learn itself."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Data
+from scipy.sparse import csr_matrix
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import rfsize
+
+ROWS = 400
+NAMES = np.array(["ash", "elm", "oak"])
+
+FORESTS: dict[str, Any] = {
+    "random forest": RandomForestClassifier(31, random_state=1),
+    "shallow forest": RandomForestClassifier(31, max_depth=3, max_samples=0.4, random_state=1),
+    "extra-trees": ExtraTreesClassifier(31, bootstrap=True, random_state=1),
+    "bagging": BaggingClassifier(n_estimators=31, random_state=1),
+    "subspaces": BaggingClassifier(
+        DecisionTreeClassifier(max_depth=4),
+        n_estimators=31,
+        max_samples=0.5,
+        bootstrap=False,
+        max_features=0.5,
+        bootstrap_features=True,
+        random_state=1,
+    ),
+}
+OTHERS: dict[str, Any] = {
+    "stumps": BaggingClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=15, random_state=1),
+    "neighbours": BaggingClassifier(KNeighborsClassifier(), n_estimators=15, random_state=1),
+    "perceptron": BaggingClassifier(Perceptron(), n_estimators=15, max_features=0.7, random_state=1),
+    "svm": BaggingClassifier(SVC(), n_estimators=5, random_state=1),
+}
+ALL = FORESTS | OTHERS
+
+
+def labels(data: Data, n_classes: int) -> np.ndarray:
+    return data.y[:ROWS] if n_classes == 2 else NAMES[data.three[:ROWS]]
+
+
+def fitted(kind: str, data: Data, n_classes: int = 2, **params: Any) -> Any:
+    return clone(ALL[kind]).set_params(**params).fit(data.X[:ROWS], labels(data, n_classes))
+
+
+def own_votes(model: Any, X: np.ndarray) -> np.ndarray:
+    """Each member's own prediction as an index, shape (n_members, n_rows)."""
+    everything = [slice(None)] * len(model.estimators_)
+    features = getattr(model, "estimators_features_", everything)
+    return np.array([tree.predict(X[:, f]) for tree, f in zip(model.estimators_, features, strict=True)]).astype(int)
+
+
+def own_bags(model: Any) -> np.ndarray:
+    inbag = np.zeros((len(model.estimators_), ROWS), dtype=bool)
+    for member, samples in enumerate(model.estimators_samples_):
+        inbag[member, samples] = True
+    return inbag
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ALL)
+def test_votes_are_those_of_the_members(kind: str, n_classes: int, data: Data) -> None:
+    model = fitted(kind, data, n_classes)
+    own = own_votes(model, data.fresh)
+    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own.T)
+    votes = rfsize.votes(model, data.fresh)
+    assert np.array_equal(votes.counts, naive.votes(own, n_classes))
+    assert np.array_equal(votes.classes, model.classes_)
+    bags = own_bags(model)
+    assert np.array_equal(rfsize.inbag(model, data.X[:ROWS]), bags)
+    out_of_bag = rfsize.votes(model, data.X[:ROWS], oob=True)
+    assert np.array_equal(out_of_bag.counts, naive.votes(own_votes(model, data.X[:ROWS]), n_classes, bags))
+    report = rfsize.size(model, data.X[:ROWS], oob=True)
+    assert report.source == "oob"
+    assert report.available == len(model.estimators_)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_truncated_ensemble_is_that_of_a_smaller_fit(kind: str, data: Data) -> None:
+    model = fitted(kind, data, 3, oob_score=ALL[kind].bootstrap)
+    before = own_votes(model, data.fresh)
+    small = rfsize.truncate(model, n_trees=4)
+    expected = fitted(kind, data, 3, n_estimators=4)
+    assert type(small) is type(model)
+    assert small.n_estimators == len(small.estimators_) == 4
+    assert np.array_equal(small.predict(data.fresh), expected.predict(data.fresh))
+    assert rfsize.votes(small, data.X[:ROWS], oob=True) == rfsize.votes(expected, data.X[:ROWS], oob=True)
+    # Nothing is left of what the whole ensemble scored, and the whole ensemble is what it was.
+    assert not hasattr(small, "oob_score_")
+    assert hasattr(model, "oob_score_") == ALL[kind].bootstrap
+    assert np.array_equal(own_votes(model, data.fresh), before)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", FORESTS)
+def test_a_compiled_forest_votes_and_stops_as_its_trees_do(
+    kind: str, n_classes: int, data: Data, tmp_path: Path
+) -> None:
+    model = fitted(kind, data, n_classes)
+    rows = np.random.default_rng(3).normal(size=(700, 8))
+    own = own_votes(model, rows)
+    table = rfsize.StopTable.build(31, prior=rfsize.votes(model, data.fresh))
+    rfsize.compile(model, table).save(tmp_path / "forest.npz")
+    for fast in (rfsize.compile(model, table), rfsize.load(tmp_path / "forest.npz")):
+        assert np.array_equal(fast.votes(rows).counts, naive.votes(own, n_classes))
+        assert fast.predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-12)
+        predicted, asked = fast.predict(rows, return_trees=True)
+        expected = [naive.vote_in_order(table, list(votes)) for votes in own.T]
+        assert np.array_equal(predicted, model.classes_[[answer for answer, _ in expected]])
+        assert np.array_equal(asked, [trees for _, trees in expected])
+
+
+def test_values_are_compared_in_single_precision(data: Data) -> None:
+    model = fitted("random forest", data)
+    thresholds = np.concatenate([tree.tree_.threshold[tree.tree_.feature == 0] for tree in model.estimators_])
+    rows = np.zeros((3 * thresholds.size, 8))
+    rows[:, 0] = np.concatenate([thresholds, np.nextafter(thresholds, -9), np.nextafter(thresholds, 9)])
+    assert np.array_equal(rfsize.compile(model).votes(rows).counts, naive.votes(own_votes(model, rows), 2))
+
+
+@pytest.mark.parametrize("in_training", [True, False])
+def test_missing_values_go_where_scikit_learn_sends_them(in_training: bool, data: Data) -> None:
+    X, rows = data.X[:ROWS].copy(), data.fresh.copy()
+    rng = np.random.default_rng(0)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    if in_training:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    model = RandomForestClassifier(31, random_state=2).fit(X, data.y[:ROWS])
+    assert np.array_equal(rfsize.compile(model).votes(rows).counts, naive.votes(own_votes(model, rows), 2))
+    assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
+
+
+@pytest.mark.parametrize("kind", ["random forest", "bagging", "subspaces", "neighbours"])
+def test_sparse_rows(kind: str, data: Data) -> None:
+    X = np.where(np.abs(data.X[:ROWS]) < 0.6, 0.0, data.X[:ROWS])
+    model = clone(ALL[kind]).fit(csr_matrix(X), data.y[:ROWS])
+    assert rfsize.votes(model, csr_matrix(X)) == rfsize.votes(model, X)
+    assert np.array_equal(rfsize.inbag(model, csr_matrix(X)), own_bags(model))
+    if kind != "neighbours":
+        assert rfsize.compile(model).votes(csr_matrix(X)) == rfsize.votes(model, X)
+
+
+def test_a_class_that_some_bags_lack(data: Data) -> None:
+    y = np.array(["b", "c"])[data.y[:ROWS]]
+    y[:2] = "a"
+    model = BaggingClassifier(n_estimators=40, max_samples=0.3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        # Trees that ask for no weights are given the rows of their bag, some of them several times.
+        model.fit(data.X[:ROWS], y)
+        assert np.array_equal(rfsize.inbag(model, data.X[:ROWS]), own_bags(model))
+    assert {len(tree.classes_) for tree in model.estimators_} == {2, 3}
+    own = own_votes(model, data.fresh)
+    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own.T)
+    fast = rfsize.compile(model)
+    assert np.array_equal(fast.votes(data.fresh).counts, naive.votes(own, 3))
+    assert fast.predict_proba(data.fresh) == pytest.approx(model.predict_proba(data.fresh), abs=1e-12)
+
+
+def test_a_threshold_of_two_classes(data: Data) -> None:
+    model = fitted("shallow forest", data)
+    probability = np.array([tree.predict_proba(data.fresh)[:, 1] for tree in model.estimators_])
+    expected = naive.votes((probability > 0.3).astype(int), 2)
+    assert np.array_equal(rfsize.votes(model, data.fresh, threshold=0.3).counts, expected)
+    assert np.array_equal(rfsize.compile(model, threshold=0.3).votes(data.fresh).counts, expected)
+    with pytest.raises(ValueError, match="threshold"):
+        rfsize.votes(fitted("neighbours", data), data.fresh, threshold=0.3)
+
+
+@pytest.mark.parametrize("kind", ["random forest", "extra-trees", "bagging", "subspaces", "neighbours"])
+def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None:
+    X, y = data.X[:ROWS], labels(data, 3)
+    asked_for = clone(ALL[kind]).set_params(n_estimators=10)
+    grown, report = rfsize.grow(asked_for, X, y, alpha=0.9, min_trees=10, return_report=True)
+    assert report.converged
+    assert report.available > 10
+    assert len(grown.estimators_) == grown.n_estimators == report.n_trees
+    assert not grown.warm_start
+    assert asked_for.n_estimators == 10
+    expected = clone(grown).fit(X, y)
+    assert np.array_equal(own_votes(grown, data.fresh), own_votes(expected, data.fresh))
+    assert rfsize.votes(grown, X, oob=True) == rfsize.votes(expected, X, oob=True)
+    whole = clone(grown).set_params(n_estimators=report.available).fit(X, y)
+    assert rfsize.size(whole, X, alpha=0.9, oob=True).to_dict() == report.to_dict()
+
+
+def test_a_finished_forest_takes_more_trees(data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    model = RandomForestClassifier(20, class_weight="balanced_subsample", oob_score=True, random_state=4).fit(X, y)
+    weight = np.where(np.arange(ROWS) % 5 == 0, 0.0, 1.0)
+    weighted = RandomForestClassifier(20, random_state=4).fit(X, y, weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        grown = rfsize.grow(model, X, y, alpha=0.95)
+    assert len(grown.estimators_) > 20 == len(model.estimators_)
+    assert grown.oob_score
+    assert np.array_equal(own_votes(grown, data.fresh)[:20], own_votes(model, data.fresh))
+    larger = rfsize.grow(weighted, X, y, alpha=0.95, sample_weight=weight)
+    assert np.array_equal(own_votes(larger, data.fresh), own_votes(clone(larger).fit(X, y, weight), data.fresh))
+    with pytest.raises(ValueError, match="lacks the classes"):
+        rfsize.grow(model, X, np.zeros(ROWS, dtype=int))
+
+
+def test_growing_without_bags_takes_validation_rows(data: Data) -> None:
+    trees = ExtraTreesClassifier(10, random_state=0)
+    with pytest.raises(rfsize.InbagError, match="trained on all rows"):
+        rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS])
+    grown, report = rfsize.grow(
+        trees, data.X[:ROWS], data.y[:ROWS], X_val=data.fresh, alpha=0.9, min_trees=10, return_report=True
+    )
+    whole = ExtraTreesClassifier(report.available, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    assert rfsize.size(whole, data.fresh, alpha=0.9).to_dict() == report.to_dict()
+    assert len(grown.estimators_) == report.n_trees
+
+
+def test_bags_are_proven_or_refused(data: Data) -> None:
+    model = fitted("random forest", data)
+    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+        rfsize.inbag(model, data.X[:ROWS][::-1])
+    with pytest.raises(rfsize.InbagError, match="trained on 400 rows, but X has 300"):
+        rfsize.inbag(model, data.X[:300])
+    with pytest.raises(rfsize.InbagError, match="trained on all rows"):
+        rfsize.size(ExtraTreesClassifier(5).fit(data.X, data.y), data.X, oob=True)
+    with pytest.raises(ValueError, match="leave out seed"):
+        rfsize.inbag(model, data.X[:ROWS], seed=3)
+    warm = BaggingClassifier(n_estimators=5, warm_start=True, random_state=0).fit(data.X, data.y)
+    warm.set_params(n_estimators=8).fit(data.X, data.y)
+    with pytest.raises(rfsize.InbagError, match="samples of 3 of the 8 members"):
+        rfsize.votes(warm, data.X, oob=True)
+    assert rfsize.votes(warm, data.fresh).n_trees == 8
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (AdaBoostClassifier(n_estimators=3), "AdaBoostClassifier"),
+        (RandomForestRegressor(3), "cast no votes"),
+        (make_pipeline(RandomForestClassifier(3)), "pipeline"),
+        (LogisticRegression(), "LogisticRegression"),
+        (VotingClassifier([("a", LogisticRegression())]), "VotingClassifier"),
+    ],
+)
+def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
+    for call in (rfsize.votes, rfsize.size, rfsize.truncate, rfsize.compile):
+        with pytest.raises(rfsize.NotAForestError, match=found):
+            call(model.fit(data.X, data.y), *([] if call is rfsize.compile else [data.fresh]))
+    with pytest.raises(rfsize.NotAForestError, match=found):
+        rfsize.grow(model, data.X, data.y)
+
+
+def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
+    several = RandomForestClassifier(3).fit(data.X, np.stack([data.y, data.three], axis=1))
+    with pytest.raises(rfsize.NotAForestError, match="several labels"):
+        rfsize.votes(several, data.fresh)
+    with pytest.raises(rfsize.NotAForestError, match="one class only"):
+        rfsize.votes(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X))), data.fresh)
+    with pytest.raises(NotFittedError):
+        rfsize.votes(RandomForestClassifier(3), data.fresh)
+    with pytest.raises(rfsize.NotAForestError, match="KNeighborsClassifier"):
+        rfsize.compile(fitted("neighbours", data))
+    model = RandomForestClassifier(3).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        rfsize.votes(model, data.fresh[:, :3])
+    with pytest.raises(ValueError, match="Arrow"):
+        rfsize.votes(model, pytest.importorskip("pyarrow").table({"a": [1.0]}))
+
+
+def test_data_frames_are_matched_by_name(data: Data) -> None:
+    frame = pd.DataFrame(data.X[:ROWS], columns=list("abcdefgh"))
+    fresh = pd.DataFrame(data.fresh, columns=list("abcdefgh"))
+    named = RandomForestClassifier(11, random_state=0).fit(frame, data.y[:ROWS])
+    nameless = RandomForestClassifier(11, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = rfsize.votes(nameless, data.fresh)
+        assert rfsize.votes(named, fresh) == rfsize.votes(nameless, fresh) == expected
+        assert rfsize.compile(named).votes(fresh) == expected
+    with pytest.raises(ValueError, match="another order"):
+        rfsize.votes(named, fresh[list("hgfedcba")])
