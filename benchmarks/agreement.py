@@ -2,6 +2,7 @@
 
     python benchmarks/agreement.py spam.csv.gz BreastCancer.csv.gz
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
+    python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
 
 Each file is a table with the features first and the class in its last column, named target. For each of ten
 splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated from out-of-bag votes on them, and from
@@ -22,16 +23,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import Perceptron
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import rfsize
 
-FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves")
+BAGGED = {
+    "5-NN, bagged": KNeighborsClassifier(),
+    "perceptron, bagged": make_pipeline(StandardScaler(), Perceptron()),
+    "stumps, bagged": DecisionTreeClassifier(max_depth=1),
+}
+FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
 
 
 def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
     """An untrained forest with the usual settings of a random forest; LightGBM samples ``columns`` by tree."""
+    if framework in BAGGED:
+        return BaggingClassifier(BAGGED[framework], n_trees, random_state=seed)
+    if framework == "random forest":
+        return RandomForestClassifier(n_trees, random_state=seed)
+    if framework == "extra-trees":
+        return ExtraTreesClassifier(n_trees, bootstrap=True, random_state=seed)
     if framework == "LightGBM":
         return LGBMClassifier(
             boosting_type="rf",

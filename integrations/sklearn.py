@@ -65,7 +65,8 @@ class SklearnBags(Bags):
     def advice(self) -> str:
         return (
             "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
-            "forest was trained with weights of zero."
+            "forest was trained with weights of zero. Before scikit-learn 1.8, trees count rows with missing values "
+            "in other leaves than they send them to."
         )
 
 

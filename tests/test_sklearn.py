@@ -10,6 +10,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from conftest import Data
 from scipy.sparse import csr_matrix
 from sklearn import config_context
@@ -28,6 +29,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.fixes import parse_version
 
 import rfsize
 
@@ -150,7 +152,11 @@ def test_missing_values_go_where_scikit_learn_sends_them(in_training: bool, data
         X[rng.random(X.shape) < 0.2] = np.nan
     model = RandomForestClassifier(31, random_state=2).fit(X, data.y[:ROWS])
     assert np.array_equal(rfsize.compile(model).votes(rows).counts, naive.votes(own_votes(model, rows), 2))
-    assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
+    if in_training and parse_version(sklearn.__version__) < parse_version("1.8"):
+        with pytest.raises(rfsize.InbagError, match="Before scikit-learn 1.8"):
+            rfsize.inbag(model, X)
+    else:
+        assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
 
 
 @pytest.mark.parametrize("kind", ["random forest", "bagging", "subspaces", "neighbours"])
