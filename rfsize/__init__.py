@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from rfsize.baselines import BanfieldSize, McNemarSize, banfield_size, mcnemar_size
 from rfsize.crossval import cv_votes
 from rfsize.errors import (
     ForestFileError,
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 __version__ = version("rfsize")
 
 __all__ = [
+    "BanfieldSize",
     "CompiledForest",
     "ForestFileError",
     "FractionSearch",
     "InbagError",
+    "McNemarSize",
     "NotAForestError",
     "NotConvergedWarning",
     "SeedDependenceWarning",
@@ -47,12 +50,14 @@ __all__ = [
     "StopTable",
     "TableError",
     "Votes",
+    "banfield_size",
     "compile",
     "cv_votes",
     "fraction_without_replacement",
     "grow",
     "inbag",
     "load",
+    "mcnemar_size",
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",
