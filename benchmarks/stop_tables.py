@@ -56,6 +56,13 @@ def threenorm(n_rows: int, generator: np.random.Generator) -> Rows:
     return generator.normal(size=(n_rows, 20)) + means, y
 
 
+def ringnorm(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A wide normal cloud in 20 dimensions around 0, variance 4, and one of variance 1 around 2/√20 in each."""
+    y = generator.integers(0, 2, n_rows)
+    wide = (y == 0)[:, None]
+    return np.where(wide, 0.0, 2.0 / np.sqrt(20.0)) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, 20)), y
+
+
 def waveform(n_rows: int, generator: np.random.Generator) -> Rows:
     """Random mixtures of two of three triangular waves at 21 places, with unit noise."""
     y = generator.integers(0, 3, n_rows)
