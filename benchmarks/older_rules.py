@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
-from stop_tables import Rows, out_of_bag_votes, ringnorm, split, tree_labels
+from stop_tables import Rows, ringnorm, split
 
 import rfsize
 
@@ -31,28 +31,15 @@ RINGNORM_ROWS = 7400
 Chosen = dict[str, tuple[int, bool]]
 
 
-def majority(votes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Class index with the most votes; ties to the lowest."""
-    return np.array([(votes == k).sum(axis=1) for k in range(n_classes)]).argmax(axis=0)
-
-
-def in_bag(forest: RandomForestClassifier, n_rows: int) -> np.ndarray:
-    """Whether each tree was trained on each row, shape (T, n_rows)."""
-    inbag = np.zeros((len(forest.estimators_), n_rows), dtype=bool)
-    for bag, rows in zip(inbag, forest.estimators_samples_, strict=True):
-        bag[rows] = True
-    return inbag
-
-
 def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Rows) -> Chosen:
     """Number of trees, and whether it is settled, by rule."""
     X, y = training
-    votes, held = tree_labels(forest, X), tree_labels(forest, validation[0])
-    classes = np.arange(forest.n_classes_)
+    held = rfsize.tree_votes(forest, validation[0])
+    classes = forest.classes_
     pairs = rfsize.mcnemar_size(held[:, :200], validation[1], classes=classes)
     growing = rfsize.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
-    batches = rfsize.banfield_size(votes, y, inbag=in_bag(forest, len(y)), classes=classes)
-    report = rfsize.size(out_of_bag_votes(forest, X, votes), alpha=0.99)
+    batches = rfsize.banfield_size(rfsize.tree_votes(forest, X), y, inbag=rfsize.inbag(forest, X), classes=classes)
+    report = rfsize.size(forest, X, oob=True, alpha=0.99)
     n_trees = len(forest.estimators_)
     return {
         "McNemar, all pairs": (pairs.n_trees, pairs.converged),
@@ -69,10 +56,10 @@ def one_split(training: Rows, held_out: Rows, seed: int, options: argparse.Names
     validation, (X_test, y_test) = ((held_out[0][rows], held_out[1][rows]) for rows in (np.s_[:half], np.s_[half:]))
     forest = RandomForestClassifier(options.trees, random_state=seed).fit(*training)
     other = RandomForestClassifier(options.others, random_state=seed + 1000).fit(*training)
-    votes, expected = tree_labels(forest, X_test), majority(tree_labels(other, X_test), forest.n_classes_)
+    expected = rfsize.votes(other, X_test).winner()
     found = {}
     for rule, (trees, settled) in chosen_sizes(forest, training, validation).items():
-        answer = majority(votes[:, :trees], forest.n_classes_)
+        answer = rfsize.votes(rfsize.truncate(forest, n_trees=trees), X_test).winner()
         found[rule] = (trees, settled, float((answer != y_test).mean()), float((answer != expected).mean()))
     return found
 
