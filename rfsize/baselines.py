@@ -1,7 +1,7 @@
 """Older rules for the number of trees, as baselines: McNemar's test, and the smoothed out-of-bag accuracy.
 
-Both ask when more trees stop to improve the accuracy on labelled rows. T*(α) asks when they stop to change the
-predictions, which is later, and needs no labels.
+Both ask when more trees stop improving the accuracy on labelled rows. T*(α) asks when they stop changing the
+predictions, and needs no labels.
 """
 
 from __future__ import annotations
@@ -153,17 +153,17 @@ def mcnemar_size(
     """The smallest number of trees that no larger number beats, by McNemar's test.
 
     The forests of the first ``step``, ``2 step``, … trees are compared two by two. With b rows that only m trees
-    get right and c that only n trees do, the statistic is (\\|b − c\\| − 1)² / (b + c), of the χ² distribution with
+    get right and c that only n trees do, the statistic is (abs(b − c) − 1)² / (b + c), of the χ² distribution with
     one degree of freedom, where b + c ≥ 20 (0 where b = c); below that, p is exact, twice the binomial tail
     P(B(b + c, ½) ≤ min(b, c)), at most 1. The larger size n *beats* m where p < ``level`` and c > b. The level
-    holds for each pair; nothing corrects for the number of pairs, nor did the paper. The fewer the rows, the fewer
-    the trees that come out.
+    holds for each pair; nothing corrects for the number of pairs. What a few rows cannot tell apart is not beaten,
+    so that m* grows with the number of rows.
 
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, on rows that they were not trained on. The majority
-        of the first m trees is their answer; ties go to the lowest index.
+        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them, on rows that they
+        were not trained on. The majority of the first m trees is their answer; ties go to the lowest index.
     y : array_like, shape (n_rows,)
         Class index of each row, or its label where ``classes`` are given.
     step : int
@@ -171,9 +171,9 @@ def mcnemar_size(
     level : float
         Level of significance of each test.
     patience : int, optional
-        The incremental variant, as restated here: the forest grows by ``step`` trees (the paper's steps are of 10) and
-        is compared with all smaller ones; growth stops once the smallest size not yet beaten has stood up to so
-        many larger ones. By default all pairs of the trees at hand are compared.
+        The incremental variant, as restated here, for ``step=10``: the forest grows by ``step`` trees and is compared
+        with all smaller ones; growth stops once the smallest size not yet beaten has stood up to so many larger
+        ones. By default all pairs of sizes of the trees at hand are compared.
     classes : array_like, shape (n_classes,), optional
         Labels of the class indices.
 
@@ -225,7 +225,7 @@ def banfield_size(
     batch: int = 20,
     classes: ArrayLike | None = None,
 ) -> BanfieldSize:
-    """The number of trees at which the smoothed out-of-bag accuracy stops to rise from batch to batch.
+    """The number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
 
     The accuracy of the first n trees is smoothed by its mean over the sizes n − ``window`` + 1, …, n (as many as
     there are, for the first). After each ``batch`` of trees, the highest smoothed accuracy within it is compared
@@ -233,12 +233,13 @@ def banfield_size(
     highest accuracy, not smoothed, in that batch before (the smallest of equals).
 
     As restated here, the accuracy after n trees is that of their majority vote on all rows that at least one of
-    them may vote on; ties go to the lowest class index.
+    them may vote on; ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
+    rows that the newest tree may vote on.)
 
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order.
+        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them.
     y : array_like, shape (n_rows,)
         Class index of each row, or its label where ``classes`` are given.
     inbag : array_like of bool, shape (T, n_rows), optional
