@@ -152,13 +152,15 @@ def test_banfield_on_a_forest(forest: RandomForestClassifier, data: Data) -> Non
     assert banfield_size(votes, y).accuracy[-1] > found.accuracy[-1] + 0.02
 
 
-def test_out_of_bag_accuracy_is_that_of_rfsize_votes(lgb_booster: lgb.Booster, data: Data) -> None:
-    trees = range(lgb_booster.num_trees())
-    votes = np.stack([lgb_booster.predict(data.X, start_iteration=i, num_iteration=1) > 0.5 for i in trees], axis=1)
-    found = banfield_size(votes, data.y, inbag=rfsize.inbag(lgb_booster, data.X))
-    counted = rfsize.votes(lgb_booster, data.X, oob=True)
-    asked = counted.asked > 0
-    assert found.accuracy[-1] == (counted.winner() == data.y)[asked].mean()
+def test_votes_and_bags_of_models(lgb_booster: lgb.Booster, data: Data) -> None:
+    names = np.array(["low", "middle", "high"])[data.three]
+    labelled = RandomForestClassifier(61, random_state=3).fit(data.X, names)
+    for model, y, named in ((lgb_booster, data.y, {}), (labelled, names, {"classes": labelled.classes_})):
+        votes, inbag = rfsize.tree_votes(model, data.X), rfsize.inbag(model, data.X)
+        counted = rfsize.votes(model, data.X, oob=True)
+        right = counted.winner() == y
+        assert banfield_size(votes, y, inbag=inbag, **named).accuracy[-1] == right[counted.asked > 0].mean()
+        assert mcnemar_size(votes, y, **named).accuracy[-1] == (rfsize.votes(model, data.X).winner() == y).mean()
 
 
 def test_types_labels_and_blocks(forest: RandomForestClassifier, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
