@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfsize.stops import BinaryStops, LeaderStops, TernaryStops, ternary_index
+from rfsize.stops import BinaryStops, LeaderStops, TernaryStops, WeightedStops, ternary_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from rfsize.report import SizeReport
     from rfsize.sampling import FractionSearch
     from rfsize.stop_table import StopTable
+
+_FREE_CORNER: dict[str, Any] = {
+    "binary": "upper left",
+    "ternary": "lower center",
+    "leaders": "upper left",
+    "weighted": "upper right",
+}
 
 
 def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
@@ -65,8 +72,10 @@ def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
         _draw_binary(table, table.stops, ax)
     elif isinstance(table.stops, TernaryStops):
         _draw_ternary(table, table.stops, ax)
-    else:
+    elif isinstance(table.stops, LeaderStops):
         _draw_leaders(table, table.stops, ax)
+    else:
+        _draw_weighted(table.stops, ax)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
     ax.grid(which="major", color="0.9")
     ax.set_axisbelow(True)
@@ -75,7 +84,7 @@ def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
         framealpha=0.9,
         edgecolor="none",
         fontsize="small",
-        loc="lower center" if isinstance(table.stops, TernaryStops) else "upper left",
+        loc=_FREE_CORNER[table.kind],
     )
     return ax
 
@@ -132,6 +141,19 @@ def _draw_leaders(table: StopTable, stops: LeaderStops, ax: Axes) -> None:
     ax.set_ylim(0, None)
     ax.set_xlabel("votes of the two leading classes")
     ax.set_ylabel("votes of the leader")
+
+
+def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
+    """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
+    asked = np.arange(stops.order.size + 1)
+    needed = stops.needed / stops.needed[0]
+    ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
+    ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
+    ax.plot(asked, 1.0 - needed, color="0.4", linewidth=1.0, linestyle=":", label="lead where all agree")
+    ax.set_xlim(0, stops.order.size)
+    ax.set_ylim(0.0, 1.0)
+    ax.set_xlabel("members asked, the heaviest first")
+    ax.set_ylabel("lead over the runner-up, share of the weight")
 
 
 def _mark_expected(table: StopTable, ax: Axes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize import stop_rules, table_file, urn
 from rfsize.checks import choice, whole
 from rfsize.stop_rules import MAX_CLASSES, MAX_TERNARY, MAX_TREES
-from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops
+from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _SIMULATION_SEED = 2016  # fixed: the same table gives the same measurement
 
 @dataclass(frozen=True, eq=False)
 class StopTable:
-    """When to stop asking trees, row by row; made by `StopTable.build`.
+    """When to stop asking trees, row by row; made by `StopTable.build`, or by `StopTable.lossless` for weighted votes.
 
     Attributes
     ----------
@@ -40,14 +41,14 @@ class StopTable:
     n_classes : int
     alpha : float
         Confidence α; 1 for the lossless table.
-    rule : {"threshold", "optimal", "robust"}
+    rule : {"threshold", "optimal", "robust", "lossless"}
     target : {"ensemble", "limit"}
     prior : ndarray of float or None
         Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
         class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
         Otherwise those of the two leading classes, shape (T + 1,), symmetric.
-    stops : BinaryStops, TernaryStops or LeaderStops
-        Where voting ends: two classes; three classes and up to 201 trees; all others.
+    stops : BinaryStops, TernaryStops, LeaderStops or WeightedStops
+        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes.
     measured : tuple of float or None
         Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds, whose
         figures are computed exactly.
@@ -127,9 +128,59 @@ class StopTable:
             measured = _measured(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
         return cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured)
 
+    @classmethod
+    def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
+        """Build the table of a weighted vote: stop when the remaining weight cannot change the outcome.
+
+        For AdaBoost, a Bayes-optimal weighted vote, or any classifiers with fixed weights. They are no independent
+        draws, so that neither T*(α) nor an urn of votes applies to them; what cannot change any more is certain
+        whatever they are. Members are asked from the heaviest down: voting stops when the leading class is further
+        ahead of the next than the weight of the members not asked.
+
+        Parameters
+        ----------
+        weights : array_like of float, shape (T,)
+            Weight of each member, at least 0, in the members' own order; ``model.estimator_weights_`` of an
+            ``AdaBoostClassifier``. Members of weight 0 are never asked.
+        n_classes : int, default 2
+            Number of classes K.
+
+        Returns
+        -------
+        StopTable
+            `apply` takes the votes in the members' own order, and gives the labels of
+            ``AdaBoostClassifier.predict`` [1]_, which sums w for the class voted for and −w/(K − 1) for each other
+            class, in double precision: rows on which rounding might decide are asked to the end, and decided by that
+            very sum. Weights that are all equal are counted instead, without rounding: the labels are then those of
+            ``StopTable.build(T, alpha=1)``, a tie going to the lowest class index.
+
+        Raises
+        ------
+        ValueError
+            If the weights are not finite numbers of at least 0, all of them are 0, one exceeds 1e300, or there are
+            more than 10,001.
+
+        References
+        ----------
+        .. [1] J. Zhu, H. Zou, S. Rosset, T. Hastie (2009). "Multi-class AdaBoost." *Statistics and Its Interface* 2,
+           349–360.
+        """
+        n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
+        weights = _checked_weights(weights)
+        if np.ptp(weights[weights > 0.0]) == 0.0:
+            stops = WeightedStops((weights > 0.0).astype(np.float64), 0.0, float(np.count_nonzero(weights)))
+        else:
+            stops = WeightedStops(weights, -1 / (n_classes - 1), float(weights.sum()))
+        return cls.of_weights(stops, n_classes)
+
+    @classmethod
+    def of_weights(cls, stops: WeightedStops, n_classes: int) -> StopTable:
+        """The table that holds given stops of a weighted vote."""
+        return cls(stops.weights.size, n_classes, 1.0, "lossless", "ensemble", None, stops)
+
     @property
     def kind(self) -> str:
-        """Kind of the stops: "binary", "ternary" or "leaders"."""
+        """Kind of the stops: "binary", "ternary", "leaders" or "weighted"."""
         return self.stops.kind
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -138,14 +189,15 @@ class StopTable:
         Parameters
         ----------
         tree_votes : array_like of int or bool, shape (n_rows, T)
-            Class index that each tree votes for, in the order in which trees are asked.
+            Class index that each tree votes for, in the order in which trees are asked; for weighted votes in the
+            members' own order.
 
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
             Class index answered.
         asked : ndarray of int64, shape (n_rows,)
-            Trees asked, 1 to T.
+            Trees asked, 1 to T; for weighted votes, the heaviest so many.
 
         Raises
         ------
@@ -176,11 +228,25 @@ class StopTable:
 
         Exact, by a sum over the lattice of tallies; measured by a simulation with a fixed seed for
         `LeaderStops`, on random orders of the votes of the prior's rows (or of uniform tallies).
+
+        Raises
+        ------
+        ValueError
+            If the votes are weighted.
         """
-        return self._outcome[1]
+        trees = self._outcome[1]
+        if math.isnan(trees):
+            raise ValueError(
+                "how many members a weighted vote asks depends on which of them agree, and the table knows no votes: "
+                "take the mean of what apply(tree_votes) returns as asked"
+            )
+        return trees
 
     def expected_disagreement(self) -> float:
-        """Share of the rows whose answer differs from the target's under the prior; exact or measured, as above."""
+        """Share of the rows whose answer differs from the target's under the prior; exact or measured, as above.
+
+        0 for weighted votes.
+        """
         return self._outcome[0]
 
     def expected_unsettled(self) -> float:
@@ -203,10 +269,10 @@ class StopTable:
         Raises
         ------
         ValueError
-            If the table has more than two classes.
+            If the table has more than two classes, or the votes are weighted.
         """
         if not isinstance(self.stops, BinaryStops):
-            raise ValueError(f"only tables of two classes have one tally per number of votes; {self!r}")
+            raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
         from rfsize import lattice
 
         answered_0, answered_1 = lattice.answers_by_tally(self.stops.lower, self.stops.upper)
@@ -266,6 +332,8 @@ class StopTable:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
+        if isinstance(self.stops, WeightedStops):
+            return f"StopTable({self.n_trees:,} weighted members, {self.n_classes} classes, lossless)"
         how = "expected" if self.measured is None else "measured"
         prior = "uniform" if self.prior is None else "given"
         return (
@@ -276,7 +344,9 @@ class StopTable:
 
     @cached_property
     def _outcome(self) -> tuple[float, float, float]:
-        """Disagreement, trees asked and unsettled share."""
+        """Disagreement, trees asked (NaN where unknown) and unsettled share."""
+        if isinstance(self.stops, WeightedStops):
+            return 0.0, math.nan, 0.0
         if self.measured is not None:
             return self.measured[1], self.measured[0], 0.0
         from rfsize import lattice
@@ -342,6 +412,31 @@ def _checked_trees(n_trees: int) -> int:
         return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
     except ValueError as error:
         raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
+
+
+def _checked_weights(weights: ArrayLike) -> Floats:
+    found = np.asarray(weights)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
+            "of shape (n_members,)"
+        )
+    _checked_trees(found.size)
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
+    if (found < 0.0).any():
+        raise ValueError(
+            f"weights must be at least 0, found {found.min():g}: a member of negative weight votes against its own "
+            "class; leave it out, or of two classes turn its votes and its sign round"
+        )
+    if not found.any():
+        raise ValueError(
+            "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
+        )
+    if found.max() > MOST_WEIGHT:
+        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {found.max():g}; divide all of them by that")
+    return found
 
 
 def _checked_alpha(alpha: float) -> float:

@@ -1,18 +1,24 @@
-"""The three kinds of stops that a `StopTable` holds: where voting ends, and which class is answered.
+"""The four kinds of stops that a `StopTable` holds: where voting ends, and which class is answered.
 
-Each kind is a small record of arrays with one method, `settle`, which votes on a block of rows.
+Each kind is a small record of arrays with two methods: `settle` votes on a block of rows, and `to_dict` gives the
+arrays as a stop table's file holds them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 Answers = tuple[Int64s, Int64s]
+
+MOST_WEIGHT = 1e300
+"""The largest weight of a member, so that no sum of weights overflows."""
 
 
 def ternary_index(asked: Any, n_0: Any, n_1: Any) -> Any:
@@ -47,6 +53,10 @@ class BinaryStops:
         labels = count[np.arange(len(count)), asked - 1] >= self.upper[asked]
         return labels.astype(np.int64), asked.astype(np.int64)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays as plain lists."""
+        return {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+
 
 @dataclass(frozen=True, eq=False)
 class TernaryStops:
@@ -70,6 +80,12 @@ class TernaryStops:
         asked = (decided >= 0).argmax(axis=1) + 1
         labels = decided[np.arange(len(decided)), asked - 1]
         return labels.astype(np.int64), asked.astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decisions as runs of equal ones: states of equal answers are neighbours."""
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(self.decision)) + 1])
+        lengths = np.diff(np.append(starts, len(self.decision)))
+        return {"runs": lengths.tolist(), "answers": self.decision[starts].tolist()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +113,8 @@ class LeaderStops:
         going = np.arange(n_rows)
         counts = np.zeros((n_rows, n_classes), dtype=np.int32)
         for t in range(1, n_trees + 1):
-            row = np.arange(len(going))
-            counts[row, tree_votes[going, t - 1]] += 1
-            leader = counts.argmax(axis=1)
-            most = counts[row, leader]
-            counts[row, leader] = -1
-            rival = counts.argmax(axis=1)
-            next_most = counts[row, rival]
-            counts[row, leader] = most
+            counts[np.arange(len(going)), tree_votes[going, t - 1]] += 1
+            leader, rival, most, next_most = _leaders(counts)
             stop = most >= self.upper[most + next_most]
             stop |= most - next_most + (leader < rival) > n_trees - t
             if stop.any():
@@ -112,5 +122,106 @@ class LeaderStops:
                 going, counts = going[~stop], counts[~stop]
         return labels, asked
 
+    def to_dict(self) -> dict[str, Any]:
+        """The array as a plain list."""
+        return {"upper": self.upper.tolist()}
 
-Stops = BinaryStops | TernaryStops | LeaderStops
+
+@dataclass(frozen=True, eq=False)
+class WeightedStops:
+    """Members with weights, asked from the heaviest down: stop when the remaining weight cannot change the outcome.
+
+    With all votes cast, a class scores the sum of the weights of the members that vote for it plus ``against`` times
+    the weights of the others, over ``total``; the highest score wins, the lowest class index where scores are equal.
+    The sum runs in the members' own order and in double precision, so that the labels are those of
+    ``AdaBoostClassifier.predict`` even where its rounding decides.
+
+    Attributes
+    ----------
+    weights : ndarray of float, shape (T,)
+        By member, at least 0; members of weight 0 are never asked.
+    against : float
+        −1/(K − 1) in the boosting of K classes (SAMME, Zhu et al. 2009), 0 in a plain vote.
+    total : float
+        Sum of the weights, as the scores are divided by it.
+    """
+
+    kind: ClassVar[str] = "weighted"
+
+    weights: Floats
+    against: float
+    total: float
+
+    @cached_property
+    def order(self) -> Int64s:
+        """Members as they are asked: by descending weight, then by index; those of weight 0 left out."""
+        heaviest_first = np.argsort(-self.weights, kind="stable")
+        return heaviest_first[: np.count_nonzero(self.weights)].astype(np.int64)
+
+    @cached_property
+    def worth(self) -> Floats:
+        """What a member's vote adds to the class voted for, and to each other class; shape (2, T)."""
+        return np.stack([self.weights, self.against * self.weights])
+
+    @cached_property
+    def needed(self) -> Floats:
+        """Lead over the runner-up that settles a row after 0, 1, … members: the remaining weight and `slack`."""
+        remaining = np.cumsum(self.weights[self.order][::-1])[::-1]
+        return np.append(remaining, 0.0) + self.slack
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding could take off a lead, at most.
+
+        With n weights of sum W and unit roundoff u, the sums of two classes in the members' own order err by less than
+        (2n + 1)uW together, their division by ``total`` levels differences of at most 2uW, and the tallies in order of
+        weight and the remaining weight err by less than (n + 2)uW: (3n + 5)uW, taken as (4n + 16)uW to cover the terms
+        of higher order, and the smallest normal number for what underflows. Weights that are multiples of 1/4096 and
+        not too large add up exactly.
+        """
+        if self.total <= 2.0**36 and not np.any(self.worth * 4096.0 % 1.0):
+            return 0.0
+        double = np.finfo(np.float64)
+        return float((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny)
+
+    def settle(self, tree_votes: NDArray[Any], n_classes: int) -> Answers:
+        """Class answered and members asked, for votes of shape (n, T) in the members' own order."""
+        labels, asked = np.full((2, len(tree_votes)), len(self.order), dtype=np.int64)
+        going = np.arange(len(tree_votes))
+        tallies = np.zeros((len(tree_votes), n_classes))
+        for t, member in enumerate(self.order, start=1):
+            tallies[np.arange(len(going)), tree_votes[going, member]] += self.weights[member]
+            leader, rival, most, next_most = _leaders(tallies)
+            lead = most - next_most
+            stop = (lead > self.needed[t]) | ((lead == self.needed[t]) & (leader < rival))
+            if stop.any():
+                labels[going[stop]], asked[going[stop]] = leader[stop], t
+                going, tallies = going[~stop], tallies[~stop]
+        labels[going] = self.winner(tree_votes[going], n_classes)
+        return labels, asked
+
+    def winner(self, tree_votes: NDArray[Any], n_classes: int) -> Int64s:
+        """Class of the highest score of all members, summed in their own order."""
+        scores = np.zeros((len(tree_votes), n_classes))
+        for member, (worth, against) in enumerate(self.worth.T):
+            scores += np.where(tree_votes[:, member, None] == np.arange(n_classes), worth, against)
+        return (scores / self.total).argmax(axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The weights as a plain list, and the two numbers."""
+        return {"weights": self.weights.tolist(), "against": self.against, "total": self.total}
+
+
+def _leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArray[Any]]:
+    """The classes with the most and the second most votes, the lowest index where they tie, and these votes."""
+    row = np.arange(len(tallies))
+    leader = tallies.argmax(axis=1)
+    most = tallies[row, leader]
+    tallies[row, leader] = -1
+    rival = tallies.argmax(axis=1)
+    next_most = tallies[row, rival]
+    tallies[row, leader] = most
+    return leader, rival, most, next_most
+
+
+Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rfsize import stop_rules, urn
 from rfsize.errors import TableError
-from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops, ternary_index
+from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops, ternary_index
 
 if TYPE_CHECKING:
     from rfsize.stop_table import StopTable
@@ -27,7 +27,18 @@ FORMAT, VERSION = "rfsize.StopTable", 1
 _LARGEST_FILE = 64_000_000  # bytes; the largest table takes a few millions
 _FIELDS = ("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured")
 _KEYS = {"format", "version", *_FIELDS, "checksum"}
-_RULES = {"binary": ("threshold", "optimal", "robust"), "ternary": ("threshold", "optimal"), "leaders": ("threshold",)}
+_RULES = {
+    "binary": ("threshold", "optimal", "robust"),
+    "ternary": ("threshold", "optimal"),
+    "leaders": ("threshold",),
+    "weighted": ("lossless",),
+}
+_STOPS = {
+    "binary": {"lower", "upper"},
+    "ternary": {"runs", "answers"},
+    "leaders": {"upper"},
+    "weighted": {"weights", "against", "total"},
+}
 _AGAIN = "; build and save the table again"
 
 
@@ -76,7 +87,7 @@ def to_document(table: StopTable) -> dict[str, Any]:
         "rule": table.rule,
         "target": table.target,
         "prior": None if table.prior is None else _flat_prior(table.prior).tolist(),
-        "stops": _stops_document(table.stops),
+        "stops": table.stops.to_dict(),
         "measured": None if table.measured is None else list(table.measured),
     }
     return {**document, "checksum": _checksum(document)}
@@ -91,17 +102,6 @@ def _flat_prior(prior: NDArray[np.float64]) -> NDArray[np.float64]:
     return prior if prior.ndim == 1 else prior[urn.simplex(len(prior) - 1)]
 
 
-def _stops_document(stops: Stops) -> dict[str, Any]:
-    if isinstance(stops, BinaryStops):
-        return {"lower": stops.lower.tolist(), "upper": stops.upper.tolist()}
-    if isinstance(stops, LeaderStops):
-        return {"upper": stops.upper.tolist()}
-    # Runs of equal decisions: states of equal answers are neighbours.
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(stops.decision)) + 1])
-    lengths = np.diff(np.append(starts, len(stops.decision)))
-    return {"runs": lengths.tolist(), "answers": stops.decision[starts].tolist()}
-
-
 def checked_fields(document: Any) -> dict[str, Any]:
     """The fields of a `StopTable` from a document of `to_document`; ``TableError`` where it is none."""
     if type(document) is not dict or set(document) != _KEYS:
@@ -114,7 +114,7 @@ def checked_fields(document: Any) -> dict[str, Any]:
         _refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
     n_trees = _integer(document, "n_trees", 1, stop_rules.MAX_TREES)
     n_classes = _integer(document, "n_classes", 2, stop_rules.MAX_CLASSES)
-    kind = stop_rules.table_kind(n_trees, n_classes)
+    kind = _choice(document, "kind", (stop_rules.table_kind(n_trees, n_classes), WeightedStops.kind))
     fields = {
         "n_trees": n_trees,
         "n_classes": n_classes,
@@ -122,11 +122,13 @@ def checked_fields(document: Any) -> dict[str, Any]:
         "rule": _choice(document, "rule", _RULES[kind]),
         "target": _choice(document, "target", ("ensemble", "limit")),
         "prior": _prior(document["prior"], kind, n_trees),
-        "stops": _stops(document["stops"], _choice(document, "kind", (kind,)), n_trees),
+        "stops": _stops(document["stops"], kind, n_trees, n_classes),
         "measured": _measured(document["measured"], kind, n_trees),
     }
-    if fields["target"] == "limit" and (kind == "leaders" or fields["rule"] == "robust"):
+    if fields["target"] == "limit" and (kind in ("leaders", "weighted") or fields["rule"] == "robust"):
         _refuse(f"target is 'limit', which rule {fields['rule']!r} on a table of kind {kind!r} does not have")
+    if kind == "weighted" and (fields["alpha"] != 1.0 or fields["prior"] is not None):
+        _refuse("a table of weighted votes is lossless, with an alpha of 1 and no prior")
     rest = {key: value for key, value in document.items() if key != "checksum"}
     if document["checksum"] != _checksum(rest):
         _refuse("the checksum does not fit the content: the table is damaged")
@@ -137,6 +139,8 @@ def check_promise(table: StopTable) -> None:
     """``TableError`` where the stops disagree more often than the table promises, or ask at no known rule's will."""
     allowed = (1.0 - table.alpha) * (1.0 + stop_rules.ROUNDING) + 1e-12
     stops = table.stops
+    if isinstance(stops, WeightedStops):
+        return  # its stops are worked out from the weights, which have been checked
     if isinstance(stops, LeaderStops):
         built = stop_rules.leader_stops(table.n_trees, table.n_classes, table.alpha, table.prior)
         if not np.array_equal(built.upper, stops.upper):
@@ -144,7 +148,7 @@ def check_promise(table: StopTable) -> None:
         return
     if table.alpha == 1.0:
         lossless = stop_rules.lossless_stops(table.kind, table.n_trees)
-        if _stops_document(lossless) != _stops_document(stops):
+        if lossless.to_dict() != stops.to_dict():
             _refuse("alpha is 1, but the stops are not the lossless ones")
         return
     if table.rule == "robust":
@@ -234,10 +238,12 @@ def _measured(value: Any, kind: str, n_trees: int) -> tuple[float, float] | None
     return trees, disagreement
 
 
-def _stops(value: Any, kind: str, n_trees: int) -> Stops:
-    names = {"binary": {"lower", "upper"}, "ternary": {"runs", "answers"}, "leaders": {"upper"}}[kind]
+def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
+    names = _STOPS[kind]
     if type(value) is not dict or set(value) != names:
         _refuse(f"stops of kind {kind!r} must have the keys {', '.join(sorted(names))}, found {_short(value)}")
+    if kind == "weighted":
+        return _weighted_stops(value, n_trees, n_classes)
     if kind == "ternary":
         return _ternary_stops(value, n_trees)
     asked = np.arange(n_trees + 1)
@@ -271,3 +277,17 @@ def _ternary_stops(value: dict[str, Any], n_trees: int) -> TernaryStops:
     if decision[0] != -1 or not np.array_equal(last, np.stack([class_0, class_1, class_2])[:, inside].argmax(axis=0)):
         _refuse("the decisions must stop no row before the first tree, and every row at its majority after the last")
     return TernaryStops(decision)
+
+
+def _weighted_stops(value: dict[str, Any], n_trees: int, n_classes: int) -> WeightedStops:
+    weights = _numbers(value["weights"], "weights", float, n_trees)
+    against, total = _numbers([value["against"], value["total"]], "against and total", float, 2).tolist()
+    if not ((weights >= 0.0) & (weights <= MOST_WEIGHT)).all() or not weights.any():
+        found = f"{weights.min():g} to {weights.max():g}"
+        _refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {found}")
+    sum_of_weights = weights.sum()
+    if against not in (0.0, -1 / (n_classes - 1)):
+        _refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
+    if not abs(total - sum_of_weights) <= stop_rules.ROUNDING * sum_of_weights:
+        _refuse(f"total must be the sum of the weights, {sum_of_weights!r}, found {total!r}")
+    return WeightedStops(weights, against, total)

@@ -417,3 +417,34 @@ def banfield(accuracy: list[Fraction], window: int, batch: int) -> tuple[int, in
         if max(smoothed[start : start + batch]) <= max(smoothed[before : before + batch]):
             return max(range(before, before + batch), key=lambda i: (accuracy[i], -i)) + 1, start + batch
     return max(range(starts[-1], starts[-1] + batch), key=lambda i: (accuracy[i], -i)) + 1, None
+
+
+def weighted_vote(weights: list[float], row: list[int], n_classes: int) -> int:
+    """Class of the highest score, computed as `AdaBoostClassifier` does, in plain floats."""
+    against = -1 / (n_classes - 1)
+    total = float(np.sum(weights))
+    scores = [0.0] * n_classes
+    for weight, vote in zip(weights, row, strict=True):
+        for index in range(n_classes):
+            scores[index] += weight if index == vote else against * weight
+    scores = [score / total for score in scores]
+    if n_classes == 2:
+        return int(-scores[0] + scores[1] > 0)
+    return scores.index(max(scores))
+
+
+def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple[int, int]:
+    """Class answered and members asked in exact arithmetic, giving the remaining weight to each class in turn."""
+    exact = [Fraction(weight) for weight in weights]
+    order = sorted((member for member in range(len(row)) if exact[member]), key=lambda member: (-exact[member], member))
+    tallies, remaining = [Fraction(0)] * n_classes, sum(exact, Fraction(0))
+    for asked, member in enumerate(order, start=1):
+        tallies[row[member]] += exact[member]
+        remaining -= exact[member]
+        outcomes = set()
+        for rival in range(n_classes):
+            final = [tally + remaining * (index == rival) for index, tally in enumerate(tallies)]
+            outcomes.add(final.index(max(final)))
+        if len(outcomes) == 1:
+            return outcomes.pop(), asked
+    raise AssertionError("the last member settles the outcome")

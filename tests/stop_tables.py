@@ -53,3 +53,27 @@ tables = st.builds(
     st.sampled_from(["threshold", "optimal", "robust"]),
     st.integers(0, 20),
 )
+
+
+@st.composite
+def member_weights(draw: st.DrawFn, largest: int = 12) -> np.ndarray:
+    """Weights of a vote, some of them zero: whole numbers, tenths whose sums are rounded, or of any magnitude."""
+    weight = draw(
+        st.sampled_from(
+            [
+                st.integers(0, 5).map(float),
+                st.integers(0, 9).map(lambda tenths: tenths * 0.1),
+                st.floats(0.0, 3.0),
+                st.floats(-320.0, 290.0).map(lambda exponent: 10.0**exponent),
+            ]
+        )
+    )
+    weights = np.array(draw(st.lists(weight, min_size=1, max_size=largest)))
+    if not weights.any():
+        weights[draw(st.integers(0, len(weights) - 1))] = 1.0
+    return weights
+
+
+weighted_tables = st.builds(
+    lambda weights, n_classes: StopTable.lossless(weights, n_classes=n_classes), member_weights(), st.integers(2, 5)
+)
