@@ -10,7 +10,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
-from sklearn.ensemble import BaggingClassifier, BaseEnsemble, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaseEnsemble,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+)
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -302,6 +308,13 @@ def _why_not(model: Any) -> str:
         )
     if is_regressor(model):
         return f"found a {name}, whose members cast no votes; rfsize sizes classifiers"
+    if isinstance(model, AdaBoostClassifier):
+        return (
+            f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "
+            "and has a weight of its own, so that there is no infinite ensemble for T*(α) to agree with. Stop it where "
+            "the remaining weight cannot change the label: rfsize.compile(model) for decision trees, for others "
+            "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply(votes of the members)"
+        )
     if isinstance(model, BaseEnsemble):
         return (
             f"found a {name}, whose members are not independent draws of one kind; T*(α) needs a random forest, "

@@ -14,7 +14,7 @@ from rfsize import forest
 from rfsize.jit import compiled
 from rfsize.lattice import ternary_index
 from rfsize.stop_table import StopTable
-from rfsize.stops import BinaryStops, TernaryStops
+from rfsize.stops import BinaryStops, TernaryStops, WeightedStops
 from rfsize.trees import Missing
 
 # Values that are quantised together.
@@ -24,7 +24,7 @@ _STEPS = 2
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
 
-_NEVER, _BINARY, _TERNARY, _LEADERS = 0, 1, 2, 3
+_NEVER, _BINARY, _TERNARY, _LEADERS, _WEIGHTED = 0, 1, 2, 3, 4
 
 _HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = forest.HIGHEST_RANK, forest.LEFT_SHIFT, forest.COLUMN_SHIFT
 _COLUMN_MASK, _RANK_MASK, _CATEGORICAL = forest.COLUMN_MASK, forest.RANK_MASK, forest.CATEGORICAL
@@ -150,34 +150,50 @@ class _Space(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """The arrays of a stop table; those that its kind does not have are empty."""
+    """The arrays of a stop table; those that its kind does not have are empty.
+
+    ``weight`` is what the vote of each tree adds to a tally, of the tally's own type: a whole 1, or its weight.
+    """
 
     kind: int
     n_trees: int
+    weight: Any
     lower: Any
     upper: Any
     decision: Any
+    needed: Any
 
     @classmethod
-    def of(cls, table: StopTable | None) -> Stop:
-        """What `decide` reads of a table."""
-        none, undecided = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int8)
+    def of(cls, table: StopTable | None, n_trees: int) -> Stop:
+        """What `decide` reads of a table; the trees of a weighted one are laid out in the order of its stops."""
+        never = cls(
+            kind=_NEVER,
+            n_trees=n_trees,
+            weight=np.ones(n_trees, dtype=np.int32),
+            lower=np.zeros(0, dtype=np.int32),
+            upper=np.zeros(0, dtype=np.int32),
+            decision=np.zeros(0, dtype=np.int8),
+            needed=np.zeros(0),
+        )
         if table is None:
-            return cls(_NEVER, 0, none, none, undecided)
+            return never
         stops = table.stops
         if isinstance(stops, BinaryStops):
-            return cls(_BINARY, table.n_trees, stops.lower, stops.upper, undecided)
+            return never._replace(kind=_BINARY, lower=stops.lower, upper=stops.upper)
         if isinstance(stops, TernaryStops):
-            return cls(_TERNARY, table.n_trees, none, none, stops.decision)
-        return cls(_LEADERS, table.n_trees, none, stops.upper, undecided)
+            return never._replace(kind=_TERNARY, decision=stops.decision)
+        if isinstance(stops, WeightedStops):
+            return never._replace(kind=_WEIGHTED, weight=stops.weights[stops.order], needed=stops.needed)
+        return never._replace(kind=_LEADERS, upper=stops.upper)
 
 
 @compiled
 def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
     """Ask trees until each row's votes are decided; ``label`` and ``asked`` have shape (rows,).
 
-    ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for. Where
-    ``stop`` never stops, these are all votes, and ``label`` and ``asked`` stay as they are.
+    ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for, or their
+    weights. Where ``stop`` never stops, these are all votes; ``label`` and ``asked`` then stay as they are, as they do
+    on rows whose weighted votes are level up to rounding.
     """
     n_members, n = (trees[3].size - 1) // n_outputs, q.shape[0]
     walk = _walkers(max(n, _FEW * n_outputs))
@@ -185,10 +201,11 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
     member = 0
     while n > _FEW and member < n_members:
         _ask_member(member, q, trees, n_outputs, voting[:n], walk, vote, best)
+        weight = stop[2][member]
+        for j in range(n):
+            counts[voting[j], vote[j]] += weight
         member += 1
         kept = 0
-        for j in range(n):
-            counts[voting[j], vote[j]] += 1
         _answer(stop, member, voting[:n], counts, answer)
         for j in range(n):
             if answer[j] >= 0:
@@ -199,6 +216,17 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
         n = kept
     for j in range(n):
         _ask_ahead(voting[j : j + 1], member, q, trees, n_outputs, stop, walk, counts, answer, label, asked)
+
+
+@compiled
+def cast(q: Any, trees: Any, n_outputs: Any, votes: Any) -> None:
+    """Let every member vote on quantised rows; ``votes`` has shape (rows, members)."""
+    n = q.shape[0]
+    walk, best = _walkers(n), np.empty(n)
+    voting, vote = np.arange(n), np.empty(n, np.int64)
+    for member in range(votes.shape[1]):
+        _ask_member(member, q, trees, n_outputs, voting, walk, vote, best)
+        votes[:, member] = vote
 
 
 @compiled
@@ -266,8 +294,8 @@ def _ask_ahead(
             for output in range(1, n_outputs):
                 if value[leaf[output], 0] > value[leaf[vote], 0]:
                     vote = output
+            counts[row, vote] += stop[2][member]
             member += 1
-            counts[row, vote] += 1
             _answer(stop, member, voting, counts, answer)
             if answer[0] >= 0:
                 label[row], asked[row] = answer[0], member
@@ -331,7 +359,7 @@ def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row:
 @compiled
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
     """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
-    kind, n_trees, lower, upper, decision = stop
+    kind, n_trees, _, lower, upper, decision, needed = stop
     if kind == _NEVER:
         answer[: voting.size] = -1
     elif kind == _BINARY:
@@ -342,10 +370,16 @@ def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> Non
         for j in range(voting.size):
             row = voting[j]
             answer[j] = decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
+    elif kind == _WEIGHTED:
+        for j in range(voting.size):
+            leader, rival = _leaders(counts, voting[j])
+            lead = counts[voting[j], leader] - counts[voting[j], rival]
+            is_settled = lead > needed[asked] or (lead == needed[asked] and leader < rival)
+            answer[j] = leader if is_settled else -1
     else:
         for j in range(voting.size):
             leader, rival = _leaders(counts, voting[j])
-            most, next_most = counts[voting[j], leader], counts[voting[j], rival]
+            most, next_most = np.int64(counts[voting[j], leader]), np.int64(counts[voting[j], rival])
             is_settled = most - next_most + (leader < rival) > n_trees - asked
             answer[j] = leader if is_settled or most >= upper[most + next_most] else -1
 

@@ -145,12 +145,12 @@ def _draw_leaders(table: StopTable, stops: LeaderStops, ax: Axes) -> None:
 
 def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
     """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
-    asked = np.arange(stops.order.size + 1)
-    needed = stops.needed / stops.needed[0]
+    asked = np.arange(stops.most_asked + 1)
+    needed = stops.needed[asked] / stops.needed[0]
     ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
     ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
     ax.plot(asked, 1.0 - needed, color="0.4", linewidth=1.0, linestyle=":", label="lead where all agree")
-    ax.set_xlim(0, stops.order.size)
+    ax.set_xlim(0, stops.most_asked)
     ax.set_ylim(0.0, 1.0)
     ax.set_xlabel("members asked, the heaviest first")
     ax.set_ylabel("lead over the runner-up, share of the weight")

@@ -15,11 +15,12 @@ from scipy.special import expit, softmax
 
 from rfsize import forest_file
 from rfsize import rows as matrix
-from rfsize.adapter import adapter_for
+from rfsize.adapter import Adapter, adapter_for, framework_of
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
 from rfsize.stop_table import StopTable
+from rfsize.stops import WeightedStops
 from rfsize.votes import Votes
 
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
@@ -34,14 +35,16 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     """A forest that predicts many times faster, by majority vote.
 
     Without a table the label is the majority of all trees' votes. With one, each row asks trees in turn until the
-    table says that its outcome is settled.
+    table says that its outcome is settled. An ``AdaBoostClassifier`` of decision trees predicts exactly as it does
+    itself, and each row asks trees from the heaviest down until the remaining weight cannot change its label.
 
     Parameters
     ----------
-    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier
-        A trained forest; it is not changed.
+    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or of scikit-learn
+        RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier or AdaBoostClassifier
+        A trained forest, or boosted trees; it is not changed.
     table : StopTable, optional
-        For as many trees and classes as the forest has.
+        For as many trees and classes as the forest has. Leave it out for AdaBoost, whose own weights say when to stop.
     threshold : float, default 0.5
         Probability of class 1 above which a tree votes for it, as in `votes`; two classes only.
     n_jobs : int, default -1
@@ -59,7 +62,16 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     ValueError
         If the table is for another forest.
     """
-    adapter = adapter_for(model)
+    boosted = _boosted(model)
+    if boosted is not None:
+        adapter, table = boosted[0], _own_table(boosted[1], table)
+    else:
+        adapter = adapter_for(model)
+        if table is not None and isinstance(table.stops, WeightedStops):
+            raise ValueError(
+                "the table is for members with weights, but the trees of a forest have one vote each: use "
+                "StopTable.build"
+            )
     table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))
     tested = table_of_trees.feature[table_of_trees.left != -1]
     if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
@@ -75,6 +87,27 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         conventions=adapter.conventions,
     )
     return CompiledForest(forest, table, n_jobs=n_jobs)
+
+
+def _boosted(model: Any) -> tuple[Adapter, StopTable] | None:
+    """Boosted trees, which only `compile` takes, and the table of their weights."""
+    if framework_of(model) != "sklearn":
+        return None
+    from rfsize.integrations.sklearn_boosting import BoostedTrees
+
+    if not BoostedTrees.takes(model):
+        return None
+    adapter = BoostedTrees(model)
+    return adapter, adapter.table
+
+
+def _own_table(own: StopTable, given: StopTable | None) -> StopTable:
+    if given is not None and given != own:
+        raise ValueError(
+            "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
+            "them, and the table is another one; leave table out"
+        )
+    return own
 
 
 def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
@@ -173,12 +206,23 @@ class CompiledForest:
         """
         counts, labels, asked = self._decided(X, self.table)
         if self.table is None:
-            labels, asked = counts.argmax(axis=1), np.full(len(counts), self.n_trees)
+            labels = counts.argmax(axis=1)
         named = self.classes[labels]
         return (named, asked) if return_trees else named
 
     def votes(self, X: Any) -> Votes:
-        """Votes of all trees, as `rfsize.votes` counts them; arguments and errors as in `predict`."""
+        """Votes of all trees, as `rfsize.votes` counts them; arguments and errors as in `predict`.
+
+        Raises
+        ------
+        ValueError
+            Also if the trees have weights.
+        """
+        if self.table is not None and isinstance(self.table.stops, WeightedStops):
+            raise ValueError(
+                "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
+                "predict_proba"
+            )
         return Votes(self._decided(X, None)[0], self.classes, self.n_trees)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -224,22 +268,35 @@ class CompiledForest:
         matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
         return X
 
-    def _decided(
-        self, X: Any, table: StopTable | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Votes that each row asked for, the index of its label, and how many they are."""
+    def _decided(self, X: Any, table: StopTable | None) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+        """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
         from rfsize.kernels import Stop, decide
 
-        X, forest, stop = self._checked(X), self.forest, tuple(Stop.of(table))
+        X, forest, stop = self._checked(X), self.forest, Stop.of(table, self.n_trees)
         trees = tuple(forest.trees)
-        counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=np.int32)
-        labels, asked = np.zeros((2, len(counts)), dtype=np.int64)
+        counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=stop.weight.dtype)
+        labels, asked = np.full((2, len(counts)), self.n_trees, dtype=np.int64)
+        labels[:] = -1
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
-            decide(q, trees, forest.n_outputs, stop, counts[rows], labels[rows], asked[rows])
+            decide(q, trees, forest.n_outputs, tuple(stop), counts[rows], labels[rows], asked[rows])
+            if table is not None and isinstance(table.stops, WeightedStops):
+                level = labels[rows] < 0
+                if level.any():
+                    labels[rows][level] = self._winner(q[level], table.stops)
 
         self._each_block(X, work)
         return counts, labels, asked
+
+    def _winner(self, q: NDArray[np.uint16], stops: WeightedStops) -> NDArray[np.int64]:
+        """Labels of quantised rows by the weights of all trees, summed in the model's own order of them."""
+        from rfsize.kernels import cast
+
+        votes = np.empty((len(q), self.n_trees), dtype=np.int64)
+        cast(q, tuple(self.forest.trees), self.forest.n_outputs, votes)
+        in_own_order = np.empty_like(votes)
+        in_own_order[:, stops.order] = votes
+        return stops.winner(in_own_order, len(self.classes))
 
     def _each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
         """Quantise blocks of rows and work on them, in as many threads as asked for."""

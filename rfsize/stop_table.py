@@ -166,7 +166,7 @@ class StopTable:
            349–360.
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-        weights = _checked_weights(weights)
+        weights = checked_weights(weights)
         if np.ptp(weights[weights > 0.0]) == 0.0:
             stops = WeightedStops((weights > 0.0).astype(np.float64), 0.0, float(np.count_nonzero(weights)))
         else:
@@ -414,7 +414,8 @@ def _checked_trees(n_trees: int) -> int:
         raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
 
 
-def _checked_weights(weights: ArrayLike) -> Floats:
+def checked_weights(weights: ArrayLike) -> Floats:
+    """Weights of the members of a vote as an array; ``ValueError`` where they are none."""
     found = np.asarray(weights)
     if found.ndim != 1 or found.dtype.kind not in "iuf":
         raise ValueError(

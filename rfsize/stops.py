@@ -154,9 +154,13 @@ class WeightedStops:
 
     @cached_property
     def order(self) -> Int64s:
-        """Members as they are asked: by descending weight, then by index; those of weight 0 left out."""
-        heaviest_first = np.argsort(-self.weights, kind="stable")
-        return heaviest_first[: np.count_nonzero(self.weights)].astype(np.int64)
+        """Members as they are asked: by descending weight, then by index."""
+        return np.argsort(-self.weights, kind="stable").astype(np.int64)
+
+    @property
+    def most_asked(self) -> int:
+        """Members that have a weight."""
+        return int(np.count_nonzero(self.weights))
 
     @cached_property
     def worth(self) -> Floats:
@@ -165,7 +169,7 @@ class WeightedStops:
 
     @cached_property
     def needed(self) -> Floats:
-        """Lead over the runner-up that settles a row after 0, 1, … members: the remaining weight and `slack`."""
+        """Lead over the runner-up that settles a row after 0, …, T members: the remaining weight and `slack`."""
         remaining = np.cumsum(self.weights[self.order][::-1])[::-1]
         return np.append(remaining, 0.0) + self.slack
 
@@ -186,10 +190,10 @@ class WeightedStops:
 
     def settle(self, tree_votes: NDArray[Any], n_classes: int) -> Answers:
         """Class answered and members asked, for votes of shape (n, T) in the members' own order."""
-        labels, asked = np.full((2, len(tree_votes)), len(self.order), dtype=np.int64)
+        labels, asked = np.full((2, len(tree_votes)), self.most_asked, dtype=np.int64)
         going = np.arange(len(tree_votes))
         tallies = np.zeros((len(tree_votes), n_classes))
-        for t, member in enumerate(self.order, start=1):
+        for t, member in enumerate(self.order[: self.most_asked], start=1):
             tallies[np.arange(len(going)), tree_votes[going, member]] += self.weights[member]
             leader, rival, most, next_most = _leaders(tallies)
             lead = most - next_most

@@ -1,0 +1,96 @@
+"""AdaBoost over decision trees, for compiling it: sizes are refused, since its trees are no independent draws."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from rfsize.errors import NotAForestError
+from rfsize.integrations.sklearn import SklearnForest
+from rfsize.stop_table import StopTable, checked_weights
+from rfsize.stops import WeightedStops
+from rfsize.trees import Conventions, TreeTable
+
+
+class BoostedTrees(SklearnForest):
+    """The trees of an AdaBoost classifier that have a weight, from the heaviest down.
+
+    Parameters
+    ----------
+    model : AdaBoostClassifier
+        Fitted, with decision trees as members.
+
+    Raises
+    ------
+    NotAForestError
+        If its members are no decision trees, or have no fixed weights.
+    ValueError
+        If its weights cannot be those of a vote.
+    """
+
+    def __init__(self, model: Any) -> None:
+        check_is_fitted(model)
+        _check_kind(model)
+        members, weights = model.estimators_, np.asarray(model.estimator_weights_)
+        voting = checked_weights(weights[: len(members)]) > 0.0
+        # Boosting that ended early leaves weights of 0 behind, which may round the total in another way.
+        stops = WeightedStops(weights[: len(members)][voting], -1 / (model.n_classes_ - 1), float(weights.sum()))
+        ordered = copy.copy(model)
+        ordered.estimators_ = [members[member] for member in np.flatnonzero(voting)[stops.order]]
+        super().__init__(ordered)
+        self._stops = stops
+
+    @staticmethod
+    def takes(model: Any) -> bool:
+        """Whether a model is one of AdaBoost."""
+        return isinstance(model, AdaBoostClassifier)
+
+    @cached_property
+    def table(self) -> StopTable:
+        """When the remaining weight cannot change the label."""
+        return StopTable.of_weights(self._stops, len(self.classes))
+
+    def checked_threshold(self, threshold: float) -> float:
+        if threshold != 0.5:
+            raise ValueError(f"threshold={threshold!r} is for votes that count alike; leave it at 0.5 for AdaBoost")
+        return threshold
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        table = super().tree_table(threshold)
+        stops, is_voted = self._stops, table.vote[:, None] == np.arange(len(self.classes))
+        worth, against = np.repeat(stops.worth[:, stops.order] / stops.total, table.n_nodes, axis=1)
+        scores = np.where(is_voted, worth[:, None], against[:, None])
+        return replace(table, value=scores if len(self.classes) > 2 else scores[:, 1:])
+
+    @property
+    def conventions(self) -> Conventions:
+        # The softmax of f/(K − 1), f being the sums and not the means of the scores; for two classes of -f/2 and f/2,
+        # where f is the difference of two scores of opposite signs.
+        n_classes = len(self.classes)
+        if n_classes == 2:
+            return replace(super().conventions, link="logistic", slope=2.0 * self.n_trees)
+        return replace(super().conventions, link="softmax", slope=self.n_trees / (n_classes - 1))
+
+
+def _check_kind(model: Any) -> None:
+    if len(model.classes_) < 2:
+        raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
+    if getattr(model, "algorithm", "SAMME") == "SAMME.R":
+        raise NotAForestError(
+            "AdaBoost by algorithm='SAMME.R' sums logarithms of probabilities: its members have no fixed weights, and "
+            "no lead is safe before the last of them; train with algorithm='SAMME'"
+        )
+    member, n = model.estimators_[0], len(model.estimators_)
+    if not isinstance(member, DecisionTreeClassifier):
+        raise NotAForestError(
+            f"the members are no decision trees but {type(member).__name__}s, which cannot be compiled; with their "
+            f"votes, as class indices of shape (n_rows, {n}), use rfsize.StopTable.lossless("
+            f"model.estimator_weights_[:{n}], n_classes={len(model.classes_)}).apply(votes)"
+        )
