@@ -73,10 +73,10 @@ class BoostedTrees(SklearnForest):
     def conventions(self) -> Conventions:
         # The softmax of f/(K − 1), f being the sums and not the means of the scores; for two classes of -f/2 and f/2,
         # where f is the difference of two scores of opposite signs.
-        n_classes = len(self.classes)
+        of_trees, n_classes = replace(super().conventions, only_finite=True), len(self.classes)
         if n_classes == 2:
-            return replace(super().conventions, link="logistic", slope=2.0 * self.n_trees)
-        return replace(super().conventions, link="softmax", slope=self.n_trees / (n_classes - 1))
+            return replace(of_trees, link="logistic", slope=2.0 * self.n_trees)
+        return replace(of_trees, link="softmax", slope=self.n_trees / (n_classes - 1))
 
 
 def _check_kind(model: Any) -> None:

@@ -23,8 +23,29 @@ def encoded(X: Any, conventions: Conventions) -> Blocks:
     Raises
     ------
     ValueError
-        If ``X`` holds what is no number, or columns are categorical that were not so at training.
+        If ``X`` holds what is no number, or columns are categorical that were not so at training; from the blocks,
+        if they hold what is not finite and the framework refuses that.
     """
+    blocks = _blocks(X, conventions)
+    return _finite(blocks, conventions.framework) if conventions.only_finite else blocks
+
+
+def _finite(blocks: Blocks, framework: str) -> Blocks:
+    def block(start: int, stop: int) -> Any:
+        rows = blocks(start, stop)
+        with np.errstate(over="ignore"):
+            values = (rows.data if issparse(rows) else rows).astype(np.float32, copy=False)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"X holds missing values, or numbers beyond single precision, which {framework} refuses for this "
+                "model; fill them in as at training"
+            )
+        return rows
+
+    return block
+
+
+def _blocks(X: Any, conventions: Conventions) -> Blocks:
     if hasattr(X, "num_row"):
         raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read; give the rows as an array or DataFrame")
     if issparse(X):

@@ -202,7 +202,7 @@ class CompiledForest:
         Raises
         ------
         ValueError
-            If ``X`` does not fit the forest.
+            If ``X`` does not fit the forest, or holds what the framework refuses.
         """
         counts, labels, asked = self._decided(X, self.table)
         if self.table is None:

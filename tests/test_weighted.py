@@ -125,7 +125,7 @@ def test_rounding_decides_as_in_adaboost() -> None:
 
 @pytest.fixture(scope="module")
 def boosted(data: Any) -> dict[str, AdaBoostClassifier]:
-    """AdaBoost of two and three classes, of stumps and deeper trees, one of which fits perfectly and ends early."""
+    """AdaBoost of two and three classes, of stumps and deeper trees, one of which ends early, and of no trees."""
     settings: dict[str, Any] = {"random_state": 0}
     return {
         "stumps": AdaBoostClassifier(n_estimators=60, **settings).fit(data.X, data.y),
@@ -133,8 +133,8 @@ def boosted(data: Any) -> dict[str, AdaBoostClassifier]:
         "deep": AdaBoostClassifier(DecisionTreeClassifier(max_depth=4), n_estimators=40, **settings).fit(
             data.X, data.three
         ),
-        "early": AdaBoostClassifier(DecisionTreeClassifier(max_depth=5), n_estimators=90, **settings).fit(
-            data.X[:150], data.three[:150]
+        "early": AdaBoostClassifier(DecisionTreeClassifier(max_depth=4), n_estimators=90, **settings).fit(
+            data.X[:60], (data.X[:60, 0] > 0.3).astype(int) + (data.X[:60, 1] * data.X[:60, 2] > 0)
         ),
         "linear": AdaBoostClassifier(LogisticRegression(), n_estimators=20, **settings).fit(data.X, data.three),
     }
