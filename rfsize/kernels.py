@@ -360,8 +360,8 @@ def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row:
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
     """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
     kind, n_trees, _, lower, upper, decision, needed = stop
-    if kind == _NEVER:
-        answer[: voting.size] = -1
+    if kind == _NEVER or (kind == _WEIGHTED and 2.0 * needed[asked] > needed[0]):
+        answer[: voting.size] = -1  # no lead exceeds the weight asked
     elif kind == _BINARY:
         for j in range(voting.size):
             count = counts[voting[j], 1]
@@ -370,6 +370,11 @@ def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> Non
         for j in range(voting.size):
             row = voting[j]
             answer[j] = decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
+    elif kind == _WEIGHTED and counts.shape[1] == 2:
+        # To look for the leaders would take longer than to walk down a stump.
+        for j in range(voting.size):
+            lead = counts[voting[j], 1] - counts[voting[j], 0]
+            answer[j] = 1 if lead > needed[asked] else 0 if -lead >= needed[asked] else -1
     elif kind == _WEIGHTED:
         for j in range(voting.size):
             leader, rival = _leaders(counts, voting[j])
