@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import rfsize
+from rfsize.stops import WeightedStops
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
 
@@ -199,3 +200,16 @@ def test_other_rows_are_refused(models: dict[str, AdaBoostClassifier], data: Any
     named = rfsize.compile(AdaBoostClassifier(n_estimators=5, random_state=0).fit(frame, data.y))
     with pytest.raises(ValueError, match="another order"):
         named.predict(frame[list("hgfedcba")])
+
+
+def test_scores_are_divided_as_in_the_framework(models: dict[str, AdaBoostClassifier]) -> None:
+    """By the sum of all weights; without the zeros that an early end leaves, the last bit of it may be another."""
+    model = copy.copy(models["early"])
+    n, generator = len(model.estimators_), np.random.default_rng(0)
+    model.estimator_weights_ = np.zeros(n + 7)
+    while model.estimator_weights_.sum() == model.estimator_weights_[:n].sum():
+        model.estimator_weights_[:n] = generator.integers(1, 8, n) * 0.1
+    table = rfsize.compile(model).table
+    assert table is not None
+    assert isinstance(table.stops, WeightedStops)
+    assert table.stops.total == model.estimator_weights_.sum()
