@@ -38,12 +38,12 @@ class BoostedTrees(SklearnForest):
     def __init__(self, model: Any) -> None:
         check_is_fitted(model)
         _check_kind(model)
-        members, weights = model.estimators_, np.asarray(model.estimator_weights_)
-        voting = checked_weights(weights[: len(members)]) > 0.0
+        weights = checked_weights(model.estimator_weights_[: len(model.estimators_)])
+        voting = np.flatnonzero(weights)
         # Boosting that ended early leaves weights of 0 behind, which may round the total in another way.
-        stops = WeightedStops(weights[: len(members)][voting], -1 / (model.n_classes_ - 1), float(weights.sum()))
+        stops = WeightedStops(weights[voting], -1 / (model.n_classes_ - 1), float(np.sum(model.estimator_weights_)))
         ordered = copy.copy(model)
-        ordered.estimators_ = [members[member] for member in np.flatnonzero(voting)[stops.order]]
+        ordered.estimators_ = [model.estimators_[member] for member in voting[stops.order]]
         super().__init__(ordered)
         self._stops = stops
 

@@ -275,8 +275,8 @@ class CompiledForest:
         X, forest, stop = self._checked(X), self.forest, Stop.of(table, self.n_trees)
         trees = tuple(forest.trees)
         counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=stop.weight.dtype)
-        labels, asked = np.full((2, len(counts)), self.n_trees, dtype=np.int64)
-        labels[:] = -1
+        labels = np.full(len(counts), -1, dtype=np.int64)
+        asked = np.full(len(counts), self.n_trees, dtype=np.int64)
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
             decide(q, trees, forest.n_outputs, tuple(stop), counts[rows], labels[rows], asked[rows])

@@ -422,7 +422,8 @@ def checked_weights(weights: ArrayLike) -> Floats:
             f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
             "of shape (n_members,)"
         )
-    _checked_trees(found.size)
+    if not 1 <= found.size <= MAX_TREES:
+        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {found.size}")
     found = found.astype(np.float64)
     if not np.isfinite(found).all():
         raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")

@@ -143,7 +143,8 @@ class WeightedStops:
     against : float
         −1/(K − 1) in the boosting of K classes (SAMME, Zhu et al. 2009), 0 in a plain vote.
     total : float
-        Sum of the weights, as the scores are divided by it.
+        What the scores are divided by: the sum of the weights, as the model that they come from rounds it, or of more
+        where the model keeps weights of members that it lost.
     """
 
     kind: ClassVar[str] = "weighted"

@@ -288,6 +288,9 @@ def _weighted_stops(value: dict[str, Any], n_trees: int, n_classes: int) -> Weig
     sum_of_weights = weights.sum()
     if against not in (0.0, -1 / (n_classes - 1)):
         _refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
-    if not abs(total - sum_of_weights) <= stop_rules.ROUNDING * sum_of_weights:
-        _refuse(f"total must be the sum of the weights, {sum_of_weights!r}, found {total!r}")
+    # It may hold more than these members, but not so much that the scores underflow.
+    if not 1.0 - stop_rules.ROUNDING <= total / sum_of_weights <= 1e6:
+        _refuse(
+            f"total must be at least the sum of the weights, {sum_of_weights:g}, and at most 1e6 of it, found {total:g}"
+        )
     return WeightedStops(weights, against, total)

@@ -16,6 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import rfsize
+from rfsize.kernels import cast
+from rfsize.predictor import CompiledForest
 from rfsize.stops import WeightedStops
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
@@ -100,6 +102,41 @@ def test_members_without_weight_are_left_out(models: dict[str, AdaBoostClassifie
     assert fast.n_trees == np.count_nonzero(model.estimator_weights_)
     assert np.array_equal(fast.predict(data.fresh), model.predict(data.fresh))
     assert fast.predict_proba(data.fresh) == pytest.approx(model.predict_proba(data.fresh), abs=1e-12)
+
+
+def test_a_model_cut_by_hand(models: dict[str, AdaBoostClassifier], data: Any, tmp_path: Path) -> None:
+    """Whoever shortens ``estimators_`` leaves the weights of the others behind, and their sum in the probabilities."""
+    model = copy.copy(models["three"])
+    model.estimators_ = model.estimators_[:20]
+    rfsize.compile(model).save(tmp_path / "cut.npz")
+    fast = rfsize.load(tmp_path / "cut.npz")
+    assert fast.n_trees == 20
+    assert np.array_equal(fast.predict(data.fresh), model.predict(data.fresh))
+    assert fast.predict_proba(data.fresh) == pytest.approx(model.predict_proba(data.fresh), abs=1e-12)
+
+
+def test_any_weighted_table_of_the_right_size_is_safe(models: dict[str, AdaBoostClassifier], data: Any) -> None:
+    """A file from a stranger may hold weights of zero; they ask no more than all trees, and change no answer."""
+    forest = rfsize.compile(models["three"]).forest
+    generator = np.random.default_rng(0)
+    for weights in (
+        generator.integers(0, 2, 60).astype(float),
+        np.eye(60)[7],
+        generator.random(60) * (np.arange(60) < 30),
+    ):
+        table = rfsize.StopTable.lossless(weights, n_classes=3)
+        assert isinstance(table.stops, WeightedStops)
+        in_order = CompiledForest(forest, rfsize.StopTable.build(60, n_classes=3, alpha=1.0))
+        labels, asked = CompiledForest(forest, table).predict(data.fresh, return_trees=True)
+        votes = np.empty((len(data.fresh), 60), dtype=int)
+        q = in_order._quantiser(in_order._checked(data.fresh))(0, len(data.fresh))
+        cast(q, tuple(forest.trees), 1, votes)
+        own = np.empty_like(votes)
+        own[:, table.stops.order] = votes
+        expected, least = table.apply(own)
+        assert np.array_equal(labels, forest.classes[expected])
+        assert (asked >= least).all()
+        assert (asked <= 60).all()
 
 
 def test_rows_of_any_kind(models: dict[str, AdaBoostClassifier], data: Any) -> None:

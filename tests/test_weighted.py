@@ -177,8 +177,8 @@ def test_labels_of_adaboost_where_rounding_decides(
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([], "n_trees"),
-        (np.ones(10_002), "from 1 to 10001"),
+        (np.zeros(0), "found 0"),
+        (np.ones(10_002), "1 to 10001 members, found 10002"),
         ([[1.0, 2.0]], r"shape \(1, 2\)"),
         (["1"], "dtype <U1"),
         ([True], "dtype bool"),
@@ -285,7 +285,8 @@ FORGERIES = [
     ({"stops": {**STOPS, "weights": [1e301] * 4}}, "between 0"),
     ({"stops": {**STOPS, "against": -1.0}}, "against"),
     ({"stops": {**STOPS, "against": None}}, "type float"),
-    ({"stops": {**STOPS, "total": 5.3}}, "total"),
+    ({"stops": {**STOPS, "total": 5.1}}, "total"),
+    ({"stops": {**STOPS, "total": 1e9}}, "total"),
     ({"stops": {**STOPS, "total": 0.0}}, "total"),
     ({"stops": {**STOPS, "order": [1, 3, 0]}}, "keys"),
     ({"stops": [1.0]}, "keys"),
