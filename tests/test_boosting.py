@@ -197,6 +197,8 @@ def test_sizes_are_refused(name: str, models: dict[str, AdaBoostClassifier], dat
         getattr(rfsize, name)(models["stumps"], data.X)
     with pytest.raises(rfsize.NotAForestError, match="no independent draws"):
         rfsize.truncate(models["stumps"], n_trees=5)
+    with pytest.raises(rfsize.NotAForestError, match="no independent draws"):
+        rfsize.grow(models["stumps"], data.X, data.y)
 
 
 def test_what_cannot_be_compiled_is_refused(models: dict[str, AdaBoostClassifier], data: Any) -> None:

@@ -16,9 +16,9 @@ from scipy.sparse import csr_matrix
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     BaggingClassifier,
     ExtraTreesClassifier,
+    GradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
@@ -261,7 +261,7 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
 @pytest.mark.parametrize(
     ("model", "found"),
     [
-        (AdaBoostClassifier(n_estimators=3), "AdaBoostClassifier"),
+        (GradientBoostingClassifier(n_estimators=3), "not independent draws"),
         (RandomForestRegressor(3), "cast no votes"),
         (make_pipeline(RandomForestClassifier(3)), "pipeline"),
         (LogisticRegression(), "LogisticRegression"),
