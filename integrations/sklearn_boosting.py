@@ -19,7 +19,7 @@ from rfsize.stops import WeightedStops
 from rfsize.trees import Conventions, TreeTable
 
 
-class BoostedTrees(SklearnForest):
+class BoostedTrees(SklearnForest):  # type: ignore[misc]
     """The trees of an AdaBoost classifier that have a weight, from the heaviest down.
 
     Parameters

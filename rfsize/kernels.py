@@ -13,8 +13,7 @@ import numpy as np
 from rfsize import forest
 from rfsize.jit import compiled
 from rfsize.lattice import ternary_index
-from rfsize.stop_table import StopTable
-from rfsize.stops import BinaryStops, TernaryStops, WeightedStops
+from rfsize.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.trees import Missing
 
 # Values that are quantised together.
@@ -152,11 +151,13 @@ class _Space(NamedTuple):
 class Stop(NamedTuple):
     """The arrays of a stop table; those that its kind does not have are empty.
 
-    ``weight`` is what the vote of each tree adds to a tally, of the tally's own type: a whole 1, or its weight.
+    ``weight`` is what the vote of each tree adds to a tally, of the tally's own type: a whole 1, or its weight. Rows
+    stop after ``every`` so many trees only, or after the last.
     """
 
     kind: int
     n_trees: int
+    every: int
     weight: Any
     lower: Any
     upper: Any
@@ -164,20 +165,20 @@ class Stop(NamedTuple):
     needed: Any
 
     @classmethod
-    def of(cls, table: StopTable | None, n_trees: int) -> Stop:
+    def of(cls, stops: Stops | None, n_trees: int, every: int = 1) -> Stop:
         """What `decide` reads of a table; the trees of a weighted one are laid out in the order of its stops."""
         never = cls(
             kind=_NEVER,
             n_trees=n_trees,
+            every=every,
             weight=np.ones(n_trees, dtype=np.int32),
             lower=np.zeros(0, dtype=np.int32),
             upper=np.zeros(0, dtype=np.int32),
             decision=np.zeros(0, dtype=np.int8),
             needed=np.zeros(0),
         )
-        if table is None:
+        if stops is None:
             return never
-        stops = table.stops
         if isinstance(stops, BinaryStops):
             return never._replace(kind=_BINARY, lower=stops.lower, upper=stops.upper)
         if isinstance(stops, TernaryStops):
@@ -201,7 +202,7 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
     member = 0
     while n > _FEW and member < n_members:
         _ask_member(member, q, trees, n_outputs, voting[:n], walk, vote, best)
-        weight = stop[2][member]
+        weight = stop[3][member]
         for j in range(n):
             counts[voting[j], vote[j]] += weight
         member += 1
@@ -294,7 +295,7 @@ def _ask_ahead(
             for output in range(1, n_outputs):
                 if value[leaf[output], 0] > value[leaf[vote], 0]:
                     vote = output
-            counts[row, vote] += stop[2][member]
+            counts[row, vote] += stop[3][member]
             member += 1
             _answer(stop, member, voting, counts, answer)
             if answer[0] >= 0:
@@ -359,8 +360,10 @@ def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row:
 @compiled
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
     """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
-    kind, n_trees, _, lower, upper, decision, needed = stop
-    if kind == _NEVER or (kind == _WEIGHTED and 2.0 * needed[asked] > needed[0]):
+    kind, n_trees, every, _, lower, upper, decision, needed = stop
+    if kind == _NEVER or (asked % every > 0 and asked < n_trees):
+        answer[: voting.size] = -1
+    elif kind == _WEIGHTED and 2.0 * needed[asked] > needed[0]:
         answer[: voting.size] = -1  # no lead exceeds the weight asked
     elif kind == _BINARY:
         for j in range(voting.size):

@@ -19,8 +19,9 @@ from rfsize.adapter import Adapter, adapter_for, framework_of
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
+from rfsize.stop_rules import lossless_stops
 from rfsize.stop_table import StopTable
-from rfsize.stops import WeightedStops
+from rfsize.stops import BinaryStops, LeaderStops, Stops, WeightedStops
 from rfsize.votes import Votes
 
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
@@ -28,13 +29,17 @@ from rfsize.votes import Votes
 _VALUES_PER_BLOCK = 1 << 18
 _FEWEST_ROWS, _MOST_ROWS = 512, 4096
 
+# Without a table, a look at whether the majority can still change costs more than it saves if it is taken every time.
+_TREES_BETWEEN_LOOKS = 8
+
 _Quantise = Callable[[int, int], NDArray[np.uint16]]
 
 
 def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.5, n_jobs: int = -1) -> CompiledForest:
     """A forest that predicts many times faster, by majority vote.
 
-    Without a table the label is the majority of all trees' votes. With one, each row asks trees in turn until the
+    Without a table the label is the majority of all trees' votes (of which those are left out that can no longer change
+    it). With one, each row asks trees in turn until the
     table says that its outcome is settled. An ``AdaBoostClassifier`` of decision trees predicts exactly as it does
     itself, and each row asks trees from the heaviest down until the remaining weight cannot change its label.
 
@@ -197,16 +202,17 @@ class CompiledForest:
         labels : ndarray, shape (n_rows,)
             In the caller's encoding; ties go to the lowest class index.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``.
+            Only with ``return_trees``. Without a table, trees are left out that can no longer change the majority.
 
         Raises
         ------
         ValueError
             If ``X`` does not fit the forest, or holds what the framework refuses.
         """
-        counts, labels, asked = self._decided(X, self.table)
         if self.table is None:
-            labels = counts.argmax(axis=1)
+            _, labels, asked = self._decided(X, self._majority, every=_TREES_BETWEEN_LOOKS)
+        else:
+            _, labels, asked = self._decided(X, self.table.stops)
         named = self.classes[labels]
         return (named, asked) if return_trees else named
 
@@ -268,11 +274,19 @@ class CompiledForest:
         matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
         return X
 
-    def _decided(self, X: Any, table: StopTable | None) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    @cached_property
+    def _majority(self) -> Stops:
+        """Stops at which the trees left can no longer change the majority of all."""
+        kind = BinaryStops.kind if len(self.classes) == 2 else LeaderStops.kind
+        return lossless_stops(kind, self.n_trees)
+
+    def _decided(
+        self, X: Any, stops: Stops | None, every: int = 1
+    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
         from rfsize.kernels import Stop, decide
 
-        X, forest, stop = self._checked(X), self.forest, Stop.of(table, self.n_trees)
+        X, forest, stop = self._checked(X), self.forest, Stop.of(stops, self.n_trees, every)
         trees = tuple(forest.trees)
         counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=stop.weight.dtype)
         labels = np.full(len(counts), -1, dtype=np.int64)
@@ -280,10 +294,10 @@ class CompiledForest:
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
             decide(q, trees, forest.n_outputs, tuple(stop), counts[rows], labels[rows], asked[rows])
-            if table is not None and isinstance(table.stops, WeightedStops):
+            if isinstance(stops, WeightedStops):
                 level = labels[rows] < 0
                 if level.any():
-                    labels[rows][level] = self._winner(q[level], table.stops)
+                    labels[rows][level] = self._winner(q[level], stops)
 
         self._each_block(X, work)
         return counts, labels, asked

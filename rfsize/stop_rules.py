@@ -74,16 +74,22 @@ def built_stops(
 
 
 def lossless_stops(kind: str, n_trees: int) -> Stops:
-    """The earliest stops that never change the outcome, two or three classes."""
+    """The earliest stops that never change the outcome; where a leader cannot be overtaken is told without a table."""
     if kind == BinaryStops.kind:
         return BinaryStops(*urn.lossless_bounds(n_trees))
-    return TernaryStops(lossless_ternary(n_trees))
+    if kind == TernaryStops.kind:
+        return TernaryStops(lossless_ternary(n_trees))
+    return _leader_ahead(n_trees)
+
+
+def _leader_ahead(n_trees: int) -> LeaderStops:
+    return LeaderStops(np.arange(1, n_trees + 2, dtype=np.int32))
 
 
 def leader_stops(n_trees: int, n_classes: int, alpha: float, prior: Floats | None) -> LeaderStops:
     """Stops by the two leading classes, from the prior over their tally."""
     if alpha == 1.0:
-        return LeaderStops(np.arange(1, n_trees + 2, dtype=np.int32))
+        return _leader_ahead(n_trees)
     wins = winning_masses(n_trees, 2, prior, "ensemble")
     return LeaderStops(threshold_binary(wins, 1.0 - (1.0 - alpha) / (n_classes - 1))[1])
 

@@ -14,12 +14,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import naive
 import numpy as np
 import pytest
 from conftest import Data, predict, train_lightgbm, train_xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 
@@ -369,3 +371,22 @@ def test_compiled_code_is_not_kept_among_the_sources(booster: Any, tmp_path: Pat
     kept = Path(run.stdout.strip())
     assert (tmp_path / "rfsize") in kept.parents
     assert any(kept.glob("*.nbi"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_trees", [1, 4, 31])
+def test_trees_are_left_out_only_where_they_cannot_change_the_majority(
+    n_trees: int, n_classes: int, data: Data, rows: np.ndarray
+) -> None:
+    y = np.digitize(data.X[:, 0] + data.X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
+    model = RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(data.X, y)
+    fast, votes = rfsize.compile(model), rfsize.tree_votes(model, rows)
+    labels, asked = fast.predict(rows, return_trees=True)
+    assert np.array_equal(labels, rfsize.Votes(naive.votes(votes.T, n_classes)).winner())
+    for row in range(200):
+        counts = [int((votes[row, : asked[row]] == k).sum()) for k in range(n_classes)]
+        assert naive.settled(counts, n_trees - int(asked[row])) == labels[row]
+        alone, trees = fast.predict(rows[row : row + 1], return_trees=True)
+        assert (alone[0], trees[0]) == (labels[row], asked[row])
+    if n_trees == 31:
+        assert asked.mean() < n_trees

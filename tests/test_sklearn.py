@@ -153,7 +153,7 @@ def test_missing_values_go_where_scikit_learn_sends_them(in_training: bool, data
     model = RandomForestClassifier(31, random_state=2).fit(X, data.y[:ROWS])
     assert np.array_equal(rfsize.compile(model).votes(rows).counts, naive.votes(own_votes(model, rows), 2))
     if in_training and parse_version(sklearn.__version__) < parse_version("1.8"):
-        with pytest.raises(rfsize.InbagError, match="Before scikit-learn 1.8"):
+        with pytest.raises(rfsize.InbagError, match="Before scikit-learn"):
             rfsize.inbag(model, X)
     else:
         assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
