@@ -306,7 +306,7 @@ def _ask_ahead(
 @compiled
 def _walkers(n: Any) -> Any:
     """Memory for walkers down trees: the row of each, its node, and which of them have not reached a leaf."""
-    return np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
+    return np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.uint32)
 
 
 @compiled
