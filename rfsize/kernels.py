@@ -206,6 +206,8 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
         for j in range(n):
             counts[voting[j], vote[j]] += weight
         member += 1
+        if not _looks(stop, member):
+            continue
         kept = 0
         _answer(stop, member, voting[:n], counts, answer)
         for j in range(n):
@@ -297,6 +299,8 @@ def _ask_ahead(
                     vote = output
             counts[row, vote] += stop[3][member]
             member += 1
+            if not _looks(stop, member):
+                continue
             _answer(stop, member, voting, counts, answer)
             if answer[0] >= 0:
                 label[row], asked[row] = answer[0], member
@@ -358,14 +362,19 @@ def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row:
 
 
 @compiled
+def _looks(stop: Any, asked: Any) -> Any:
+    """Whether any row may stop after so many trees."""
+    kind, n_trees, every, _, _, _, _, needed = stop
+    if kind == _WEIGHTED:
+        return 2.0 * needed[asked] <= needed[0]  # else no lead exceeds the weight asked
+    return kind != _NEVER and (asked % every == 0 or asked == n_trees)
+
+
+@compiled
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
     """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
-    kind, n_trees, every, _, lower, upper, decision, needed = stop
-    if kind == _NEVER or (asked % every > 0 and asked < n_trees):
-        answer[: voting.size] = -1
-    elif kind == _WEIGHTED and 2.0 * needed[asked] > needed[0]:
-        answer[: voting.size] = -1  # no lead exceeds the weight asked
-    elif kind == _BINARY:
+    kind, n_trees, _, _, lower, upper, decision, needed = stop
+    if kind == _BINARY:
         for j in range(voting.size):
             count = counts[voting[j], 1]
             answer[j] = 0 if count <= lower[asked] else 1 if count >= upper[asked] else -1

@@ -27,7 +27,7 @@ from rfsize.votes import Votes
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
 # end go down a tree together.
 _VALUES_PER_BLOCK = 1 << 18
-_FEWEST_ROWS, _MOST_ROWS = 512, 4096
+_FEWEST_ROWS, _MOST_ROWS = 512, 8192
 
 # Without a table, a look at whether the majority can still change costs more than it saves if it is taken every time.
 _TREES_BETWEEN_LOOKS = 8
@@ -315,13 +315,15 @@ class CompiledForest:
     def _each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
         """Quantise blocks of rows and work on them, in as many threads as asked for."""
         rows, quantise = matrix.n_rows(X), self._quantiser(X)
-        step = min(max(_VALUES_PER_BLOCK // self.forest.n_columns, _FEWEST_ROWS), _MOST_ROWS)
+        threads = 1 if rows <= _FEWEST_ROWS else _threads(self.n_jobs)
+        step = min(_VALUES_PER_BLOCK // self.forest.n_columns, _MOST_ROWS, -(-rows // threads))
+        step = max(step, _FEWEST_ROWS)
 
         def block(start: int) -> None:
             stop = min(start + step, rows)
             work(quantise(start, stop), slice(start, stop))
 
-        threads = 1 if rows <= step else min(_threads(self.n_jobs), -(-rows // step))
+        threads = min(threads, -(-rows // step))
         if threads == 1:
             for start in range(0, rows, step):
                 block(start)
