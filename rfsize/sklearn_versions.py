@@ -1,0 +1,36 @@
+"""What scikit-learn 1.6 and later do in other ways than 1.3 to 1.5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils import validation
+
+IS_OLD = not hasattr(validation, "validate_data")
+
+
+def allows_nan(estimator: Any) -> bool:
+    """Whether an estimator says that it takes rows with missing values."""
+    if IS_OLD:
+        from sklearn.utils._tags import _safe_tags
+
+        return bool(_safe_tags(estimator, "allow_nan"))
+    from sklearn.utils import get_tags
+
+    return bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool, finite: bool) -> Any:
+    """``X`` as a numeric array or sparse matrix of rows, its number of features kept in ``estimator`` or compared with it."""
+    if IS_OLD:
+        return estimator._validate_data(X, reset=reset, accept_sparse="csr", force_all_finite=finite)
+    return validation.validate_data(estimator, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Keep names and number of the columns of a table in ``estimator``, or compare them with those it keeps."""
+    if IS_OLD:
+        estimator._check_feature_names(X, reset=reset)
+        estimator._check_n_features(X, reset=reset)
+    else:
+        validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
