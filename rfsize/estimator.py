@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from rfsize.sklearn_versions import allows_nan, check_table, checked_rows
 from rfsize.stop_table import Rule, StopTable
 from rfsize.votes import Votes
 
-_RULES = ("threshold", "optimal", "robust")
+_TABLES = ("threshold", "optimal", "robust", "lossless")
 
 
 class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,12 +58,12 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         cross-validation; ``report_.source`` says which, and `oob_refusal_` why.
     cv : int, splitter or iterable of (train, held out) pairs, default 5
         Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
-    stop_table : {None, "threshold", "optimal", "robust"}, default None
-        How `predict` labels a row. None: as ``estimator_`` itself does, whose labels are those of the highest
-        probability in `predict_proba`. Otherwise by the majority vote of a compiled forest, in which a row asks trees
-        in turn until a stop table of this rule, at confidence α and with the votes of the training rows for its
-        prior, says that the outcome is settled; see `StopTable.build`. That is many times faster; its labels differ
-        from those of all trees' majority on a share of up to 1 − α of the rows, on average.
+    stop_table : {None, "lossless", "threshold", "optimal", "robust"}, default None
+        How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
+        Otherwise by the majority vote, in a compiled forest in which a row asks trees in turn until a stop table says
+        that the outcome is settled, many times faster. "lossless": when the remaining votes cannot change it. The
+        others are rules of `StopTable.build`, at confidence α and with the votes on the training rows for a prior;
+        their labels differ from those of all trees on a share of up to 1 − α of the rows, on average.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         min_trees: int = 100,
         votes: str = "auto",
         cv: Any = 5,
-        stop_table: Rule | None = None,
+        stop_table: str | None = None,
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
@@ -174,7 +174,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             warn_of_dependence(adapter_for(forest))
             if not report.converged:
                 warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
-        self.compiled_ = None if self.stop_table is None else self._compiled(forest, self.stop_table, data, held_out)
+        self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
         self.table_ = None if self.compiled_ is None else self.compiled_.table
         self.estimator_, self.report_ = forest, report
         self.classes_, self.n_trees_ = classes, report.n_kept
@@ -243,8 +243,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))
         if self.stop_table is not None:
-            choice("stop_table", self.stop_table, _RULES, "; None predicts without one")
-        if framework_of(self.estimator) is None or not hasattr(self.estimator, "fit"):
+            choice("stop_table", self.stop_table, _TABLES, "; None predicts without one")
+        if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as XGBRFClassifier, or "
                 "LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not inside)"
@@ -312,16 +312,20 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             wanted = report.n_trees if report.n_trees > n_trees else np.inf
             n_trees = int(min(wanted, 2 * n_trees, self.max_trees))
 
-    def _compiled(self, forest: Any, rule: Rule, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
+    def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
         """The forest with its stop table, which knows the caller's labels."""
-        target = data.target(self.estimator)
-        counted = held_out or votes(forest, data.X, target, oob=True, sample_weight=data.weight)
         n_trees = adapter_for(forest).n_trees
-        table = StopTable.build(n_trees, alpha=self.alpha, prior=counted, rule=rule)
-        # Without n_jobs, LightGBM and XGBoost use all cores.
-        n_jobs = getattr(forest, "n_jobs", None) or -1
-        fast = compile(forest, n_jobs=n_jobs)
-        return CompiledForest(replace(fast.forest, classes=data.classes), table, n_jobs=n_jobs)
+        if self.stop_table == "lossless":
+            table = StopTable.build(n_trees, alpha=1.0, n_classes=len(data.classes))
+        else:
+            prior = held_out
+            if prior is None:
+                prior = votes(forest, data.X, data.target(forest), oob=True, sample_weight=data.weight)
+            table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
+        # Where n_jobs says nothing, scikit-learn uses one core, the others all.
+        n_jobs = getattr(forest, "n_jobs", None) or (1 if framework_of(forest) == "sklearn" else -1)
+        compiled = compile(forest).forest
+        return CompiledForest(replace(compiled, classes=data.classes), table, n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)
@@ -338,8 +342,8 @@ class _TrainingData:
         present, label = np.unique(self.label[rows], return_inverse=True)
         if len(present) < 2:
             raise ValueError(
-                f"all rows outside a fold are of the class {self.classes[present[0]]!r}: the others have too few rows "
-                "for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
+                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
+                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
             )
         weight = None if self.weight is None else self.weight[rows]
         return _TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
@@ -358,19 +362,25 @@ def _knows_indices_only(estimator: Any) -> bool:
     return framework_of(estimator) == "xgboost"
 
 
-def _of_size(estimator: Any, n_trees: int) -> Any:
-    """A copy, not fitted, that will train so many trees."""
-    unfitted = clone(estimator)
-    if framework_of(estimator) == "lightgbm":
+def _tree_counts(estimator: Any) -> set[str]:
+    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
+    framework = framework_of(estimator)
+    if framework is None:
+        return set()
+    names = {"n_estimators"}
+    if framework == "lightgbm":
         from rfsize.integrations.lightgbm import TREE_COUNT_NAMES
 
-        names = TREE_COUNT_NAMES & unfitted.get_params().keys()
-    else:
-        # Of XGBoost's estimators only the random forests take n_estimators for trees; for the others it is rounds.
-        kinds = {kind.__name__ for kind in type(estimator).__mro__}
-        is_rounds = "XGBModel" in kinds and "XGBRFClassifier" not in kinds
-        names = {"num_parallel_tree" if is_rounds else "n_estimators"}
-    return unfitted.set_params(**dict.fromkeys(names, n_trees))
+        names = TREE_COUNT_NAMES
+    # For all estimators of XGBoost but its random forests n_estimators are rounds.
+    elif framework == "xgboost" and "XGBRFClassifier" not in (kind.__name__ for kind in type(estimator).__mro__):
+        names = {"num_parallel_tree"}
+    return names & estimator.get_params().keys()
+
+
+def _of_size(estimator: Any, n_trees: int) -> Any:
+    """A copy, not fitted, that will train so many trees."""
+    return clone(estimator).set_params(**dict.fromkeys(_tree_counts(estimator), n_trees))
 
 
 def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -387,7 +397,11 @@ def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64
     check_classification_targets(labels)
     if len(labels) != n_rows:
         raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels; give one label per row")
-    classes, label = np.unique(labels, return_inverse=True)
+    try:
+        classes, label = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in labels})
+        raise ValueError(f"y mixes labels of the types {', '.join(kinds)}; give labels of one type") from None
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]!r}; trees have something to vote on from 2 classes on")
+        raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")
     return classes, label

@@ -21,7 +21,7 @@ def allows_nan(estimator: Any) -> bool:
 
 
 def checked_rows(estimator: Any, X: Any, *, reset: bool, finite: bool) -> Any:
-    """``X`` as a numeric array or sparse matrix of rows, its number of features kept in ``estimator`` or compared with it."""
+    """``X`` as a numeric array or CSR matrix, its number of features kept in ``estimator`` or compared with that."""
     if IS_OLD:
         return estimator._validate_data(X, reset=reset, accept_sparse="csr", force_all_finite=finite)
     return validation.validate_data(estimator, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
