@@ -394,10 +394,10 @@ def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64
             "sklearn.multioutput.MultiOutputClassifier does"
         )
     labels = column_or_1d(given, warn=True)
-    check_classification_targets(labels)
     if len(labels) != n_rows:
         raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels; give one label per row")
     try:
+        check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in labels})
