@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -26,7 +25,7 @@ from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
 from rfsize.sizing import votes, warn_of_dependence
-from rfsize.sklearn_versions import allows_nan, check_table, checked_rows
+from rfsize.sklearn_versions import allows_nan, check_table, checked_rows, input_tags
 from rfsize.stop_table import Rule, StopTable
 from rfsize.votes import Votes
 
@@ -229,9 +228,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags
 
-        tags, of_estimator = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags = copy.deepcopy(of_estimator.input_tags)
-        tags.non_deterministic = of_estimator.non_deterministic
+        tags = super().__sklearn_tags__()
+        tags.input_tags = input_tags(self.estimator)
+        tags.non_deterministic = get_tags(self.estimator).non_deterministic
         return tags
 
     def _more_tags(self) -> dict[str, Any]:

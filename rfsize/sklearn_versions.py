@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from sklearn.utils import validation
 
 IS_OLD = not hasattr(validation, "validate_data")
+
+
+def input_tags(estimator: Any) -> Any:
+    """What rows an estimator says that it takes, as scikit-learn 1.6 and later have it."""
+    from sklearn.utils import get_tags
+
+    tags = copy.copy(get_tags(estimator).input_tags)
+    # LightGBM before 4.6 says so in the older way only.
+    older = estimator._more_tags() if hasattr(estimator, "_more_tags") else {}
+    tags.allow_nan |= older.get("allow_nan", False)
+    tags.sparse |= "sparse" in older.get("X_types", ())
+    return tags
 
 
 def allows_nan(estimator: Any) -> bool:
@@ -15,9 +28,7 @@ def allows_nan(estimator: Any) -> bool:
         from sklearn.utils._tags import _safe_tags
 
         return bool(_safe_tags(estimator, "allow_nan"))
-    from sklearn.utils import get_tags
-
-    return bool(get_tags(estimator).input_tags.allow_nan)
+    return bool(input_tags(estimator).allow_nan)
 
 
 def checked_rows(estimator: Any, X: Any, *, reset: bool, finite: bool) -> Any:
