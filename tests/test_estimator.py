@@ -171,6 +171,21 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
     assert model.table_.to_dict() == table.to_dict()
 
 
+def test_a_fold_may_lack_a_class(data: Data) -> None:
+    forest = RandomForestClassifier(max_depth=2, random_state=1)
+    y = np.where(np.arange(300) == 7, -1, data.y[:300])
+    model = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15)
+    with pytest.warns(UserWarning, match="only 1 member"):
+        model.fit(data.X[:300], y, np.ones(300))
+    counts = naive.cross_validated_votes(forest, data.X[:300], y, np.ones(300), 2, model.report_.available)
+    report = rfsize.size(rfsize.Votes(counts), alpha=0.8)
+    assert {**model.report_.to_dict(), "source": ""} == {**report.to_dict(), "source": ""}
+    assert model.predict_proba(data.fresh).shape == (len(data.fresh), 3)
+    # XGBoost knows no class whose index it did not see.
+    with pytest.warns(UserWarning, match="only 1 member"):
+        RightSizedClassifier(xgboost(), alpha=0.8, votes="cv", cv=2, min_trees=15).fit(data.X[:300], y)
+
+
 def test_cross_validation_goes_on_until_the_trees_are_enough(data: Data) -> None:
     model = RightSizedClassifier(lightgbm(), alpha=0.975, votes="cv", cv=2, min_trees=11).fit(data.X, data.y)
     assert model.report_.converged
@@ -316,6 +331,7 @@ def test_rows_may_be_sparse_or_missing_values(table: str | None, booster_kind: A
     expected = model.fit(X, data.y).predict(X)
     assert np.array_equal(model.predict(X.tocoo()), expected)
     assert (expected == data.y).mean() > 0.7
+    assert clone(model).set_params(votes="cv", cv=2).fit(X.tocoo(), data.y).n_features_in_ == 8
     holed = np.where(data.X > 2, np.nan, data.X)
     assert (model.fit(holed, data.y).predict(holed) == data.y).mean() > 0.7
     assert model.predict(holed[:1].tolist()).shape == (1,)
@@ -370,6 +386,11 @@ def test_refused_parameters(params: dict[str, Any], message: str, data: Data) ->
     model = RightSizedClassifier(lightgbm(), **params)
     with pytest.raises(ValueError, match=message):
         model.fit(data.X[:100], np.arange(100) % 2)
+
+
+def test_parameters_are_refused_before_anything_is_trained() -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        RightSizedClassifier(lightgbm(), alpha=1.0).fit(None, None)
 
 
 @pytest.mark.parametrize("votes", ["auto", "cv"])
