@@ -59,10 +59,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
     stop_table : {None, "lossless", "threshold", "optimal", "robust"}, default None
         How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
-        Otherwise by the majority vote, in a compiled forest in which a row asks trees in turn until a stop table says
-        that the outcome is settled, many times faster. "lossless": when the remaining votes cannot change it. The
-        others are rules of `StopTable.build`, at confidence α and with the votes on the training rows for a prior;
-        their labels differ from those of all trees on a share of up to 1 − α of the rows, on average.
+        Otherwise by the majority vote, in a compiled forest in which a row asks trees in turn until its label is
+        settled, many times faster. "lossless": when the remaining votes cannot change it. The others are rules of
+        `StopTable.build`, at confidence α and with the votes on the training rows for a prior; their labels differ from
+        those of all trees on a share of up to 1 − α of the rows, on average.
 
     Attributes
     ----------
@@ -79,9 +79,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     classes_ : ndarray, shape (n_classes,)
         Class labels.
     compiled_ : CompiledForest or None
-        The forest with its stop table; None without one.
+        What predicts, with labels as in `classes_`; None where ``stop_table`` is.
     table_ : StopTable or None
-        The stop table.
+        The stop table; None where ``stop_table`` is, or is "lossless".
     n_features_in_ : int
         Features of a row.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -242,11 +242,12 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))
         if self.stop_table is not None:
-            choice("stop_table", self.stop_table, _TABLES, "; None predicts without one")
+            choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
         if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
             raise NotAForestError(
-                f"estimator is a {type(self.estimator).__name__}; give a forest, such as XGBRFClassifier, or "
-                "LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not inside)"
+                f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
+                "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
+                "inside)"
             )
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
@@ -312,15 +313,14 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             n_trees = int(min(wanted, 2 * n_trees, self.max_trees))
 
     def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
-        """The forest with its stop table, which knows the caller's labels."""
-        n_trees = adapter_for(forest).n_trees
-        if self.stop_table == "lossless":
-            table = StopTable.build(n_trees, alpha=1.0, n_classes=len(data.classes))
-        else:
+        """The forest with its stop table; it knows the caller's labels."""
+        table = None
+        if self.stop_table != "lossless":
             prior = held_out
             if prior is None:
                 prior = votes(forest, data.X, data.target(forest), oob=True, sample_weight=data.weight)
-            table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
+            n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
+            table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
         # Where n_jobs says nothing, scikit-learn uses one core, the others all.
         n_jobs = getattr(forest, "n_jobs", None) or (1 if framework_of(forest) == "sklearn" else -1)
         compiled = compile(forest).forest
