@@ -323,7 +323,7 @@ class LightGbmForest(Adapter):
         model = copy.copy(self._model)
         model._other_params = dict(model._other_params)  # set_params writes into it
         n_trees = booster.current_iteration()
-        given = _TREE_COUNT_NAMES & model.get_params().keys()
+        given = TREE_COUNT_NAMES & model.get_params().keys()
         model.set_params(**dict.fromkeys(given, n_trees))
         model._Booster = booster
         model._best_iteration = n_trees
@@ -342,7 +342,7 @@ class LightGbmForest(Adapter):
 
 
 # Names under which a classifier may have been told its number of trees.
-_TREE_COUNT_NAMES = {
+TREE_COUNT_NAMES = {
     "n_estimators",
     "num_iterations",
     "num_iteration",

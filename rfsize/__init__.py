@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rfsize.baselines import BanfieldSize, McNemarSize, banfield_size, mcnemar_size
 from rfsize.crossval import cv_votes
 from rfsize.errors import (
+    FewVotesError,
     ForestFileError,
     InbagError,
     NotAForestError,
@@ -30,6 +31,7 @@ from rfsize.stop_table import StopTable
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
+    from rfsize.estimator import RightSizedClassifier
     from rfsize.integrations.lightgbm_callback import SizeCallback
 
 __version__ = version("rfsize")
@@ -37,12 +39,14 @@ __version__ = version("rfsize")
 __all__ = [
     "BanfieldSize",
     "CompiledForest",
+    "FewVotesError",
     "ForestFileError",
     "FractionSearch",
     "InbagError",
     "McNemarSize",
     "NotAForestError",
     "NotConvergedWarning",
+    "RightSizedClassifier",
     "SeedDependenceWarning",
     "SharedBagsWarning",
     "SizeCallback",
@@ -68,9 +72,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Importing rfsize must not import LightGBM.
+    # Importing rfsize must import neither LightGBM nor scikit-learn.
     if name == "SizeCallback":
         from rfsize.integrations.lightgbm_callback import SizeCallback
 
         return SizeCallback
+    if name == "RightSizedClassifier":
+        from rfsize.estimator import RightSizedClassifier
+
+        return RightSizedClassifier
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")

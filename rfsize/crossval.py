@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,7 @@ def cv_votes(
         raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
     given = _folds(label, nfold, stratified, seed) if folds is None else folds
     counts: NDArray[np.int32] | None = None
-    held_out_before = np.zeros(label.size, dtype=np.bool_)
-    for train, held_out in given:
-        train, held_out = _checked_fold(train, label.size), _checked_fold(held_out, label.size)
-        if np.isin(held_out, train).any() or held_out_before[held_out].any():
-            raise ValueError("a row must not be held out twice, nor be trained on where it is held out")
-        held_out_before[held_out] = True
+    for train, held_out in checked_folds(given, label.size):
         found = fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)
         if counts is None:
             counts = np.zeros((label.size, found.shape[1]), dtype=np.int32)
@@ -90,6 +85,19 @@ def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int) -> Iter
     whole("nfold", nfold, at_least=2, at_most=label.size)
     kind = StratifiedKFold if stratified else KFold
     return kind(nfold, shuffle=True, random_state=seed).split(np.zeros((label.size, 1)), label)
+
+
+def checked_folds(
+    folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The folds, each as rows to train on and rows held out; ``ValueError`` where a row is held out twice, or both."""
+    held_out_before = np.zeros(n_rows, dtype=np.bool_)
+    for train, held_out in folds:
+        train, held_out = _checked_fold(train, n_rows), _checked_fold(held_out, n_rows)
+        if np.isin(held_out, train).any() or held_out_before[held_out].any():
+            raise ValueError("a row must not be held out twice, nor be trained on where it is held out")
+        held_out_before[held_out] = True
+        yield train, held_out
 
 
 def _checked_fold(rows: ArrayLike, n_rows: int) -> NDArray[np.int64]:

@@ -13,6 +13,10 @@ class InbagError(ValueError):
     """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted."""
 
 
+class FewVotesError(ValueError):
+    """Too few trees may vote on a training row for a forest to be sized by its out-of-bag votes."""
+
+
 class ForestFileError(ValueError):
     """A file does not hold a compiled forest, or a damaged one."""
 

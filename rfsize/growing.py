@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from rfsize.adapter import adapter_for
 from rfsize.checks import share, whole
-from rfsize.errors import NotConvergedWarning
+from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.report import FEW_OUT_OF_BAG, SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate, votes
@@ -84,8 +84,10 @@ def grow(
         If the parameters or the model are not those of a forest of independent trees.
     InbagError
         If the bags cannot be rebuilt and proven; that is asked of every forest grown here. `cv_votes` sizes the others.
+    FewVotesError
+        If the training rows get too few out-of-bag votes to size a forest.
     ValueError
-        If an argument does not fit, or the training rows get too few out-of-bag votes to size a forest.
+        If an argument does not fit.
 
     Warns
     -----
@@ -145,7 +147,7 @@ def grown(
 
     Raises
     ------
-    ValueError
+    FewVotesError
         If ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
     wanted = max(min_trees, forest.n_trees)
@@ -177,7 +179,7 @@ def _out_of_bag_report(forest: ForestInTraining, alpha: float, max_trees: int) -
     share_of_votes = counted.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     if share_of_votes < FEW_OUT_OF_BAG and expected < _VOTES_WORTH_WAITING_FOR:
-        raise ValueError(
+        raise FewVotesError(
             f"a training row is out of the bags of {share_of_votes:.2%} of the votes (an XGBoost forest draws bags for "
             "the trees of each class, and a vote needs all of them to have left the row out), so "
             f"{max_trees:,} trees would give it {expected:.1f} out-of-bag votes, too few to grow so many trees for: "

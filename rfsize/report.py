@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize.checks import share, whole
+from rfsize.errors import FewVotesError
 from rfsize.fractions import Curves, Fractions, plug_in
 from rfsize.votes import Votes
 
@@ -65,13 +66,15 @@ class SizeReport:
 
         Raises
         ------
+        FewVotesError
+            If no row has a vote.
         ValueError
-            If α is out of range, or no row has a vote.
+            If α is out of range.
         """
         asked = votes.asked
         n_rows = int(np.count_nonzero(asked))
         if n_rows == 0:
-            raise ValueError("no row has a vote" + _no_votes_advice(source))
+            raise FewVotesError("no row has a vote" + _no_votes_advice(source))
         fractions = plug_in(votes)
         return cls(
             n_trees=fractions.size(alpha),

@@ -225,7 +225,7 @@ def size(
     adapter = adapter_for(model)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    _warn_of_dependence(adapter)
+    warn_of_dependence(adapter)
     counted = votes(
         adapter, X, y, oob=oob, threshold=threshold, sample_weight=sample_weight, seed=seed, subsample=subsample
     )
@@ -282,7 +282,8 @@ def truncate(
     return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
 
 
-def _warn_of_dependence(adapter: Adapter) -> None:
+def warn_of_dependence(adapter: Adapter) -> None:
+    """Warn the caller's caller where the trees of a forest are no independent draws of all that it allows."""
     caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
     for category, caveat in caveats.items():
         if caveat is not None:

@@ -448,3 +448,18 @@ def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple
         if len(outcomes) == 1:
             return outcomes.pop(), asked
     raise AssertionError("the last member settles the outcome")
+
+
+def cross_validated_votes(forest: Any, X: Any, y: Any, weight: Any, n_folds: int, n_trees: int) -> list[list[int]]:
+    """Votes on each row by scikit-learn trees of a forest that was trained on the other (stratified) folds."""
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    classes = sorted(set(y.tolist()))
+    counts = [[0] * len(classes) for _ in y]
+    for train, held_out in StratifiedKFold(n_folds).split(X, y):
+        trained = clone(forest).set_params(n_estimators=n_trees).fit(X[train], y[train], weight[train])
+        for tree in trained.estimators_:
+            for row, label in zip(held_out, tree.predict(X[held_out]), strict=True):
+                counts[row][classes.index(trained.classes_[int(label)])] += 1
+    return counts

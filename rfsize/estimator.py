@@ -1,0 +1,406 @@
+"""RightSizedClassifier: a forest of T*(α) trees as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from rfsize.adapter import adapter_for, framework_of
+from rfsize.checks import choice, class_indices, sample_weights, share, whole
+from rfsize.crossval import checked_folds
+from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
+from rfsize.growing import grow
+from rfsize.predictor import CompiledForest, compile
+from rfsize.report import SizeReport
+from rfsize.rows import n_rows
+from rfsize.sizing import votes, warn_of_dependence
+from rfsize.sklearn_versions import allows_nan, check_table, checked_rows, input_tags
+from rfsize.stop_table import Rule, StopTable
+from rfsize.votes import Votes
+
+_TABLES = ("threshold", "optimal", "robust", "lossless")
+
+
+class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A random forest of T*(α) trees.
+
+    `fit` trains the forest that ``estimator`` describes until it has T*(α) trees: the smallest number whose majority
+    votes agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A forest that is not fitted, such as ``LGBMClassifier(boosting_type="rf", subsample=0.632,
+        subsample_freq=1)``, ``XGBRFClassifier()``, or scikit-learn's `RandomForestClassifier`,
+        `ExtraTreesClassifier` or `BaggingClassifier`. Its own number of trees is not used.
+    alpha : float, default 0.99
+        Confidence α, strictly between 0 and 1.
+    max_trees : int, default 5000
+        Trees at which to give up.
+    min_trees : int, default 100
+        Trees before the first estimate.
+    votes : {"auto", "oob", "cv"}, default "auto"
+        Votes that T*(α) is read from. "oob": of each training row, the votes of the trees that did not see it, whose
+        bags are proven. "cv": the votes of forests that were trained on the other folds. "auto": out-of-bag votes,
+        or where they cannot be had (no bagging, bags that cannot be proven, too few votes), those of
+        cross-validation; ``report_.source`` says which, and `oob_refusal_` why.
+    cv : int, splitter or iterable of (train, held out) pairs, default 5
+        Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
+    stop_table : {None, "lossless", "threshold", "optimal", "robust"}, default None
+        How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
+        Otherwise by the majority vote, in a compiled forest in which a row asks trees in turn until its label is
+        settled, many times faster. "lossless": when the remaining votes cannot change it. The others are rules of
+        `StopTable.build`, at confidence α and with the votes on the training rows for a prior; their labels differ from
+        those of all trees on a share of up to 1 − α of the rows, on average.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The forest of T*(α) trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
+        `classes_`.
+    report_ : SizeReport
+        The estimate of T*(α); its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
+        of the forest of one fold.
+    oob_refusal_ : str or None
+        With ``votes="auto"``, why the out-of-bag votes gave way to those of cross-validation; None where they did not.
+    n_trees_ : int
+        Trees of the forest.
+    classes_ : ndarray, shape (n_classes,)
+        Class labels.
+    compiled_ : CompiledForest or None
+        What predicts, with labels as in `classes_`; None where ``stop_table`` is.
+    table_ : StopTable or None
+        The stop table; None where ``stop_table`` is, or is "lossless".
+    n_features_in_ : int
+        Features of a row.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Names of the columns; only where it was fitted on a table with names that are text.
+
+    Notes
+    -----
+    T*(α) is about the majority vote. The estimators themselves predict from averaged probabilities, a rule with a size
+    of its own; give ``stop_table`` to predict by the vote that was sized.
+
+    References
+    ----------
+    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+    be?" Pattern Recognition 46(5), 1323-1336.
+
+    V. Soto, G. Martínez-Muñoz, A. Suárez (2016). "An urn model for majority voting in classification ensembles".
+    NIPS 29.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from xgboost import XGBRFClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = RightSizedClassifier(XGBRFClassifier(random_state=0), alpha=0.98).fit(X, y)
+    >>> model.n_trees_ == model.report_.n_trees
+    True
+    """
+
+    # The weights go to the estimator, so it is the estimator that requests them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    def __init__(
+        self,
+        estimator: Any,
+        alpha: float = 0.99,
+        *,
+        max_trees: int = 5000,
+        min_trees: int = 100,
+        votes: str = "auto",
+        cv: Any = 5,
+        stop_table: str | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.max_trees = max_trees
+        self.min_trees = min_trees
+        self.votes = votes
+        self.cv = cv
+        self.stop_table = stop_table
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> RightSizedClassifier:
+        """Train a forest of T*(α) trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Training rows. Tables go to the estimator as they are, with the categories it may take.
+        y : array_like, shape (n_rows,)
+            Class labels of any kind.
+        sample_weight : array_like, shape (n_rows,), optional
+            Training weights; they weigh the rows in the training, not in the mean over rows that T*(α) is about.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator is not a forest of independent trees.
+        InbagError, FewVotesError
+            If ``votes="oob"`` and out-of-bag votes cannot be had.
+        ValueError
+            If the rows, the labels or a parameter do not fit.
+
+        Warns
+        -----
+        NotConvergedWarning
+            If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
+        SharedBagsWarning, SeedDependenceWarning
+            As in `size`.
+        """
+        self._check_parameters()
+        X = self._checked_rows(X, reset=True)
+        classes, label = _checked_labels(y, n_rows(X))
+        data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
+        forest, report, held_out = self._grown(data)
+        if held_out is not None:  # otherwise it was grown, with the same warnings
+            warn_of_dependence(adapter_for(forest))
+            if not report.converged:
+                warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+        self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
+        self.table_ = None if self.compiled_ is None else self.compiled_.table
+        self.estimator_, self.report_ = forest, report
+        self.classes_, self.n_trees_ = classes, report.n_kept
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label rows, by the stop table where there is one, else as `estimator_` does.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Labels.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
+        """
+        check_is_fitted(self)
+        X = self._checked_rows(X, reset=False)
+        if self.compiled_ is not None:
+            return self.compiled_.predict(X)
+        labels = self.estimator_.predict(X)
+        return self.classes_[labels] if _knows_indices_only(self.estimator_) else labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities, as `estimator_` predicts them from all its trees; arguments and errors as in `predict`.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, n_classes)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where metadata go: those of `fit` to the estimator, where it requests them; see scikit-learn's user guide."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags = input_tags(self.estimator)
+        tags.non_deterministic = get_tags(self.estimator).non_deterministic
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {"allow_nan": allows_nan(self.estimator)}
+
+    def _check_parameters(self) -> None:
+        share("alpha", self.alpha)
+        whole("max_trees", self.max_trees, at_least=1)
+        whole("min_trees", self.min_trees, at_least=1)
+        choice("votes", self.votes, ("auto", "oob", "cv"))
+        if self.stop_table is not None:
+            choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
+        if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
+            raise NotAForestError(
+                f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
+                "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
+                "inside)"
+            )
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
+        if hasattr(X, "columns"):
+            check_table(self, X, reset=reset)
+            return X
+        return checked_rows(self, X, reset=reset, finite=not allows_nan(self.estimator))
+
+    def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """The weights that the estimator is to be fitted with."""
+        if sample_weight is None:
+            return None
+        weight = sample_weights(sample_weight, n_rows)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every row; at least one must not be")
+        if not get_config()["enable_metadata_routing"]:
+            return weight
+        routing, given = self.get_metadata_routing(), {"sample_weight": weight}
+        routing.validate_metadata(method="fit", params=given)
+        return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
+
+    def _grown(self, data: _TrainingData) -> tuple[Any, SizeReport, Votes | None]:
+        """The forest, its report, and the votes of cross-validation where it was sized by these."""
+        self.oob_refusal_ = None
+        if self.votes != "cv":
+            try:
+                forest, report = grow(
+                    _of_size(self.estimator, min(self.min_trees, self.max_trees)),
+                    data.X,
+                    data.target(self.estimator),
+                    alpha=self.alpha,
+                    max_trees=self.max_trees,
+                    min_trees=self.min_trees,
+                    sample_weight=data.weight,
+                    return_report=True,
+                )
+                return forest, report, None
+            except (InbagError, FewVotesError) as refused:
+                if self.votes == "oob":
+                    raise
+                self.oob_refusal_ = str(refused)
+        counted, report = self._cross_validated(data)
+        return data.fitted(self.estimator, report.n_kept), report, counted
+
+    def _cross_validated(self, data: _TrainingData) -> tuple[Votes, SizeReport]:
+        """Votes of forests that were trained on the other folds, with more trees until these are enough."""
+        rows = np.zeros((len(data.label), 1))
+        folds = list(checked_folds(check_cv(self.cv, data.label, classifier=True).split(rows, data.label), len(rows)))
+        n_trees = min(self.min_trees, self.max_trees)
+        while True:
+            counts = np.zeros((len(data.label), len(data.classes)), dtype=np.int32)
+            for train, held_out in folds:
+                part = data.part(train)
+                forest = part.fitted(self.estimator, n_trees)
+                columns = class_indices(data.classes, part.classes, len(part.classes))
+                counts[held_out[:, None], columns] = votes(forest, _safe_indexing(data.X, held_out)).counts
+            counted = Votes(counts, data.classes, n_trees)
+            report = SizeReport.of(counted, alpha=self.alpha, available=n_trees, source="cross-validation")
+            if report.converged or n_trees == self.max_trees:
+                return counted, report
+            wanted = report.n_trees if report.n_trees > n_trees else np.inf
+            n_trees = int(min(wanted, 2 * n_trees, self.max_trees))
+
+    def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
+        """The forest with its stop table; it knows the caller's labels."""
+        table = None
+        if self.stop_table != "lossless":
+            prior = held_out
+            if prior is None:
+                prior = votes(forest, data.X, data.target(forest), oob=True, sample_weight=data.weight)
+            n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
+            table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
+        # Where n_jobs says nothing, scikit-learn uses one core, the others all.
+        n_jobs = getattr(forest, "n_jobs", None) or (1 if framework_of(forest) == "sklearn" else -1)
+        compiled = compile(forest).forest
+        return CompiledForest(replace(compiled, classes=data.classes), table, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True)
+class _TrainingData:
+    """Rows, their labels as indices into the sorted classes, and their weights."""
+
+    X: Any
+    classes: NDArray[Any]
+    label: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+
+    def part(self, rows: NDArray[np.int64]) -> _TrainingData:
+        """Some of the rows, and the classes that these have."""
+        present, label = np.unique(self.label[rows], return_inverse=True)
+        if len(present) < 2:
+            raise ValueError(
+                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
+                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
+            )
+        weight = None if self.weight is None else self.weight[rows]
+        return _TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
+
+    def target(self, estimator: Any) -> NDArray[Any]:
+        """Labels as the estimator takes them."""
+        return self.label if _knows_indices_only(estimator) else self.classes[self.label]
+
+    def fitted(self, estimator: Any, n_trees: int) -> Any:
+        """A forest of so many trees, trained on the rows."""
+        return _of_size(estimator, n_trees).fit(self.X, self.target(estimator), sample_weight=self.weight)
+
+
+def _knows_indices_only(estimator: Any) -> bool:
+    """Whether an estimator takes no labels but 0 to K − 1."""
+    return framework_of(estimator) == "xgboost"
+
+
+def _tree_counts(estimator: Any) -> set[str]:
+    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
+    framework = framework_of(estimator)
+    if framework is None:
+        return set()
+    names = {"n_estimators"}
+    if framework == "lightgbm":
+        from rfsize.integrations.lightgbm import TREE_COUNT_NAMES
+
+        names = TREE_COUNT_NAMES
+    # For all estimators of XGBoost but its random forests n_estimators are rounds.
+    elif framework == "xgboost" and "XGBRFClassifier" not in (kind.__name__ for kind in type(estimator).__mro__):
+        names = {"num_parallel_tree"}
+    return names & estimator.get_params().keys()
+
+
+def _of_size(estimator: Any, n_trees: int) -> Any:
+    """A copy, not fitted, that will train so many trees."""
+    return clone(estimator).set_params(**dict.fromkeys(_tree_counts(estimator), n_trees))
+
+
+def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes, and the index of each row's."""
+    if y is None:
+        raise ValueError("RightSizedClassifier requires y to be passed, but the target y is None")
+    given = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if given.ndim > 1 and given.shape[1] > 1:
+        raise ValueError(
+            f"y has {given.shape[1]} columns; T*(α) is about one label per row: fit one forest for each column, as "
+            "sklearn.multioutput.MultiOutputClassifier does"
+        )
+    labels = column_or_1d(given, warn=True)
+    if len(labels) != n_rows:
+        raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels; give one label per row")
+    try:
+        check_classification_targets(labels)
+        classes, label = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in labels})
+        raise ValueError(f"y mixes labels of the types {', '.join(kinds)}; give labels of one type") from None
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")
+    return classes, label
