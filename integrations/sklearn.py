@@ -25,6 +25,7 @@ from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.sklearn_training import SklearnInTraining
 from rfsize.rows import n_rows
+from rfsize.sklearn_versions import allows_nan
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
 # What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
@@ -205,7 +206,8 @@ class SklearnForest(SklearnEnsemble):
             right=self._joined("children_right"),
             feature=np.concatenate(
                 [
-                    tree.feature if features is None else np.asarray(features)[tree.feature]
+                    # Leaves have a feature of -2.
+                    tree.feature if features is None else np.asarray(features)[np.maximum(tree.feature, 0)]
                     for tree, features in zip(self._trees, self._features, strict=True)
                 ]
             ).astype(np.int64),
@@ -226,6 +228,8 @@ class SklearnForest(SklearnEnsemble):
             framework=self.framework,
             reading=Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
             link="identity",
+            refuses_infinite=True,
+            refuses_missing=not allows_nan(self.booster.estimators_[0]),
         )
 
 

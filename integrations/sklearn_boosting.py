@@ -73,7 +73,7 @@ class BoostedTrees(SklearnForest):  # type: ignore[misc]
     def conventions(self) -> Conventions:
         # The softmax of f/(K − 1), f being the sums and not the means of the scores; for two classes of -f/2 and f/2,
         # where f is the difference of two scores of opposite signs.
-        of_trees, n_classes = replace(super().conventions, only_finite=True), len(self.classes)
+        of_trees, n_classes = replace(super().conventions, refuses_missing=True), len(self.classes)
         if n_classes == 2:
             return replace(of_trees, link="logistic", slope=2.0 * self.n_trees)
         return replace(of_trees, link="softmax", slope=self.n_trees / (n_classes - 1))

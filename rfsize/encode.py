@@ -27,18 +27,21 @@ def encoded(X: Any, conventions: Conventions) -> Blocks:
         if they hold what is not finite and the framework refuses that.
     """
     blocks = _blocks(X, conventions)
-    return _finite(blocks, conventions.framework) if conventions.only_finite else blocks
+    return _without_refused(blocks, conventions) if conventions.refuses_infinite else blocks
 
 
-def _finite(blocks: Blocks, framework: str) -> Blocks:
+def _without_refused(blocks: Blocks, conventions: Conventions) -> Blocks:
+    found = "numbers beyond single precision"
+    if conventions.refuses_missing:
+        found = f"missing values, or {found}"
+
     def block(start: int, stop: int) -> Any:
         rows = blocks(start, stop)
         with np.errstate(over="ignore"):
             values = (rows.data if issparse(rows) else rows).astype(np.float32, copy=False)
-        if not np.isfinite(values).all():
+        if (~np.isfinite(values) if conventions.refuses_missing else np.isinf(values)).any():
             raise ValueError(
-                f"X holds missing values, or numbers beyond single precision, which {framework} refuses for this "
-                "model; fill them in as at training"
+                f"X holds {found}, which {conventions.framework} refuses for this model; fill them in as at training"
             )
         return rows
 

@@ -258,7 +258,14 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
     }
 
 
-_FLAGS = ("absent_is_missing", "spaces_become_underscores", "unknown_category_is_missing", "only_finite", "takes_codes")
+_FLAGS = (
+    "absent_is_missing",
+    "spaces_become_underscores",
+    "unknown_category_is_missing",
+    "refuses_infinite",
+    "refuses_missing",
+    "takes_codes",
+)
 _TEXTS = ("framework", "link")
 _NUMBERS = ("slope", "missing", "zero_within", "lowest_category")
 _LINKS = {"logistic", "softmax", "one-vs-all", "identity"}

@@ -105,8 +105,8 @@ class Conventions:
         In the names of features.
     unknown_category_is_missing : bool
         Categories not seen at training are missing values, else an error.
-    only_finite : bool
-        Missing values, and numbers beyond single precision, are an error.
+    refuses_infinite, refuses_missing : bool
+        Numbers beyond single precision are an error; and so are missing values.
     takes_codes : bool
         The model keeps no categories, and takes the codes of a DataFrame's own.
     categories : tuple of tuples
@@ -122,7 +122,8 @@ class Conventions:
     absent_is_missing: bool = False
     spaces_become_underscores: bool = False
     unknown_category_is_missing: bool = False
-    only_finite: bool = False
+    refuses_infinite: bool = False
+    refuses_missing: bool = False
     takes_codes: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()

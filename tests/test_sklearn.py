@@ -159,6 +159,21 @@ def test_missing_values_go_where_scikit_learn_sends_them(in_training: bool, data
         assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
 
 
+@pytest.mark.parametrize("kind", FORESTS)
+def test_infinite_values_are_refused_as_scikit_learn_refuses_them(kind: str, data: Data) -> None:
+    model, rows = fitted(kind, data), data.fresh.copy()
+    for value in (np.inf, -np.inf, 1e39):
+        rows[3, 2] = value
+        for predict in (model.predict, rfsize.compile(model).predict, rfsize.compile(model).predict_proba):
+            with pytest.raises(ValueError, match=r"infinity|single precision"):
+                predict(rows)
+
+
+def test_members_that_see_one_feature(data: Data) -> None:
+    model = fitted("subspaces", data, max_features=1)
+    assert np.array_equal(rfsize.compile(model).votes(data.fresh).counts, naive.votes(own_votes(model, data.fresh), 2))
+
+
 @pytest.mark.parametrize("kind", ["random forest", "bagging", "subspaces", "neighbours"])
 def test_sparse_rows(kind: str, data: Data) -> None:
     X = np.where(np.abs(data.X[:ROWS]) < 0.6, 0.0, data.X[:ROWS])
