@@ -1,4 +1,4 @@
-"""rfsize: how many trees a LightGBM or XGBoost random forest needs, read from the trees' votes."""
+"""rfsize: how many trees a LightGBM, XGBoost or scikit-learn random forest needs, read from the trees' votes."""
 
 from __future__ import annotations
 

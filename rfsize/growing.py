@@ -44,9 +44,9 @@ def grow(
     params : dict, booster or scikit-learn estimator
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
-        than its own; give the labels and weights of its training, which cannot be compared. Or an estimator of
-        either framework (`LGBMClassifier`, `XGBRFClassifier`, …): one that is not fitted begins with its own
-        number of trees, and may end with fewer.
+        than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
+        (`LGBMClassifier`, `XGBRFClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
+        begins with its own number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
         (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
@@ -74,7 +74,8 @@ def grow(
     -------
     booster or estimator
         A new model of T*(α) trees, which predicts the mean of all of them; or of as many as a finished forest
-        had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster.
+        had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
+        scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives.
     report : SizeReport
         The estimate that ended the growth; only with ``return_report``.
 

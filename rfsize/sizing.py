@@ -35,8 +35,10 @@ def votes(
 
     Parameters
     ----------
-    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier
-        A trained forest.
+    model : booster or estimator
+        A trained forest: `lightgbm.Booster`, `LGBMClassifier`, `xgboost.Booster`, `XGBRFClassifier` or
+        `XGBClassifier`, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier` over
+        any learner.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows to vote on; with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -109,8 +111,9 @@ def inbag(
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
     The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as
-    LightGBM stored in ``leaf_count``, or sum to the hessian that XGBoost stored in ``sum_hessian``. What it
-    cannot see is a booster whose leaves were refitted afterwards (``Booster.refit``): the counts stay those of
+    LightGBM stored in ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored
+    in ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind: scikit-learn's own samples
+    are then returned for as many rows as it was trained on. What the proof cannot see is a booster whose leaves were refitted afterwards (``Booster.refit``): the counts stay those of
     training, but every row has then been seen.
 
     Parameters
