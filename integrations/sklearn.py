@@ -25,7 +25,7 @@ from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.sklearn_training import SklearnInTraining
 from rfsize.rows import n_rows
-from rfsize.sklearn_versions import allows_nan
+from rfsize.tags import allows_nan
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
 # What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.

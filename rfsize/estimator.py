@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from rfsize.adapter import adapter_for, framework_of
 from rfsize.checks import choice, class_indices, sample_weights, share, whole
@@ -25,8 +25,8 @@ from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
 from rfsize.sizing import votes, warn_of_dependence
-from rfsize.sklearn_versions import allows_nan, check_table, checked_rows, input_tags
 from rfsize.stop_table import Rule, StopTable
+from rfsize.tags import allows_nan, input_tags
 from rfsize.votes import Votes
 
 _TABLES = ("threshold", "optimal", "robust", "lossless")
@@ -226,15 +226,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags
-
         tags = super().__sklearn_tags__()
         tags.input_tags = input_tags(self.estimator)
         tags.non_deterministic = get_tags(self.estimator).non_deterministic
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        return {"allow_nan": allows_nan(self.estimator)}
 
     def _check_parameters(self) -> None:
         share("alpha", self.alpha)
@@ -253,9 +248,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
         if hasattr(X, "columns"):
-            check_table(self, X, reset=reset)
+            validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        return checked_rows(self, X, reset=reset, finite=not allows_nan(self.estimator))
+        finite = "allow-nan" if allows_nan(self.estimator) else True
+        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
 
     def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """The weights that the estimator is to be fitted with."""

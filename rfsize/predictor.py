@@ -45,9 +45,8 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
 
     Parameters
     ----------
-    model : lightgbm.Booster, LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, or of scikit-learn
-        RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier or AdaBoostClassifier
-        A trained forest, or boosted trees; it is not changed.
+    model : booster or estimator
+        A trained forest of trees, as in `votes`, or an `AdaBoostClassifier` of trees; it is not changed.
     table : StopTable, optional
         For as many trees and classes as the forest has. Leave it out for AdaBoost, whose own weights say when to stop.
     threshold : float, default 0.5

@@ -110,11 +110,11 @@ def inbag(
 ) -> NDArray[np.bool_]:
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
-    The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as
-    LightGBM stored in ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored
-    in ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind: scikit-learn's own samples
-    are then returned for as many rows as it was trained on. What the proof cannot see is a booster whose leaves were refitted afterwards (``Booster.refit``): the counts stay those of
-    training, but every row has then been seen.
+    The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as LightGBM stored in
+    ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored in
+    ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind; for as many rows as it was
+    trained on, the samples are then what scikit-learn draws again. What the proof cannot see is a booster whose leaves
+    were refitted afterwards (``Booster.refit``): the counts stay those of training, but every row has then been seen.
 
     Parameters
     ----------

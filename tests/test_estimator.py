@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import sklearn
 from conftest import Data
 from lightgbm import LGBMClassifier
 from sklearn import config_context
@@ -30,13 +29,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from xgboost import XGBClassifier, XGBRFClassifier
 
 import rfsize
 from rfsize import RightSizedClassifier
-
-IS_OLD = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 6)
 
 
 def lightgbm(**params: Any) -> LGBMClassifier:
@@ -98,7 +96,6 @@ def for_checks(estimator: Any, **params: Any) -> RightSizedClassifier:
     return RightSizedClassifier(estimator, alpha=0.9, max_trees=6, min_trees=6, cv=2, **params)
 
 
-@pytest.mark.skipif(IS_OLD, reason="the checks do not report before scikit-learn 1.6")
 def test_scikit_learns_checks(kind: Any) -> None:
     """All pass, but for those that the forest alone does not pass either."""
     model = for_checks(kind)
@@ -107,16 +104,12 @@ def test_scikit_learns_checks(kind: Any) -> None:
     assert not failed & checks(model.estimator, "passed")
 
 
-@pytest.mark.skipif(IS_OLD, reason="the checks do not report before scikit-learn 1.6")
 def test_scikit_learns_checks_with_a_stop_table() -> None:
     failed = checks(for_checks(xgboost(), stop_table="lossless"), "failed")
     assert failed <= WEIGHTS_AS_COPIES | PREDICT_IS_MOST_PROBABLE
 
 
-@pytest.mark.skipif(IS_OLD, reason="tags have another form before scikit-learn 1.6")
 def test_tags_are_those_of_the_estimator() -> None:
-    from sklearn.utils import get_tags
-
     for estimator in (*KINDS.values(), BaggingClassifier(GradientBoostingClassifier())):
         tags, expected = get_tags(RightSizedClassifier(estimator)), get_tags(estimator)
         # LightGBM before 4.6 does not say what it takes in the way of scikit-learn 1.6.
