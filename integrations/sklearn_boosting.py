@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,16 +45,7 @@ class BoostedTrees(SklearnForest):  # type: ignore[misc]
         ordered.estimators_ = [model.estimators_[member] for member in voting[stops.order]]
         super().__init__(ordered)
         self._stops = stops
-
-    @staticmethod
-    def takes(model: Any) -> bool:
-        """Whether a model is one of AdaBoost."""
-        return isinstance(model, AdaBoostClassifier)
-
-    @cached_property
-    def table(self) -> StopTable:
-        """When the remaining weight cannot change the label."""
-        return StopTable.of_weights(self._stops, len(self.classes))
+        self.table = StopTable.of_weights(stops, len(self.classes))
 
     def checked_threshold(self, threshold: float) -> float:
         if threshold != 0.5:
@@ -77,6 +67,11 @@ class BoostedTrees(SklearnForest):  # type: ignore[misc]
         if n_classes == 2:
             return replace(of_trees, link="logistic", slope=2.0 * self.n_trees)
         return replace(of_trees, link="softmax", slope=self.n_trees / (n_classes - 1))
+
+
+def adapt(model: Any) -> BoostedTrees | None:
+    """The trees of an AdaBoost classifier; None for any other model."""
+    return BoostedTrees(model) if isinstance(model, AdaBoostClassifier) else None
 
 
 def _check_kind(model: Any) -> None:

@@ -10,7 +10,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ from rfsize.errors import InbagError, NotAForestError
 from rfsize.trees import Conventions, TreeTable
 from rfsize.votes import Votes
 
+if TYPE_CHECKING:
+    from rfsize.stop_table import StopTable
+
 _INTEGRATIONS = {name: f"rfsize.integrations.{name}" for name in ("lightgbm", "xgboost", "sklearn")}
+_WEIGHTED = {"sklearn": "rfsize.integrations.sklearn_boosting"}
 
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
@@ -120,6 +124,8 @@ class Adapter(ABC):
         Where trees share bags: how, what it does to T*, and what to do.
     seed_dependence : str or None
         Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
+    table : StopTable or None
+        Where members have weights, the table that these make.
     """
 
     framework: ClassVar[str]
@@ -131,6 +137,7 @@ class Adapter(ABC):
     booster: Any
     shared_bags: str | None = None
     seed_dependence: str | None = None
+    table: StopTable | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
     @abstractmethod
@@ -228,6 +235,15 @@ def adapter_for(model: Any) -> Adapter:
         "LGBMClassifier, xgboost.Booster, XGBRFClassifier or XGBClassifier, a RandomForestClassifier, "
         "ExtraTreesClassifier or BaggingClassifier, or counted rfsize.Votes"
     )
+
+
+def weighted_adapter_for(model: Any) -> Adapter | None:
+    """The adapter of an ensemble whose members have weights, which can be compiled, not sized; None for any other."""
+    module = _WEIGHTED.get(framework_of(model) or "")
+    if module is None:
+        return None
+    adapter: Adapter | None = importlib.import_module(module).adapt(model)
+    return adapter
 
 
 def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Votes:

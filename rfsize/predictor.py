@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 
 from rfsize import forest_file
 from rfsize import rows as matrix
-from rfsize.adapter import Adapter, adapter_for, framework_of
+from rfsize.adapter import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
@@ -66,16 +66,8 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     ValueError
         If the table is for another forest.
     """
-    boosted = _boosted(model)
-    if boosted is not None:
-        adapter, table = boosted[0], _own_table(boosted[1], table)
-    else:
-        adapter = adapter_for(model)
-        if table is not None and isinstance(table.stops, WeightedStops):
-            raise ValueError(
-                "the table is for members with weights, but the trees of a forest have one vote each: use "
-                "StopTable.build"
-            )
+    adapter = weighted_adapter_for(model) or adapter_for(model)
+    table = _checked_table(adapter.table, table)
     table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))
     tested = table_of_trees.feature[table_of_trees.left != -1]
     if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
@@ -93,19 +85,15 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     return CompiledForest(forest, table, n_jobs=n_jobs)
 
 
-def _boosted(model: Any) -> tuple[Adapter, StopTable] | None:
-    """Boosted trees, which only `compile` takes, and the table of their weights."""
-    if framework_of(model) != "sklearn":
-        return None
-    from rfsize.integrations.sklearn_boosting import BoostedTrees
-
-    if not BoostedTrees.takes(model):
-        return None
-    adapter = BoostedTrees(model)
-    return adapter, adapter.table
-
-
-def _own_table(own: StopTable, given: StopTable | None) -> StopTable:
+def _checked_table(own: StopTable | None, given: StopTable | None) -> StopTable | None:
+    """The table to compile with, where ``own`` is that of members with weights."""
+    if own is None:
+        if given is not None and isinstance(given.stops, WeightedStops):
+            raise ValueError(
+                "the table is for members with weights, but the trees of a forest have one vote each: use "
+                "StopTable.build"
+            )
+        return given
     if given is not None and given != own:
         raise ValueError(
             "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
