@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import is_regressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -18,7 +17,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices, sample_weights
@@ -34,29 +33,30 @@ _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 
 class SklearnBags(Bags):
-    """The samples that scikit-learn draws again from the seeds it stored.
+    """The samples that scikit-learn draws again from the seeds it stored; a byte for each row and member.
 
     Parameters
     ----------
     ensemble : SklearnEnsemble
         A fitted ensemble that leaves rows out.
     weight : ndarray of float64, shape (n_rows,)
-        Sample weights: rows without any are in no bag.
+        Sample weights; where the members are trees, which prove it, rows without any are in no bag.
     """
 
     def __init__(self, ensemble: SklearnEnsemble, weight: NDArray[np.float64]) -> None:
         self.n_rows = len(weight)
         self.need_proof = ensemble.are_trees
-        drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint16)
+        drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
         for member in range(ensemble.n_trees):
             # One by one: all at once they take eight bytes a row.
             (samples,) = _part(ensemble.booster, slice(member, member + 1)).estimators_samples_
-            drawn[:, member, 0] = np.bincount(samples, minlength=self.n_rows)
-        drawn[weight == 0.0] = 0
+            drawn[:, member, 0] = np.minimum(np.bincount(samples, minlength=self.n_rows), 255)
+        if ensemble.are_trees:
+            drawn[weight == 0.0] = 0
         self._drawn = drawn
         # Trees that were given weights count a row once, those that were given the rows as often as it was drawn.
         roots = ensemble.leaves.mass[ensemble.leaves.offset[:, 0]]
-        self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2)))
+        self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2), dtype=np.int64))
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         return self._drawn[start:stop] > 0
@@ -107,7 +107,7 @@ class SklearnEnsemble(Adapter):
             raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
         # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
-        return X.to_numpy() if hasattr(X, "iloc") and self.feature_names is None else X
+        return _array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
         if seed is not None or subsample is not None:
@@ -252,11 +252,19 @@ class SklearnBagging(SklearnEnsemble):
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         X = _array(X)
-        members = zip(self.booster.estimators_, self.booster.estimators_features_, strict=True)
+        everything = [None] * self.n_trees
+        features_of = getattr(self.booster, "estimators_features_", everything)
+        members = zip(self.booster.estimators_, features_of, strict=True)
         answers = Parallel(n_jobs=self.booster.n_jobs)(
             delayed(member.predict)(_columns(X, features)) for member, features in members
         )
-        return np.stack(answers, axis=1).astype(np.int64)[:, :, None]
+        index, n_classes = np.stack(answers, axis=1).astype(np.int64)[:, :, None], len(self.classes)
+        if index.min() < 0 or index.max() >= n_classes:
+            raise ValueError(
+                f"members of the ensemble answer {index.min()} to {index.max()}, which are not all indices of its "
+                f"{n_classes} classes: such an answer is no vote; let the members answer with a class on every row"
+            )
+        return index
 
     def tree_table(self, threshold: float) -> TreeTable:
         raise NotAForestError(_no_trees(self.booster))
@@ -275,14 +283,23 @@ def adapt(model: Any) -> Adapter:
         raise NotAForestError("the ensemble predicts several labels at once; train one for each")
     if len(model.classes_) < 2:
         raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
-    of_trees = all(isinstance(member, DecisionTreeClassifier) for member in model.estimators_)
-    return SklearnForest(model) if of_trees else SklearnBagging(model)
+    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
+
+
+def is_tree(member: Any) -> bool:
+    """Whether a member answers as its leaves do: a decision tree that no subclass makes answer otherwise."""
+    return isinstance(member, DecisionTreeClassifier) and all(
+        getattr(type(member), name) is getattr(DecisionTreeClassifier, name)
+        for name in ("apply", "predict", "predict_proba")
+    )
 
 
 def _part(model: Any, members: slice) -> Any:
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
+    if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
+        model._seeds = model._seeds[:0]  # which members they belong to is not known
     for name in _OF_EACH & vars(model).keys():
         setattr(model, name, getattr(model, name)[members])
     model.n_estimators = len(model.estimators_)
@@ -291,7 +308,7 @@ def _part(model: Any, members: slice) -> Any:
 
 def _array(X: Any) -> Any:
     """Rows as the members of a bagging ensemble take them."""
-    return X if issparse(X) else np.asarray(X)
+    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
 
 
 def _columns(X: Any, features: Any) -> Any:

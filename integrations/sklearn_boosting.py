@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.errors import NotAForestError
-from rfsize.integrations.sklearn import SklearnForest
+from rfsize.integrations.sklearn import SklearnForest, is_tree
 from rfsize.stop_table import StopTable, checked_weights
 from rfsize.stops import WeightedStops
 from rfsize.trees import Conventions, TreeTable
@@ -83,9 +82,9 @@ def _check_kind(model: Any) -> None:
             "no lead is safe before the last of them; train with algorithm='SAMME'"
         )
     member, n = model.estimators_[0], len(model.estimators_)
-    if not isinstance(member, DecisionTreeClassifier):
+    if not is_tree(member):
         raise NotAForestError(
-            f"the members are no decision trees but {type(member).__name__}s, which cannot be compiled; with their "
-            f"votes, as class indices of shape (n_rows, {n}), use rfsize.StopTable.lossless("
+            f"the members are not scikit-learn's own trees but {type(member).__name__}s, which cannot be compiled; "
+            f"with their votes, as class indices of shape (n_rows, {n}), use rfsize.StopTable.lossless("
             f"model.estimator_weights_[:{n}], n_classes={len(model.classes_)}).apply(votes)"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ class SklearnInTraining(ForestInTraining):
         self._rows = X, y, sample_weight
         self._settings = {name: getattr(ensemble.booster, name) for name in ("warm_start", "oob_score")}
         self._ensemble = ensemble.part(slice(None))
+        # To fit on must not draw from the caller's own generator.
+        self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
         self.n_trees = ensemble.n_trees
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._count(ensemble)
@@ -56,11 +59,16 @@ class SklearnInTraining(ForestInTraining):
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         model, before = self._ensemble.booster, self.n_trees
         model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
-        seeds = getattr(model, "_seeds", None)
+        seeds, weights = getattr(model, "_seeds", None), _drawn_by(model)
         with warnings.catch_warnings():
             # That balanced weights differ where the next members are fitted to other rows: they are not.
             warnings.filterwarnings("ignore", "class_weight presets")
             model.fit(X, y, **weighted)
+        if not np.array_equal(weights, _drawn_by(model)):
+            raise ValueError(
+                "the ensemble was fitted with other sample weights, by which its bags were drawn: give the "
+                "sample_weight of its training"
+            )
         if seeds is not None:
             # Bagging keeps the seeds of the last members only.
             model._seeds = np.concatenate([seeds, model._seeds])
@@ -86,3 +94,9 @@ class SklearnInTraining(ForestInTraining):
 
     def booster(self) -> Any:
         return self._ensemble.truncated(self.n_trees).set_params(**self._settings)
+
+
+def _drawn_by(model: Any) -> NDArray[Any]:
+    """The weights by which bags were drawn, kept since scikit-learn 1.8 (1.9 of forests); empty where not."""
+    weights = getattr(model, "_sample_weight", None)
+    return np.zeros(0) if weights is None else np.asarray(weights)

@@ -48,7 +48,10 @@ def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     """Sample weights as an array, 1 where none are given; ``ValueError`` where they do not fit."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64).ravel()
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        weight = np.full(n_rows, np.nan)
     if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
         raise ValueError(f"sample_weight must hold one finite, non-negative number per row of X ({n_rows} rows)")
     return weight

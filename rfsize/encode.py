@@ -31,17 +31,15 @@ def encoded(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _without_refused(blocks: Blocks, conventions: Conventions) -> Blocks:
-    found = "numbers beyond single precision"
-    if conventions.refuses_missing:
-        found = f"missing values, or {found}"
-
     def block(start: int, stop: int) -> Any:
         rows = blocks(start, stop)
         with np.errstate(over="ignore"):
             values = (rows.data if issparse(rows) else rows).astype(np.float32, copy=False)
-        if (~np.isfinite(values) if conventions.refuses_missing else np.isinf(values)).any():
+        refuses_missing = conventions.refuses_missing or issparse(rows)
+        if (~np.isfinite(values) if refuses_missing else np.isinf(values)).any():
             raise ValueError(
-                f"X holds {found}, which {conventions.framework} refuses for this model; fill them in as at training"
+                f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "
+                f"{conventions.framework} refuses for this model; fill them in as at training"
             )
         return rows
 
@@ -201,5 +199,8 @@ def _coders(names: list[str], kinds: list[str], conventions: Conventions) -> dic
                 coders[column] = _Coder(names[column], None, unknown_is_missing=unknown_is_missing)
     wrong = [names[column] for column, kind in enumerate(kinds) if kind != "number" and column not in coders]
     if wrong:
-        raise ValueError(f"the columns {wrong} of X hold no numbers, and were not categorical at training either")
+        raise ValueError(
+            f"the columns {wrong} of X hold no numbers, and were not categorical at training either; convert numbers "
+            "in columns of objects with .astype(float)"
+        )
     return coders

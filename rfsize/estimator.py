@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import check_cv
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
@@ -167,6 +169,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self._check_parameters()
         X = self._checked_rows(X, reset=True)
         classes, label = _checked_labels(y, n_rows(X))
+        self._check_table(len(classes))
         data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
         forest, report, held_out = self._grown(data)
         if held_out is not None:  # otherwise it was grown, with the same warnings
@@ -244,6 +247,17 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
                 "inside)"
             )
+
+    def _check_table(self, n_classes: int) -> None:
+        """Refuse a stop table that no forest of this kind can have, before the training."""
+        base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
+        if self.stop_table is not None and base is not None and not isinstance(base, DecisionTreeClassifier):
+            raise NotAForestError(
+                f"stop_table={self.stop_table!r} needs a compiled forest, but {type(base).__name__}s are no decision "
+                "trees; leave stop_table=None"
+            )
+        if self.stop_table not in (None, "lossless"):
+            StopTable.build(1, alpha=self.alpha, rule=cast(Rule, self.stop_table), n_classes=n_classes)
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
@@ -394,8 +408,12 @@ def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64
     try:
         check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)
-    except TypeError:
+    except TypeError as error:
         kinds = sorted({type(value).__name__ for value in labels})
+        if len(kinds) == 1:
+            raise ValueError(
+                f"y holds labels of the type {kinds[0]}, which scikit-learn does not take: {error}"
+            ) from None
         raise ValueError(f"y mixes labels of the types {', '.join(kinds)}; give labels of one type") from None
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")

@@ -167,6 +167,8 @@ def _check_trees(trees: Nodes) -> None:
     """That the nodes of each tree make a tree, in breadth-first order: so every walk goes on to a leaf."""
     nodes, start = trees.nodes, trees.tree_start
     _require(start.size >= 2 and start[0] == 0 and start[-1] == nodes.size, "trees break off")
+    # Before any difference of them, which would wrap around.
+    _require(((start >= 0) & (start <= nodes.size)).all(), "a tree beyond the nodes")
     _require((np.diff(start) > 0).all() and nodes.size <= of.MOST_NODES, "a tree without nodes")
     is_inner = nodes & of.RANK_MASK != of.RANK_MASK
     left = (nodes >> of.LEFT_SHIFT).astype(np.int64)
@@ -188,6 +190,7 @@ def _check_head(forest: Forest) -> None:
     n_classes = max(2, forest.n_scores)
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
+    _require((forest.classes == forest.classes).all(), "a class without a name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
     names = forest.feature_names
     if names is not None:
@@ -205,7 +208,7 @@ def _check_columns(forest: Forest) -> None:
     _require((np.diff(feature) >= 0).all(), "features out of order")
     for start, size in ((columns.cut_start, cuts.size), (columns.start, kind.size)):
         _require(start.size == feature.size + 1 and start[0] == 0 and start[-1] == size, "a list breaks off")
-        _require((np.diff(start) >= 0).all(), "a list runs backwards")
+        _require(((start >= 0) & (start <= size)).all() and (np.diff(start) >= 0).all(), "a list runs backwards")
     _require((np.diff(columns.start) > 0).all(), "a feature without a column")
     _require(base.size == kind.size and (kind < len(Missing)).all(), "an unknown kind of column")
     entry = np.repeat(np.arange(feature.size), np.diff(columns.start))

@@ -106,7 +106,7 @@ class Conventions:
     unknown_category_is_missing : bool
         Categories not seen at training are missing values, else an error.
     refuses_infinite, refuses_missing : bool
-        Numbers beyond single precision are an error; and so are missing values.
+        Numbers beyond single precision are an error, and missing values of a sparse matrix; and so are those of others.
     takes_codes : bool
         The model keeps no categories, and takes the codes of a DataFrame's own.
     categories : tuple of tuples

@@ -25,7 +25,8 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
@@ -320,3 +321,81 @@ def test_data_frames_are_matched_by_name(data: Data) -> None:
         assert rfsize.compile(named).votes(fresh) == expected
     with pytest.raises(ValueError, match="another order"):
         rfsize.votes(named, fresh[list("hgfedcba")])
+
+
+class Contrary(DecisionTreeClassifier):
+    """A tree that answers otherwise than its leaves say."""
+
+    def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
+        return 1 - super().predict(X, check_input)
+
+
+def test_trees_that_answer_otherwise_are_asked_themselves(data: Data) -> None:
+    model = BaggingClassifier(Contrary(max_depth=3), 7, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own_votes(model, data.fresh).T)
+    with pytest.raises(rfsize.NotAForestError, match="Contrary"):
+        rfsize.compile(model)
+
+
+@pytest.mark.parametrize("answer", [-1, 99])
+def test_answers_that_are_no_class_are_refused(answer: int, data: Data) -> None:
+    neighbours = RadiusNeighborsClassifier(0.8, outlier_label=answer)
+    model = BaggingClassifier(neighbours, 5, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with pytest.raises(ValueError, match=f"{answer}.*which are not all indices of its 2 classes"):
+            rfsize.votes(model, 3.0 * data.fresh)
+
+
+def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Data) -> None:
+    warm = BaggingClassifier(GaussianNB(), 5, warm_start=True, random_state=0).fit(data.X, data.y)
+    warm.set_params(n_estimators=10).fit(data.X, data.y)
+    small = rfsize.truncate(warm, n_trees=5)
+    with pytest.raises(rfsize.InbagError, match="samples of 0 of the 5 members"):
+        rfsize.votes(small, data.X, oob=True)
+    assert len(warm._seeds) == 5
+
+
+def test_a_row_drawn_often_is_still_in_the_bag(data: Data) -> None:
+    """Counts are kept in a byte."""
+    model = BaggingClassifier(GaussianNB(), 99, max_samples=1.0, random_state=0)
+    model.fit(np.repeat(data.X[:2], 256, axis=0), np.repeat([0, 1], 256))
+    model._n_samples, model._max_samples = 2, 512  # a float max_samples counts weights, in scikit-learn 1.8 and later
+    assert any(np.bincount(samples)[0] == 256 for samples in model.estimators_samples_)
+    assert rfsize.inbag(model, data.X[:2], sample_weight=[0.0, 1.0]).all()
+
+
+def test_other_weights_than_those_of_training_are_noticed(data: Data) -> None:
+    weight = np.random.default_rng(0).integers(0, 3, ROWS).astype(float)
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    for kind in ("random forest", "bagging"):
+        model = clone(ALL[kind]).fit(X, y, sample_weight=weight)
+        with pytest.raises(ValueError, match=r"other sample weights|could not be proven"):
+            rfsize.grow(model, X, y, alpha=0.999)
+
+
+def test_growing_leaves_the_callers_generator_alone(data: Data) -> None:
+    generator = np.random.RandomState(5)
+    model = RandomForestClassifier(10, random_state=generator).fit(data.X[:ROWS], data.y[:ROWS])
+    before = generator.get_state()[1].copy()
+    rfsize.grow(model, data.X[:ROWS], data.y[:ROWS], alpha=0.95)
+    assert np.array_equal(generator.get_state()[1], before)
+
+
+def test_missing_values_of_sparse_rows_are_refused_as_scikit_learn_refuses_them(data: Data) -> None:
+    model = fitted("random forest", data)
+    rows = csr_matrix(np.where(data.fresh > 1.0, np.nan, data.fresh))
+    for predict in (model.predict, rfsize.compile(model).predict):
+        with pytest.raises(ValueError, match=r"NaN|missing values"):
+            predict(rows)
+
+
+@pytest.mark.parametrize("kind", ["random forest", "bagging"])
+def test_nullable_columns(kind: str, data: Data) -> None:
+    rows = data.X[:ROWS].copy()
+    rows[::7, 1] = np.nan
+    frame = pd.DataFrame(rows, columns=list("abcdefgh")).astype("Float64")
+    named = clone(ALL[kind]).fit(frame, data.y[:ROWS])
+    nameless = clone(ALL[kind]).fit(rows, data.y[:ROWS])
+    assert rfsize.votes(named, frame) == rfsize.votes(nameless, frame) == rfsize.votes(nameless, rows)
+    assert rfsize.compile(named).votes(frame) == rfsize.votes(nameless, rows)
