@@ -475,3 +475,27 @@ def test_weights_are_routed_to_an_estimator_that_requests_them(booster_kind: Any
     again = RightSizedClassifier(booster_kind, **limits).fit(scaled, data.y, weight)
     assert np.array_equal(in_pipeline.predict_proba(fresh), again.predict_proba(fresh))
     assert not np.array_equal(weighted, plain)
+
+
+class UntrainedForest(RandomForestClassifier):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        raise AssertionError("trained")
+
+
+class UntrainedBagging(BaggingClassifier):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        raise AssertionError("trained")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "stop_table", "message"),
+    [
+        (UntrainedForest(), "robust", "two classes"),
+        (UntrainedBagging(GradientBoostingClassifier()), "lossless", "GradientBoostingClassifiers are no decision"),
+    ],
+)
+def test_impossible_stop_tables_are_refused_before_the_training(
+    estimator: Any, stop_table: str, message: str, data: Data
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        RightSizedClassifier(estimator, stop_table=stop_table).fit(data.X, data.three)
