@@ -377,9 +377,9 @@ def test_other_weights_than_those_of_training_are_noticed(data: Data) -> None:
 def test_growing_leaves_the_callers_generator_alone(data: Data) -> None:
     generator = np.random.RandomState(5)
     model = RandomForestClassifier(10, random_state=generator).fit(data.X[:ROWS], data.y[:ROWS])
-    before = generator.get_state()[1].copy()
+    before = generator.get_state(legacy=False)["state"]["pos"]
     rfsize.grow(model, data.X[:ROWS], data.y[:ROWS], alpha=0.95)
-    assert np.array_equal(generator.get_state()[1], before)
+    assert generator.get_state(legacy=False)["state"]["pos"] == before
 
 
 def test_missing_values_of_sparse_rows_are_refused_as_scikit_learn_refuses_them(data: Data) -> None:
