@@ -101,6 +101,8 @@ class SklearnEnsemble(Adapter):
         names = getattr(model, "feature_names_in_", None)
         self.feature_names = None if names is None else [str(name) for name in names]
         self.classes = np.asarray(model.classes_)
+        # Columns that each member takes; None where it takes all.
+        self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
     def check(self, X: Any) -> Any:
         if hasattr(X, "column_names"):
@@ -159,8 +161,6 @@ class SklearnForest(SklearnEnsemble):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        features = getattr(model, "estimators_features_", None)
-        self._features: list[NDArray[Any] | None] = [None] * self.n_trees if features is None else list(features)
         self._trees = [tree.tree_ for tree in model.estimators_]
         sizes = np.array([tree.node_count for tree in self._trees])
         self._probability = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
@@ -252,11 +252,9 @@ class SklearnBagging(SklearnEnsemble):
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         X = _array(X)
-        everything = [None] * self.n_trees
-        features_of = getattr(self.booster, "estimators_features_", everything)
-        members = zip(self.booster.estimators_, features_of, strict=True)
         answers = Parallel(n_jobs=self.booster.n_jobs)(
-            delayed(member.predict)(_columns(X, features)) for member, features in members
+            delayed(member.predict)(_columns(X, features))
+            for member, features in zip(self.booster.estimators_, self._features, strict=True)
         )
         index, n_classes = np.stack(answers, axis=1).astype(np.int64)[:, :, None], len(self.classes)
         if index.min() < 0 or index.max() >= n_classes:

@@ -249,8 +249,9 @@ def weighted_adapter_for(model: Any) -> Adapter | None:
 def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Votes:
     """Votes of all members on every row; with ``bags``, only of those that did not train on the row.
 
-    The rows go through in blocks, so memory grows with the rows but not with rows × trees. The bags are
-    proven in the same pass, and no vote is returned where the proof fails. ``X`` has been checked.
+    The rows go through in blocks, so memory grows with the rows but not with rows × trees (only bags of scikit-learn
+    take a byte for each row and member). The bags are proven in the same pass, and no vote is returned where the
+    proof fails. ``X`` has been checked.
     """
     rows, n_classes, cast = matrix.n_rows(X), len(adapter.classes), adapter.voter(threshold)
     counts = np.zeros((rows, n_classes), dtype=np.int32)

@@ -75,7 +75,8 @@ def grow(
     booster or estimator
         A new model of T*(α) trees, which predicts the mean of all of them; or of as many as a finished forest
         had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
-        scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives.
+        scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives, but for
+        ``oob_score_``, which is not computed.
     report : SizeReport
         The estimate that ended the growth; only with ``return_report``.
 

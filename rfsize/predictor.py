@@ -29,7 +29,7 @@ from rfsize.votes import Votes
 _VALUES_PER_BLOCK = 1 << 18
 _FEWEST_ROWS, _MOST_ROWS = 512, 8192
 
-# Without a table, a look at whether the majority can still change costs more than it saves if it is taken every time.
+# Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
 _TREES_BETWEEN_LOOKS = 8
 
 _Quantise = Callable[[int, int], NDArray[np.uint16]]
