@@ -70,8 +70,8 @@ class SmoothFractions(TwoClassFractions):
 
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities drawn from the posterior."""
-        sizes = spread_sizes()
-        return Curves(sizes, self._draws @ theory.disagreement(sizes, self._fractions[:, None]))
+        sizes, disagreement = _disagreement()
+        return Curves(sizes, self._draws @ disagreement)
 
 
 def smooth(votes: Votes) -> SmoothFractions:
@@ -157,6 +157,13 @@ def _model() -> tuple[_Basis, Floats]:
         fractions=_fraction(theta),
         widths=np.diff(from_half),
     ), penalty
+
+
+@cache
+def _disagreement() -> tuple[NDArray[np.int64], Floats]:
+    """Ensemble sizes, and the disagreement of each cell of the quadrature with each, which no votes change."""
+    sizes = spread_sizes()
+    return sizes, theory.disagreement(sizes, _model()[0].fractions[:, None])
 
 
 def _grid() -> Floats:
