@@ -15,8 +15,8 @@ where the noise of counts is even, log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b�
 priori, b ~ N(0, 1/λ) in their differences, so that f tends to be even on that scale, where the rows are few; the
 strength λ has a log-normal prior, and is averaged over, each value weighted by its (Laplace) marginal likelihood.
 
-What f cannot follow is a peak narrower than its splines, a twentieth of the range. With one at 1/2, T* comes out far too
-small: where two kinds of trees, as many of each, vote against each other, as when each knows one of two features.
+What f cannot follow is a peak narrower than its splines, a twentieth of the range. With one at 1/2, T* comes out far
+too small: where two kinds of trees, as many of each, vote against each other, as when each knows one of two features.
 """
 
 from __future__ import annotations
