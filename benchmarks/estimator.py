@@ -122,7 +122,7 @@ def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> O
     return Outcome(
         min(math.log(report.n_trees / truth), math.log(INFINITE)),
         low <= truth <= high,
-        min(math.log(high / low), 2.0 * math.log(INFINITE)),
+        math.log(high / low) if math.isfinite(high) else math.inf,
     )
 
 
