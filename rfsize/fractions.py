@@ -1,7 +1,8 @@
 """Vote fractions of rows: what a forest is sized on, for two classes and for more.
 
 The plug-in estimate of equation (17) in Hernández-Lobato et al. 2013 takes each row's counted votes for its true
-vote fraction. What a report asks of it is the same for any number of classes.
+vote fraction. What a report asks of it is the same for any number of classes, and of the smooth estimate of
+`rfsize.mixture`.
 """
 
 from __future__ import annotations
@@ -20,26 +21,37 @@ from rfsize.votes import Votes
 Floats = NDArray[np.float64]
 
 
+REPLICATES = 200
+SEED = 2013  # fixed: the same votes give the same interval
+
+
 class Curves(NamedTuple):
-    """Disagreement of groups of rows over ensemble sizes, for drawing the rows again.
+    """Mean disagreement over ensemble sizes, as it might also have come out.
 
     Attributes
     ----------
     sizes : ndarray of int64, shape (n_sizes,)
         Odd ensemble sizes.
-    disagreement : ndarray of float, shape (n_groups, n_sizes)
-        Mean over the rows of each group.
-    rows : ndarray of float, shape (n_groups,)
-        Rows of each group.
+    disagreement : ndarray of float, shape (n_replicates, n_sizes)
+        Mean over all rows, in each replicate.
     """
 
     sizes: NDArray[np.int64]
     disagreement: Floats
-    rows: Floats
+
+    @classmethod
+    def drawn_again(cls, sizes: NDArray[np.int64], disagreement: Floats, rows: Floats) -> Curves:
+        """Replicates by the bootstrap over rows, which come in groups of a mean disagreement each."""
+        n_rows = round(rows.sum())
+        drawn = np.random.default_rng(SEED).multinomial(n_rows, rows / rows.sum(), size=REPLICATES)
+        return cls(sizes, drawn @ disagreement / n_rows)
 
 
 class Fractions(ABC):
-    """The vote fractions of all rows that have votes."""
+    """The vote fractions of all rows that have votes, by one way to estimate them."""
+
+    estimator = "plugin"
+    """As `rfsize.size` names it."""
 
     @abstractmethod
     def disagreement(self, n_trees: int) -> float:
@@ -50,8 +62,8 @@ class Fractions(ABC):
         """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
 
     @abstractmethod
-    def curves(self, size: int | float) -> Curves:
-        """Disagreement around an ensemble size, or over all sizes."""
+    def replicates(self, size: int | float) -> Curves:
+        """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
 
     @abstractmethod
     def why_infinite(self, alpha: float) -> str:
@@ -61,6 +73,12 @@ class Fractions(ABC):
 def plug_in(votes: Votes) -> Fractions:
     """The counted vote fractions; raises ``ValueError`` where no row has a vote."""
     return TwoClassFractions.of(votes) if len(votes.classes) == 2 else ManyClassFractions(votes)
+
+
+def spread_sizes() -> NDArray[np.int64]:
+    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
+    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
+    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
 
 
 # Bins of vote fractions, even on the arcsine scale, where a fraction's noise is.
@@ -91,14 +109,13 @@ class TwoClassFractions(Fractions):
     def why_infinite(self, alpha: float) -> str:
         return theory.why_infinite(alpha, self._fractions, self._weights)
 
-    def curves(self, size: int | float) -> Curves:
+    def replicates(self, size: int | float) -> Curves:
         bins = np.floor(np.arcsin(np.sqrt(self._fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
         _, bins = np.unique(bins, return_inverse=True)
         rows = np.bincount(bins, weights=self._weights).astype(np.float64)
         centre = np.bincount(bins, weights=self._weights * self._fractions) / rows
-        steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
-        sizes = np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
-        return Curves(sizes, theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None]), rows)
+        sizes = spread_sizes()
+        return Curves.drawn_again(sizes, theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None]), rows)
 
 
 # Rows from which the size is guessed before all are looked at.
@@ -137,7 +154,7 @@ class ManyClassFractions(Fractions):
             f"converge, so mean agreement cannot exceed {1.0 - limit.mean():.2%}"
         )
 
-    def curves(self, size: int | float) -> Curves:
+    def replicates(self, size: int | float) -> Curves:
         around = min(size, theory.MAX_TREES // 16) * _FACTORS
         sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
         by_row = np.stack([self._rivals.disagreement(int(size)) for size in sizes], axis=1)
@@ -146,4 +163,4 @@ class ManyClassFractions(Fractions):
         _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
         rows = np.bincount(group).astype(np.float64)
         sums = np.stack([np.bincount(group, weights=column) for column in by_row.T], axis=1)
-        return Curves(sizes, sums / rows[:, None], rows)
+        return Curves.drawn_again(sizes, sums / rows[:, None], rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,16 @@ import numpy as np
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
 from rfsize.fractions import Curves, Fractions, plug_in
+from rfsize.mixture import smooth
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_REPLICATES = 200
+# The ways to estimate vote fractions from counted votes, and what "auto" stands for.
+ESTIMATORS: dict[str, Callable[[Votes], Fractions]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
+
 _COVERAGE = 0.95
-_BOOTSTRAP_SEED = 2013  # fixed: the same votes give the same interval
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
@@ -61,21 +64,21 @@ class SizeReport:
     _fractions: Fractions
 
     @classmethod
-    def of(cls, votes: Votes, *, alpha: float, available: int, source: str) -> SizeReport:
-        """Size a forest of ``available`` trees from its votes by the plug-in estimate, equation (17).
+    def of(cls, votes: Votes, *, alpha: float, available: int, source: str, estimator: str = "auto") -> SizeReport:
+        """Size a forest of ``available`` trees from its votes by one of `ESTIMATORS`.
 
         Raises
         ------
         FewVotesError
             If no row has a vote.
         ValueError
-            If α is out of range.
+            If α is out of range, or the estimator does not fit the votes.
         """
         asked = votes.asked
         n_rows = int(np.count_nonzero(asked))
         if n_rows == 0:
             raise FewVotesError("no row has a vote" + _no_votes_advice(source))
-        fractions = plug_in(votes)
+        fractions = ESTIMATORS[estimator](votes)
         return cls(
             n_trees=fractions.size(alpha),
             alpha=float(alpha),
@@ -86,6 +89,11 @@ class SizeReport:
             votes_per_row=float(asked.sum(dtype=np.int64) / n_rows),
             _fractions=fractions,
         )
+
+    @property
+    def estimator(self) -> str:
+        """How the vote fractions were estimated: "plugin" or "smooth"."""
+        return self._fractions.estimator
 
     @property
     def converged(self) -> bool:
@@ -106,12 +114,16 @@ class SizeReport:
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*(α): the bootstrap over rows, with the votes of each row held fixed."""
-        low, high = _bootstrap_interval(self.alpha, self._fractions.curves(self.n_trees))
+        """95 % interval of T*(α).
+
+        By the plug-in estimate, the bootstrap over rows, with the votes of each row held fixed. By the smooth one, the
+        posterior distribution of the density, which covers the noise of the votes too.
+        """
+        low, high = _interval(self.alpha, self._fractions.replicates(self.n_trees))
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def agreement(self, n_trees: int) -> float:
-        """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (17).
+        """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (15) or (17).
 
         Raises
         ------
@@ -141,6 +153,7 @@ class SizeReport:
             "converged": self.converged,
             "reason": self.reason,
             "source": self.source,
+            "estimator": self.estimator,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
             "votes_per_row": self.votes_per_row,
@@ -207,22 +220,19 @@ class SizeReport:
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
-                f"estimated from {rows}",
+                f"estimated ({self.estimator}) from {rows}",
             ]
         )
 
     __repr__ = __str__
 
 
-def _bootstrap_interval(alpha: float, curves: Curves) -> tuple[int | float, int | float]:
-    """Quantiles of T*(α) over rows drawn again with replacement.
+def _interval(alpha: float, curves: Curves) -> tuple[int | float, int | float]:
+    """Quantiles of T*(α) over the replicates.
 
     Each replicate's T* is read off its disagreement curve, which is close to a straight line on logarithmic axes.
     """
-    n_rows = round(curves.rows.sum())
-    shares = curves.rows / curves.rows.sum()
-    drawn = np.random.default_rng(_BOOTSTRAP_SEED).multinomial(n_rows, shares, size=_REPLICATES)
-    log_curves = np.log(np.maximum(drawn @ curves.disagreement / n_rows, 1e-300))
+    log_curves = np.log(np.maximum(curves.disagreement, 1e-300))
     log_sizes, target = np.log(curves.sizes), math.log(1.0 - alpha)
     found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
     tail = (1.0 - _COVERAGE) / 2.0

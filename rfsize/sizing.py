@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag
 from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
-from rfsize.report import SizeReport
+from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.rows import n_rows
 from rfsize.votes import Votes
 
@@ -182,10 +182,11 @@ def size(
         Use out-of-bag votes on the training rows.
     voting : {"hard"}, default "hard"
         The majority of the trees' votes.
-    estimator : {"auto", "plugin"}, default "auto"
-        Mean agreement with each row's counted vote fraction in place of its true one, equation (17) of
-        Hernández-Lobato et al. 2013. With few votes per row it is noisy; with less than 10 no forest is called
-        large enough.
+    estimator : {"auto", "plugin", "smooth"}, default "auto"
+        "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
+        2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions of two classes to all
+        votes at once, which 50 trees are enough for, see `rfsize.mixture`. "auto" is "plugin". With less than 10 votes
+        per row no forest is called large enough.
     threshold : float, default 0.5
         As in `votes`.
     sample_weight, seed, subsample
@@ -216,15 +217,17 @@ def size(
     ----------
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
+
+    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
     """
     share("alpha", alpha)
     choice("voting", voting, ("hard",))
-    choice("estimator", estimator, ("auto", "plugin"))
+    choice("estimator", estimator, ESTIMATORS)
     if isinstance(model, Votes):
         if X is not None or oob:
             raise ValueError("counted Votes are sized as they are: leave out X and oob")
         source = "oob" if (model.asked < model.n_trees).any() else "rows given"
-        return SizeReport.of(model, alpha=alpha, available=model.n_trees, source=source)
+        return SizeReport.of(model, alpha=alpha, available=model.n_trees, source=source, estimator=estimator)
     adapter = adapter_for(model)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
@@ -232,7 +235,8 @@ def size(
     counted = votes(
         adapter, X, y, oob=oob, threshold=threshold, sample_weight=sample_weight, seed=seed, subsample=subsample
     )
-    return SizeReport.of(counted, alpha=alpha, available=adapter.n_trees, source="oob" if oob else "rows given")
+    source = "oob" if oob else "rows given"
+    return SizeReport.of(counted, alpha=alpha, available=adapter.n_trees, source=source, estimator=estimator)
 
 
 def truncate(

@@ -262,7 +262,7 @@ def test_missing_values(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, voting="soft"), "voting must be one of"),
-        (lambda model, data: rfsize.size(model, data.fresh, estimator="smooth"), "estimator must be one of"),
+        (lambda model, data: rfsize.size(model, data.fresh, estimator="kernel"), "estimator must be one of"),
         (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "leave out X"),
         (lambda model, data: rfsize.size(rfsize.Votes([[0, 0]])), "no row has a vote"),
         (lambda model, data: rfsize.truncate(model, n_trees=0), "from 1 to 61"),

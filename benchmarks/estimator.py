@@ -1,0 +1,196 @@
+"""How near the estimates of T* come to the truth, from the out-of-bag votes of 50 to 1000 trees.
+
+    python benchmarks/estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
+    python benchmarks/estimator.py --frameworks LightGBM XGBoost --repetitions 3 -- spam.csv.gz
+
+Two classes. A synthetic problem draws 300 training rows, and 8000 fresh ones for the truth; each file, a table with the
+features first and the class in its last column, named target, is split into halves, one for training and one for the
+truth. The truth is T* by the plug-in estimate from the votes of 2001 trees on the rows that were not trained on; those
+of a table's repetitions are put together, since half of a small table is few rows. The estimates see the
+out-of-bag votes of the first trees of the same forest. Printed are the mean (bias) and the root mean square (rms) of
+log(T̂*/T*) over the repetitions, an infinite T̂* counted as 100 times T*; the last lines are means over the problems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from functools import partial, reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from agreement import forest
+from sklearn.model_selection import train_test_split
+from stop_tables import Rows, ringnorm, threenorm, twonorm, waveform
+
+import rfsize
+from rfsize import Votes
+
+TREES = 2001
+FIRST_TREES = (50, 100, 200, 1000)
+ALPHAS = (0.95, 0.99, 0.995)
+TRAINING_ROWS, FRESH_ROWS = 300, 8000
+ESTIMATORS = ("plugin", "smooth")
+INFINITE = 100.0
+FRAMEWORKS = ("random forest", "LightGBM", "XGBoost")
+COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, but two at least
+
+
+class Counted(NamedTuple):
+    """Votes of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+
+    out_of_bag: dict[int, Votes]
+    fresh: Votes
+
+
+def circle(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Uniform in a square; class 1 inside the circle that covers half of it."""
+    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
+    return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
+
+
+def first_wave(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Waveform, its first class against the other two."""
+    X, y = waveform(n_rows, generator)
+    return X, (y == 0).astype(np.int64)
+
+
+def counted(framework: str, training: Rows, fresh: np.ndarray, seed: int) -> Counted:
+    """Train a forest and count its votes."""
+    X, y = training
+    # Trees that know one of two features each are of two minds: they tie on one row in ten, which no estimate resolves.
+    model = forest(framework, TREES, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y)
+    out_of_bag = {n: rfsize.votes(rfsize.truncate(model, n_trees=n), X, oob=True) for n in FIRST_TREES}
+    return Counted(out_of_bag, rfsize.votes(model, fresh))
+
+
+def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, np.ndarray]:
+    """Training rows, and the features of fresh ones."""
+    generator = np.random.default_rng(seed)
+    return problem(TRAINING_ROWS, generator), problem(FRESH_ROWS, generator)[0]
+
+
+def halves(path: Path, seed: int) -> tuple[Rows, np.ndarray]:
+    """One half of a table's rows for training, and the features of the other."""
+    table = pd.read_csv(path)
+    X = table.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
+    y = table["target"].astype("category").cat.codes.to_numpy()
+    X, fresh, y, _ = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
+    return (X, y), fresh
+
+
+class Problem(NamedTuple):
+    """A problem and how it is drawn, by seed."""
+
+    name: str
+    draw: Callable[[int], tuple[Rows, np.ndarray]]
+    is_table: bool
+
+
+def problems(tables: list[Path]) -> list[Problem]:
+    """The synthetic ones, and the tables."""
+    synthetics = (twonorm, ringnorm, threenorm, circle, first_wave)
+    return [Problem(problem.__name__, partial(synthetic, problem), False) for problem in synthetics] + [
+        Problem(path.name.split(".")[0], partial(halves, path), True) for path in tables
+    ]
+
+
+def truths(problem: Problem, repetitions: list[Counted]) -> list[list[int | float]]:
+    """T* by repetition and confidence."""
+    fresh = [repetition.fresh for repetition in repetitions]
+    if problem.is_table:
+        fresh = [reduce(Votes.concat, fresh)] * len(fresh)
+    reports = [rfsize.size(votes, estimator="plugin") for votes in fresh]
+    return [[report.size_at(alpha) for alpha in ALPHAS] for report in reports]
+
+
+class Outcome(NamedTuple):
+    """What one estimate came to: the logarithm of its ratio to T*, whether the interval covers it, and its width."""
+
+    log_ratio: float
+    covered: bool
+    log_width: float
+
+
+def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> Outcome:
+    """Compare one estimate with the truth."""
+    report = rfsize.size(votes, alpha=alpha, estimator=estimator)
+    low, high = report.interval
+    return Outcome(
+        min(math.log(report.n_trees / truth), math.log(INFINITE)),
+        low <= truth <= high,
+        math.log(high / low) if math.isfinite(high) else math.inf,
+    )
+
+
+def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np.ndarray:
+    """Outcomes, shape (estimators, numbers of trees, confidences, repetitions, 3); prints one line per estimator."""
+    seeds = range(options.seed, options.seed + options.repetitions)
+    repetitions = [counted(framework, *problem.draw(seed), seed) for seed in seeds]
+    truth = truths(problem, repetitions)
+    sizes = " ".join(f"{np.median(column):g}" for column in zip(*truth, strict=True))
+    print(f"\n{problem.name}, {framework}: T* {sizes}")
+    found = np.array(
+        [
+            [
+                [
+                    [outcome(r.out_of_bag[n], estimator, alpha, t[i]) for r, t in zip(repetitions, truth, strict=True)]
+                    for i, alpha in enumerate(ALPHAS)
+                ]
+                for n in FIRST_TREES
+            ]
+            for estimator in ESTIMATORS
+        ]
+    )
+    ratio = found[..., 0]
+    print_lines(ratio.mean(axis=-1), np.sqrt((ratio**2).mean(axis=-1)))
+    return found
+
+
+def print_lines(bias: np.ndarray, rms: np.ndarray) -> None:
+    """Bias and rms, each of shape (estimators, numbers of trees, confidences)."""
+    for name, biases, errors in zip(ESTIMATORS, bias, rms, strict=True):
+        cells = [
+            " ".join(f"{b:+.2f} {r:.2f} " for b, r in zip(*pair, strict=True))
+            for pair in zip(biases, errors, strict=True)
+        ]
+        print(f"{name:8} " + "| ".join(cells), flush=True)
+
+
+def print_summary(framework: str, outcomes: list[np.ndarray]) -> None:
+    """Means over the problems, of the size of the bias and of the rms; and how the intervals did."""
+    by_problem = np.stack([found[..., 0] for found in outcomes])
+    print(f"\nall problems, {framework}: mean |bias| and mean rms")
+    bias = np.abs(by_problem.mean(axis=-1)).mean(axis=0)
+    print_lines(bias, np.sqrt((by_problem**2).mean(axis=-1)).mean(axis=0))
+    print("share of the 95 % intervals that cover T*, and their median width as a factor")
+    covered = np.mean([found[..., 1].mean(axis=-1) for found in outcomes], axis=0)
+    width = np.exp(np.median(np.concatenate([found[..., 2] for found in outcomes], axis=-1), axis=-1))
+    for name, shares, factors in zip(ESTIMATORS, covered, width, strict=True):
+        cells = [
+            " ".join(f"{s:4.0%} {w:5.2f}" for s, w in zip(*pair, strict=True))
+            for pair in zip(shares, factors, strict=True)
+        ]
+        print(f"{name:8} " + " | ".join(cells), flush=True)
+
+
+def main() -> None:
+    """Print each problem, and the means over the problems."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=Path)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:1])
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
+    options = parser.parse_args()
+    header = " ".join(f"{f'α = {alpha}':11}" for alpha in ALPHAS)
+    print(f"bias and rms; {', '.join(map(str, FIRST_TREES))} trees, for each {header}")
+    for framework in options.frameworks:
+        outcomes = [compare(problem, framework, options) for problem in problems(options.tables)]
+        print_summary(framework, outcomes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""The density of vote fractions over the rows, estimated from few votes of two classes.
+
+A row's vote fraction π is drawn from a density f, and of the V trees that were asked k ~ Binomial(V, π) voted for
+class 1. Counted fractions k/V scatter more than π does, which makes rows look closer to a tie than they are, and
+ties of the counts never converge; f, fitted to all counts at once, has neither fault. This is g-modelling,
+
+    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20,
+
+with f the exponential of a penalised spline,
+
+    P. Eilers, B. Marx (1996). "Flexible smoothing with B-splines and penalties." Statistical Science 11(2), 89-121.
+
+Agreement is the same for π and 1 − π, so f is taken as symmetric about 1/2: on the arcsine scale θ = (2/π)·asin √π,
+where the noise of counts is even, log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b₁₉₋ᵢ. Neighbouring coefficients are alike a
+priori, b ~ N(0, 1/λ) in their differences, so that f tends to be even on that scale, where the rows are few; the
+strength λ has a log-normal prior, and is averaged over, each value weighted by its (Laplace) marginal likelihood.
+
+What f cannot follow is a peak narrower than its splines, a twentieth of the range. With one at 1/2, T* comes out far
+too small: where two kinds of trees, as many of each, vote against each other, as when each knows one of two features.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import theory
+from rfsize.fractions import REPLICATES, SEED, Curves, TwoClassFractions, spread_sizes
+from rfsize.votes import VoteHistogram, Votes
+
+Floats = NDArray[np.float64]
+
+_SPLINES = 20
+_CURVATURE = 4.0  # weight of second differences of the coefficients against first ones
+_STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, the smoothest first, from which the others start
+_LEVEL = 1e-3  # precision of the coefficients' common level, which f does not depend on
+
+_STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
+_POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
+_BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
+
+
+class Density(NamedTuple):
+    """The fitted density, as the probabilities of cells of the vote fraction.
+
+    Attributes
+    ----------
+    fractions : ndarray of float, shape (n_cells,)
+        Vote fractions of the losing class at the cells' centres, below 1/2; the cells are the finer the nearer to 1/2.
+    mass : ndarray of float, shape (n_cells,)
+        Probability of each cell, or of its mirror image.
+    draws : ndarray of float, shape (n_draws, n_cells)
+        The same for draws from the posterior distribution of the density.
+    """
+
+    fractions: Floats
+    mass: Floats
+    draws: Floats
+
+
+class SmoothFractions(TwoClassFractions):
+    """Vote fractions distributed as the fitted density."""
+
+    estimator = "smooth"
+
+    def __init__(self, density: Density) -> None:
+        super().__init__(density.fractions, density.mass)
+        self._draws = density.draws
+
+    def replicates(self, size: int | float) -> Curves:
+        """Disagreement under densities drawn from the posterior."""
+        sizes, disagreement = _disagreement()
+        return Curves(sizes, self._draws @ disagreement)
+
+
+def smooth(votes: Votes) -> SmoothFractions:
+    """The vote fractions of two classes by the smooth estimate.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two classes, or no row has a vote.
+    """
+    if len(votes.classes) != 2:
+        raise ValueError(
+            f"estimator='smooth' fits the vote fractions of two classes, found {len(votes.classes)}; "
+            "use estimator='plugin'"
+        )
+    return SmoothFractions(fit(votes.histogram()))
+
+
+def fit(cells: VoteHistogram) -> Density:
+    """The density of vote fractions from counted votes.
+
+    The likelihood of a cell is ∫ f(π)·[π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] dπ, over π < 1/2.
+
+    Parameters
+    ----------
+    cells : VoteHistogram
+        Distinct (votes for class 1, trees asked) cells and their rows.
+
+    Returns
+    -------
+    Density
+
+    Raises
+    ------
+    ValueError
+        If there is no cell.
+    """
+    if not len(cells.rows):
+        raise ValueError("no row has a vote: there is nothing to fit a density to")
+    basis, penalty = _model()
+    likelihood = _Likelihood.of(cells)
+    coefficients = np.zeros(basis.grid.shape[1])
+    fits = []
+    for strength in _STRENGTHS:
+        fitted = _maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients)
+        coefficients = fitted.coefficients
+        fits.append(fitted)
+    evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    mass = weights @ basis.mass(np.stack([fitted.coefficients for fitted in fits]))
+    return Density(basis.fractions, mass, basis.mass(_draws(fits, weights)))
+
+
+class _Basis(NamedTuple):
+    """The splines where the likelihood is summed, and where agreement is integrated."""
+
+    grid: Floats
+    quadrature: Floats
+    fractions: Floats
+    widths: Floats
+
+    def mass(self, coefficients: Floats) -> Floats:
+        """Probabilities of the quadrature's cells, shape (n, n_cells), for coefficients of shape (n, n_splines)."""
+        log_density = coefficients @ self.quadrature.T
+        mass = np.exp(log_density - log_density.max(axis=1, keepdims=True)) * self.widths
+        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+@cache
+def _model() -> tuple[_Basis, Floats]:
+    """The splines, and the penalty of their coefficients for λ = 1."""
+    folded = np.eye(_SPLINES) + np.eye(_SPLINES)[::-1]
+    folded = folded[:, : _SPLINES // 2]
+    first, second = np.diff(folded, axis=0), np.diff(folded, n=2, axis=0)
+    penalty = first.T @ first + _CURVATURE * second.T @ second
+    # Large forests disagree only next to 1/2, within 1/√T.
+    from_half = np.concatenate([[0.0], np.geomspace(1e-7, 0.02, 120), np.linspace(0.02, 0.5, 193)[1:]])
+    theta = 0.5 - (from_half[1:] + from_half[:-1]) / 2.0
+    return _Basis(
+        grid=_splines(_grid()) @ folded,
+        quadrature=_splines(theta) @ folded,
+        fractions=_fraction(theta),
+        widths=np.diff(from_half),
+    ), penalty
+
+
+@cache
+def _disagreement() -> tuple[NDArray[np.int64], Floats]:
+    """Ensemble sizes, and the disagreement of each cell of the quadrature with each, which no votes change."""
+    sizes = spread_sizes()
+    return sizes, theory.disagreement(sizes, _model()[0].fractions[:, None])
+
+
+def _grid() -> Floats:
+    return np.linspace(0.0, 0.5, 2 * _POINTS + 1)[1::2]
+
+
+def _fraction(theta: Floats) -> Floats:
+    return np.asarray(np.sin(math.pi / 2.0 * theta) ** 2, dtype=np.float64)
+
+
+def _splines(theta: Floats) -> Floats:
+    """Cubic B-splines on even knots over [0, 1], shape (n, _SPLINES)."""
+    knots = np.arange(_SPLINES) - 1.0
+    away = np.abs(theta[:, None] * (_SPLINES - 3.0) - knots)
+    return np.asarray(np.where(away < 1.0, 2.0 / 3.0 - away**2 + away**3 / 2.0, np.maximum(2.0 - away, 0.0) ** 3 / 6.0))
+
+
+class _Likelihood(NamedTuple):
+    """Likelihoods of the vote fractions on the grid, up to a factor, and rows of each cell."""
+
+    values: Floats
+    rows: Floats
+
+    @classmethod
+    def of(cls, cells: VoteHistogram) -> _Likelihood:
+        """Likelihoods of cells put together where they hardly differ: a few hundred whatever the number of rows."""
+        losing, asked, rows = _gathered(cells)
+        winning = asked - losing
+        pi = _fraction(_grid())
+        log_pi, log_rest = np.log(pi), np.log1p(-pi)
+        logs = np.logaddexp(
+            np.outer(losing, log_pi) + np.outer(winning, log_rest),
+            np.outer(winning, log_pi) + np.outer(losing, log_rest),
+        )
+        return cls(np.exp(logs - logs.max(axis=1, keepdims=True)), rows)
+
+
+def _gathered(cells: VoteHistogram) -> tuple[Floats, Floats, Floats]:
+    """Votes for the losing class, trees asked, and rows: means over alike cells, which keep the mean log-likelihood."""
+    losing = np.minimum(cells.count, cells.asked - cells.count)
+    place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
+    size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
+    _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
+    rows = np.bincount(group, weights=cells.rows).astype(np.float64)
+    return (
+        np.bincount(group, weights=cells.rows * losing) / rows,
+        np.bincount(group, weights=cells.rows * cells.asked) / rows,
+        rows,
+    )
+
+
+class _Fit(NamedTuple):
+    """The most probable coefficients, the log marginal likelihood, and the posterior precision in its own axes."""
+
+    coefficients: Floats
+    evidence: float
+    precision: Floats
+    axes: Floats
+
+
+def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
+    """Newton's method; where the likelihood is not concave, along the axes of its curvature, all taken as positive."""
+    coefficients = start
+    value, mass, cell = _penalised(likelihood, penalty, coefficients)
+    for _ in range(_STEPS):
+        slope, curvature = _derivatives(likelihood, penalty, coefficients, mass, cell)
+        precision, axes = np.linalg.eigh(curvature)
+        precision = np.maximum(np.abs(precision), _LEVEL)
+        step = axes @ (axes.T @ slope / precision)
+        gain = -math.inf
+        while gain < -_TOLERANCE and np.abs(step).max() > 1e-12:
+            moved = _penalised(likelihood, penalty, coefficients + step)
+            gain = moved[0] - value
+            step, taken = step / 2.0, step
+        if not gain > _TOLERANCE:
+            break
+        coefficients, (value, mass, cell) = coefficients + taken, moved
+    evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())
+    return _Fit(coefficients, float(evidence), precision, axes)
+
+
+def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
+    """Penalised log-likelihood, probabilities of the grid's points, and of the cells."""
+    log_density = _model()[0].grid @ coefficients
+    mass = np.exp(log_density - log_density.max())
+    mass /= mass.sum()
+    cell = likelihood.values @ mass
+    with np.errstate(divide="ignore"):
+        value = likelihood.rows @ np.log(cell) - 0.5 * coefficients @ penalty @ coefficients
+    return float(value), mass, cell
+
+
+def _derivatives(
+    likelihood: _Likelihood, penalty: Floats, coefficients: Floats, mass: Floats, cell: Floats
+) -> tuple[Floats, Floats]:
+    """Slope and negative curvature of the penalised log-likelihood: those of known fractions, less what is unknown."""
+    basis = _model()[0].grid
+    per_cell = likelihood.rows / cell
+    expected = mass * (per_cell @ likelihood.values)  # rows at each point of the grid, given the votes
+    surplus = expected - likelihood.rows.sum() * mass
+    mean = mass @ basis
+    means = (likelihood.values @ (mass[:, None] * basis)) / cell[:, None]
+    slope = basis.T @ surplus - penalty @ coefficients
+    known = -(basis.T * surplus) @ basis - likelihood.rows.sum() * np.outer(mean, mean)
+    return slope, known + (means.T * likelihood.rows) @ means + penalty
+
+
+def _draws(fits: list[_Fit], weights: Floats) -> Floats:
+    """Coefficients drawn from the posterior, normal for each strength; shape (REPLICATES, n_splines)."""
+    generator = np.random.default_rng(SEED)
+    chosen = generator.choice(len(fits), size=REPLICATES, p=weights)
+    noise = generator.standard_normal((REPLICATES, len(fits[0].coefficients)))
+    return np.stack(
+        [
+            fits[i].coefficients + fits[i].axes @ (z / np.sqrt(fits[i].precision))
+            for i, z in zip(chosen, noise, strict=True)
+        ]
+    )
