@@ -14,6 +14,7 @@ from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm import warn_of_dependence
 from rfsize.integrations.lightgbm_reading import TrainingVotes
 from rfsize.report import SizeReport
+from rfsize.tally import Tally
 from rfsize.votes import Votes
 
 
@@ -184,4 +185,6 @@ class _Readers:
     def report(self, alpha: float) -> SizeReport:
         """The estimate from the votes read so far."""
         counts = np.concatenate([one.counts.T for one in self._each])
-        return SizeReport.of(Votes(counts, n_trees=self.trees), alpha=alpha, available=self.trees, source=self._source)
+        return SizeReport.of(
+            Tally(Votes(counts, n_trees=self.trees)), alpha=alpha, available=self.trees, source=self._source
+        )

@@ -16,6 +16,7 @@ from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
 from rfsize.integrations.lightgbm_text import ForestText
+from rfsize.scores import Scores
 
 # Reading a tree's votes from many rows costs about a quarter of training it, so then only the first trees are
 # all read, and after them this many of every 64: the estimate still sharpens as the forest grows, at a bounded cost.
@@ -127,7 +128,7 @@ class TrainingVotes:
     casts_votes : bool
         Whether to refuse objectives that cast no votes.
     every_tree : bool
-        Whether to read every tree of however many rows, and to add up the scores too.
+        Whether to read every tree of however many rows, and its scores too.
     rows : array_like, optional
         The rows themselves, to predict where scores are lost; by default those that the Dataset has kept.
 
@@ -139,8 +140,8 @@ class TrainingVotes:
         Votes for each class; no rows for regression.
     asked : ndarray of int32, shape (n_rows,)
         Trees read.
-    score : ndarray of float64, shape (n_outputs, n_rows)
-        Sum of their scores, if ``every_tree``.
+    scores : Scores
+        Their scores, if ``every_tree``.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class TrainingVotes:
         self.trees = 0
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
         self.asked = np.zeros(n_rows, dtype=np.int32)
-        self.score = np.zeros((n_outputs if every_tree else 0, n_rows))
+        self.scores = Scores.nothing(n_rows, n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[_Newest, NDArray[np.bool_]] | None = None
@@ -355,7 +356,8 @@ class TrainingVotes:
             count += may_count & (vote == index)
         self.asked += may_count
         if self._every_tree:
-            self.score[:, may_count] += newest.score[:, may_count] / self.link.slope
+            score = np.where(may_count, newest.score, 0.0).T / self.link.slope
+            self.scores = self.scores.plus(Scores.of(score[:, None], may_count[:, None]))
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.

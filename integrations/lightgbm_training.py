@@ -275,7 +275,7 @@ class LightGbmInTraining(ForestInTraining):
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
                 "leaves (min_data_in_leaf, min_gain_to_split)"
             )
-        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.score.T, reader.asked))
+        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.scores))
 
     def booster(self) -> lgb.Booster:
         """All trees so far as one new booster."""

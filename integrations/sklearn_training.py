@@ -81,7 +81,7 @@ class SklearnInTraining(ForestInTraining):
         if newest.no_bags is not None:
             return
         X, _, sample_weight = self._rows
-        bags = newest.bags(len(self.out_of_bag.asked), None, sample_weight, None, None)
+        bags = newest.bags(len(self.out_of_bag.scores.asked), None, sample_weight, None, None)
         told = out_of_bag(
             newest, bags, lambda start, stop: newest.leaf_index(take(X, start, stop)), len(newest.classes)
         )

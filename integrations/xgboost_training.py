@@ -225,7 +225,7 @@ class XgboostTraining(ForestInTraining):
 
     def add(self, n_trees: int) -> None:
         left = whole("n_trees", n_trees, at_least=1)
-        most = max(1, _PREDICTED_CELLS // (self.out_of_bag.asked.size * self._trainer.trees_per_vote))
+        most = max(1, _PREDICTED_CELLS // (self.out_of_bag.scores.asked.size * self._trainer.trees_per_vote))
         while left > 0:
             block = min(left, most)
             self._take(self.block(block, next(self._seeds)))

@@ -7,6 +7,7 @@ counting votes and proving bags are then the same for all of them.
 from __future__ import annotations
 
 import importlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from rfsize import rows as matrix
 from rfsize.checks import share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.scores import Scores
+from rfsize.tally import Tally
 from rfsize.trees import Conventions, TreeTable
 from rfsize.votes import Votes
 
@@ -63,6 +66,10 @@ class Leaves:
     def n_scores(self) -> int:
         """Scores of a member: 1, or one for each class."""
         return self.raw.shape[1] if self.raw.ndim > 1 else self.offset.shape[1]
+
+    def raw_scores(self, leaf: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
+        return self.raw[leaf[:, :, 0]] if self.raw.ndim > 1 else self.raw[leaf]
 
     def tree_of_leaf(self) -> NDArray[np.int64]:
         """Flat index (member-major) of the tree that each leaf belongs to."""
@@ -124,6 +131,8 @@ class Adapter(ABC):
         Where trees share bags: how, what it does to T*, and what to do.
     seed_dependence : str or None
         Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
+    predict_obeys : {"soft", "hard"}
+        Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
     table : StopTable or None
         Where members have weights, the table that these make.
     """
@@ -137,6 +146,7 @@ class Adapter(ABC):
     booster: Any
     shared_bags: str | None = None
     seed_dependence: str | None = None
+    predict_obeys: str = "soft"
     table: StopTable | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
@@ -193,6 +203,13 @@ class Adapter(ABC):
                 "highest of one score per class; leave threshold at 0.5"
             )
         return threshold
+
+    def cut(self, threshold: float) -> float:
+        """Mean raw score above which averaged scores predict class 1; two classes only."""
+        conventions = self.conventions
+        return (
+            threshold if conventions.link == "identity" else math.log(threshold / (1.0 - threshold)) / conventions.slope
+        )
 
     def voter(self, threshold: float) -> Voter:
         """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
@@ -253,14 +270,29 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
     take a byte for each row and member). The bags are proven in the same pass, and no vote is returned where the
     proof fails. ``X`` has been checked.
     """
+    return _counted_in_blocks(adapter, X, threshold, bags, None)
+
+
+def tally(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Tally:
+    """Votes and scores of all members on every row; see `count_votes`."""
+    scores: list[Scores] = []
+    votes = _counted_in_blocks(adapter, X, threshold, bags, scores)
+    return Tally(votes, Scores.stacked(scores), adapter.cut(threshold), adapter.predict_obeys)
+
+
+def _counted_in_blocks(
+    adapter: Adapter, X: Any, threshold: float, bags: Bags | None, scores: list[Scores] | None
+) -> Votes:
+    """Votes; the scores of each block of rows are appended where they are asked for."""
     rows, n_classes, cast = matrix.n_rows(X), len(adapter.classes), adapter.voter(threshold)
     counts = np.zeros((rows, n_classes), dtype=np.int32)
     proof = None if bags is None else Proof(adapter, bags)
-    for start, stop in matrix.blocks(rows, adapter.leaves.offset.size, what="votes"):
+    for start, stop in matrix.blocks(rows, adapter.n_trees * adapter.leaves.n_scores, what="votes"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        vote = cast(leaf)
         may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
-        counts[start:stop] = counted(vote, n_classes, may_vote)
+        counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
+        if scores is not None:
+            scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
     if proof is not None:
         proof.conclude()
     return Votes(counts, adapter.classes, adapter.n_trees)

@@ -69,7 +69,7 @@ class Criterion(ABC):
         """
 
     def _common_rows(self, candidates: Sequence[OutOfBag]) -> NDArray[np.int64]:
-        rows = np.flatnonzero(np.logical_and.reduce([candidate.asked > 0 for candidate in candidates]))
+        rows = np.flatnonzero(np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates]))
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
             raise ValueError(
@@ -82,7 +82,7 @@ class Criterion(ABC):
         return None if self._trainer.weight is None else self._trainer.weight[rows]
 
     def _predicted(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._trainer.predictions(candidate.score[rows] / candidate.asked[rows, None])
+        return self._trainer.predictions(candidate.scores.mean[rows])
 
 
 def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None) -> Criterion:

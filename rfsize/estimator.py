@@ -29,6 +29,7 @@ from rfsize.rows import n_rows
 from rfsize.sizing import votes, warn_of_dependence
 from rfsize.stop_table import Rule, StopTable
 from rfsize.tags import allows_nan, input_tags
+from rfsize.tally import Tally
 from rfsize.votes import Votes
 
 _TABLES = ("threshold", "optimal", "robust", "lossless")
@@ -316,7 +317,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 columns = class_indices(data.classes, part.classes, len(part.classes))
                 counts[held_out[:, None], columns] = votes(forest, _safe_indexing(data.X, held_out)).counts
             counted = Votes(counts, data.classes, n_trees)
-            report = SizeReport.of(counted, alpha=self.alpha, available=n_trees, source="cross-validation")
+            report = SizeReport.of(Tally(counted), alpha=self.alpha, available=n_trees, source="cross-validation")
             if report.converged or n_trees == self.max_trees:
                 return counted, report
             wanted = report.n_trees if report.n_trees > n_trees else np.inf

@@ -8,84 +8,28 @@ vote fraction. What a report asks of it is the same for any number of classes, a
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
+from rfsize.estimate import Curves, Estimate, spread_sizes
 from rfsize.multiclass import Rivals
 from rfsize.votes import Votes
 
 Floats = NDArray[np.float64]
 
 
-REPLICATES = 200
-SEED = 2013  # fixed: the same votes give the same interval
-
-
-class Curves(NamedTuple):
-    """Mean disagreement over ensemble sizes, as it might also have come out.
-
-    Attributes
-    ----------
-    sizes : ndarray of int64, shape (n_sizes,)
-        Odd ensemble sizes.
-    disagreement : ndarray of float, shape (n_replicates, n_sizes)
-        Mean over all rows, in each replicate.
-    """
-
-    sizes: NDArray[np.int64]
-    disagreement: Floats
-
-    @classmethod
-    def drawn_again(cls, sizes: NDArray[np.int64], disagreement: Floats, rows: Floats) -> Curves:
-        """Replicates by the bootstrap over rows, which come in groups of a mean disagreement each."""
-        n_rows = round(rows.sum())
-        drawn = np.random.default_rng(SEED).multinomial(n_rows, rows / rows.sum(), size=REPLICATES)
-        return cls(sizes, drawn @ disagreement / n_rows)
-
-
-class Fractions(ABC):
-    """The vote fractions of all rows that have votes, by one way to estimate them."""
-
-    estimator = "plugin"
-    """As `rfsize.size` names it."""
-
-    @abstractmethod
-    def disagreement(self, n_trees: int) -> float:
-        """Mean disagreement of a forest of ``n_trees`` with the infinite one, equation (17)."""
-
-    @abstractmethod
-    def size(self, alpha: float) -> int | float:
-        """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
-
-    @abstractmethod
-    def replicates(self, size: int | float) -> Curves:
-        """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
-
-    @abstractmethod
-    def why_infinite(self, alpha: float) -> str:
-        """The reason why `size` found none, in one sentence."""
-
-
-def plug_in(votes: Votes) -> Fractions:
+def plug_in(votes: Votes) -> Estimate:
     """The counted vote fractions; raises ``ValueError`` where no row has a vote."""
     return TwoClassFractions.of(votes) if len(votes.classes) == 2 else ManyClassFractions(votes)
-
-
-def spread_sizes() -> NDArray[np.int64]:
-    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
-    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
-    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
 
 
 # Bins of vote fractions, even on the arcsine scale, where a fraction's noise is.
 _FRACTION_BINS = 2048
 
 
-class TwoClassFractions(Fractions):
+class TwoClassFractions(Estimate):
     """Distinct fractions of the losing class, at most 1/2, and the rows of each."""
 
     def __init__(self, fractions: Floats, weights: Floats) -> None:
@@ -126,7 +70,7 @@ _FACTORS = 2.0 ** np.arange(-3.0, 4.0)
 _GROUPS_PER_FACTOR = 32.0
 
 
-class ManyClassFractions(Fractions):
+class ManyClassFractions(Estimate):
     """Fractions of the leading class and of each of its rivals, row by row."""
 
     def __init__(self, votes: Votes) -> None:

@@ -15,6 +15,7 @@ from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.report import FEW_OUT_OF_BAG, SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate, votes
+from rfsize.tally import Tally
 from rfsize.training import ForestInTraining, parameters_of, trainer_for
 
 # Where hardly any tree may vote on a row, the largest forest allowed should give it so many votes at the least.
@@ -121,7 +122,7 @@ def grow(
 
     def on_validation_rows() -> SizeReport:
         counted = votes(finished(forest.booster()), X_val)
-        return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="rows given")
+        return SizeReport.of(Tally(counted), alpha=alpha, available=forest.n_trees, source="rows given")
 
     report = grown(
         forest,
@@ -188,7 +189,7 @@ def _out_of_bag_report(forest: ForestInTraining, alpha: float, max_trees: int) -
             "give X_val, rows that the forest is not trained on, or train one tree for all classes "
             "(multi_strategy='multi_output_tree')"
         )
-    return SizeReport.of(counted, alpha=alpha, available=forest.n_trees, source="oob")
+    return SizeReport.of(Tally(counted), alpha=alpha, available=forest.n_trees, source="oob")
 
 
 def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> ForestInTraining:

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.fractions import REPLICATES, SEED, Curves, TwoClassFractions, spread_sizes
+from rfsize.estimate import REPLICATES, SEED, Curves, spread_sizes
+from rfsize.fractions import TwoClassFractions
 from rfsize.votes import VoteHistogram, Votes
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ class Density(NamedTuple):
 class SmoothFractions(TwoClassFractions):
     """Vote fractions distributed as the fitted density."""
 
-    estimator = "smooth"
+    name = "smooth"
 
     def __init__(self, density: Density) -> None:
         super().__init__(density.fractions, density.mass)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rfsize import soft
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
-from rfsize.fractions import Curves, Fractions, plug_in
+from rfsize.estimate import Estimate
+from rfsize.fractions import plug_in
 from rfsize.mixture import smooth
+from rfsize.tally import Tally
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The ways to estimate vote fractions from counted votes, and what "auto" stands for.
-ESTIMATORS: dict[str, Callable[[Votes], Fractions]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
+ESTIMATORS: dict[str, Callable[[Votes], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
 
-_COVERAGE = 0.95
+_VOTED = {"hard": "the majority of the votes", "soft": "the averaged scores"}
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
@@ -52,6 +55,10 @@ class SizeReport:
         Rows left out because no tree could vote on them.
     votes_per_row : float
         Mean number of trees asked per row.
+    voting : {"hard", "soft"}
+        The rule that T*(α) is of: the majority of the trees' votes, or their averaged scores.
+    predict_obeys : {"hard", "soft"} or None
+        The rule that the model's own ``predict`` goes by; None where there is no model.
     """
 
     n_trees: int | float
@@ -61,39 +68,70 @@ class SizeReport:
     n_rows: int
     n_dropped: int
     votes_per_row: float
-    _fractions: Fractions
+    voting: str
+    predict_obeys: str | None
+    _estimates: Mapping[str, Estimate]
 
     @classmethod
-    def of(cls, votes: Votes, *, alpha: float, available: int, source: str, estimator: str = "auto") -> SizeReport:
-        """Size a forest of ``available`` trees from its votes by one of `ESTIMATORS`.
+    def of(
+        cls,
+        tally: Tally,
+        *,
+        alpha: float,
+        available: int,
+        source: str,
+        voting: str = "hard",
+        estimator: str = "auto",
+    ) -> SizeReport:
+        """Size a forest of ``available`` trees from what its trees say, by one of the estimators.
 
         Raises
         ------
         FewVotesError
             If no row has a vote.
         ValueError
-            If α is out of range, or the estimator does not fit the votes.
+            If α is out of range, the estimator does not fit the votes, or there are no scores to size by.
         """
-        asked = votes.asked
+        asked = tally.votes.asked
         n_rows = int(np.count_nonzero(asked))
         if n_rows == 0:
             raise FewVotesError("no row has a vote" + _no_votes_advice(source))
-        fractions = ESTIMATORS[estimator](votes)
+        if voting == "soft" and tally.scores is None:
+            raise ValueError(
+                "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing: give the model"
+            )
+        estimates = {"hard": ESTIMATORS[estimator](tally.votes)}
+        if tally.scores is not None and (tally.scores.asked > 1).any():
+            estimates["soft"] = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
         return cls(
-            n_trees=fractions.size(alpha),
+            n_trees=estimates[voting].size(alpha),
             alpha=float(alpha),
             available=int(available),
             source=source,
             n_rows=n_rows,
-            n_dropped=len(votes) - n_rows,
+            n_dropped=len(tally.votes) - n_rows,
             votes_per_row=float(asked.sum(dtype=np.int64) / n_rows),
-            _fractions=fractions,
+            voting=voting,
+            predict_obeys=tally.predict_obeys,
+            _estimates=estimates,
         )
+
+    @property
+    def _estimate(self) -> Estimate:
+        return self._estimates[self.voting]
+
+    @property
+    def other(self) -> SizeReport | None:
+        """The report by the other rule of voting; None where there are no scores."""
+        voting = "soft" if self.voting == "hard" else "hard"
+        if voting not in self._estimates:
+            return None
+        return replace(self, voting=voting, n_trees=self._estimates[voting].size(self.alpha))
 
     @property
     def estimator(self) -> str:
         """How the vote fractions were estimated: "plugin" or "smooth"."""
-        return self._fractions.estimator
+        return self._estimate.name
 
     @property
     def converged(self) -> bool:
@@ -110,7 +148,7 @@ class SizeReport:
         """Why T*(α) is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
-        return self._fractions.why_infinite(self.alpha)
+        return self._estimate.why_infinite(self.alpha)
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
@@ -119,7 +157,7 @@ class SizeReport:
         By the plug-in estimate, the bootstrap over rows, with the votes of each row held fixed. By the smooth one, the
         posterior distribution of the density, which covers the noise of the votes too.
         """
-        low, high = _interval(self.alpha, self._fractions.replicates(self.n_trees))
+        low, high = self._estimate.replicates(self.n_trees).interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def agreement(self, n_trees: int) -> float:
@@ -130,7 +168,7 @@ class SizeReport:
         ValueError
             If ``n_trees`` is below 1.
         """
-        return 1.0 - self._fractions.disagreement(whole("n_trees", n_trees, at_least=1))
+        return 1.0 - self._estimate.disagreement(whole("n_trees", n_trees, at_least=1))
 
     def size_at(self, alpha: float) -> int | float:
         """T* at another confidence, from the same votes; ``math.inf`` where no size reaches it.
@@ -140,7 +178,7 @@ class SizeReport:
         ValueError
             If ``alpha`` is not strictly between 0 and 1.
         """
-        return self._fractions.size(share("alpha", alpha))
+        return self._estimate.size(share("alpha", alpha))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
@@ -148,6 +186,9 @@ class SizeReport:
             "n_trees": _finite(self.n_trees),
             "interval": [_finite(bound) for bound in self.interval],
             "alpha": self.alpha,
+            "voting": self.voting,
+            "sizes": {voting: _finite(one.size(self.alpha)) for voting, one in self._estimates.items()},
+            "predict_obeys": self.predict_obeys,
             "available": self.available,
             "agreement": self.agreement(self.available),
             "converged": self.converged,
@@ -220,29 +261,22 @@ class SizeReport:
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
+                *self._rules(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
         )
 
+    def _rules(self) -> list[str]:
+        """Both sizes, and which of them predict goes by."""
+        if self.other is None:
+            return []
+        return [
+            f"by {_VOTED[report.voting]}: {_trees(report.n_trees)} trees"
+            + (", the rule that predict obeys" if report.voting == self.predict_obeys else "")
+            for report in (self, self.other)
+        ]
+
     __repr__ = __str__
-
-
-def _interval(alpha: float, curves: Curves) -> tuple[int | float, int | float]:
-    """Quantiles of T*(α) over the replicates.
-
-    Each replicate's T* is read off its disagreement curve, which is close to a straight line on logarithmic axes.
-    """
-    log_curves = np.log(np.maximum(curves.disagreement, 1e-300))
-    log_sizes, target = np.log(curves.sizes), math.log(1.0 - alpha)
-    found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
-    tail = (1.0 - _COVERAGE) / 2.0
-    low, high = np.quantile(np.exp(found), [tail, 1.0 - tail], method="inverted_cdf")
-    return _odd(low), _odd(high)
-
-
-def _odd(size: float) -> int | float:
-    """The smallest odd whole number that is at least ``size``."""
-    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
 
 
 def _finite(size: int | float) -> int | None:

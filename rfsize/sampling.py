@@ -20,6 +20,7 @@ from rfsize.growing import grown
 from rfsize.report import SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
+from rfsize.tally import Tally
 from rfsize.training import Trainer, trainer_for
 from rfsize.votes import Votes
 
@@ -399,7 +400,7 @@ def _size(trainer: Trainer, candidate: Candidate, alpha: float) -> tuple[float, 
     if not len(trainer.classes):
         return _UNKNOWN
     votes = Votes(candidate.out_of_bag.counts, trainer.classes, candidate.n_trees)
-    report = SizeReport.of(votes, alpha=alpha, available=candidate.n_trees, source="oob")
+    report = SizeReport.of(Tally(votes), alpha=alpha, available=candidate.n_trees, source="oob")
     return report.n_trees, *report.interval
 
 

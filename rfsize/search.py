@@ -110,7 +110,7 @@ class Candidate:
         self._check_votes()
 
     def _check_votes(self) -> None:
-        share, expected = float(self.out_of_bag.asked.mean()) / self.n_trees, 1.0 - self.fraction
+        share, expected = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, 1.0 - self.fraction
         if share < _FAIR_SHARE * expected:
             raise ValueError(
                 f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.scores import Scores
 from rfsize.training import OutOfBag, Trainer
 
 _FORMAT, _VERSION = "rfsize bagging fraction search", 1
@@ -87,8 +88,8 @@ class SearchFile:
             with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(_TEXT, json.dumps(text))
                 for key, sums in {"probe": self._probe, **{k: s.out_of_bag for k, s in self._states.items()}}.items():
-                    for name in _SUMS:
-                        archive.writestr(f"{key}/{name}", getattr(sums, name).astype(_SUMS[name]).tobytes())
+                    for name, array in _arrays(sums).items():
+                        archive.writestr(f"{key}/{name}", array.astype(_STORED[name]).tobytes())
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
@@ -125,24 +126,30 @@ class SearchFile:
         return State(self._sums(archive, key, n_trees), seconds)
 
     def _sums(self, archive: zipfile.ZipFile, key: str, n_trees: int) -> OutOfBag:
-        found = {}
-        for name, dtype in _SUMS.items():
-            shape = getattr(self._probe, name).shape
+        found: dict[str, NDArray[Any]] = {}
+        for name, like in _arrays(self._probe).items():
+            shape, dtype = like.shape, _STORED[name]
             size = math.prod(shape) * np.dtype(dtype).itemsize
             content = _member(archive, f"{key}/{name}", at_most=size)
             found[name] = np.frombuffer(content, dtype).reshape(shape)
         asked, counts = found["asked"], found["counts"]
-        fits = (asked >= 0).all() and (asked <= n_trees).all() and np.isfinite(found["score"]).all()
+        fits = (asked >= 0).all() and (asked <= n_trees).all()
+        fits = fits and np.isfinite(found["mean"]).all() and np.isfinite(found["scatter"]).all()
         if counts.shape[1]:
             fits = fits and (counts >= 0).all() and (counts.sum(axis=1, dtype=np.int64) == asked).all()
         if not fits:
             raise ValueError(f"the votes of {key!r} contradict themselves")
-        return OutOfBag(**found)
+        return OutOfBag(counts, Scores(asked, found["mean"], found["scatter"]))
 
 
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError, zipfile.BadZipFile)
-_SUMS = {"counts": "<i4", "score": "<f8", "asked": "<i4"}
+_STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"}
+
+
+def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
+    scores = sums.scores
+    return {"counts": sums.counts, "asked": scores.asked, "mean": scores.mean, "scatter": scores.scatter}
 
 
 def _key(fraction: float, steps: Sequence[int]) -> str:
@@ -158,13 +165,14 @@ def _member(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
 
 
 def _copy(sums: OutOfBag) -> OutOfBag:
-    return OutOfBag(sums.counts.copy(), sums.score.copy(), sums.asked.copy())
+    scores = sums.scores
+    return OutOfBag(sums.counts.copy(), Scores(scores.asked.copy(), scores.mean.copy(), scores.scatter.copy()))
 
 
 def _alike(one: OutOfBag, other: OutOfBag) -> bool:
-    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.asked, other.asked)
+    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.scores.asked, other.scores.asked)
     # Threads may add up in another order.
-    return same and np.allclose(one.score, other.score, rtol=1e-6, atol=1e-9)
+    return same and np.allclose(one.scores.mean, other.scores.mean, rtol=1e-6, atol=1e-9)
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag
+from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, tally
 from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.rows import n_rows
+from rfsize.tally import VOTINGS, Tally
 from rfsize.votes import Votes
 
 
@@ -180,8 +181,9 @@ def size(
         Confidence α, strictly between 0 and 1.
     oob : bool, default False
         Use out-of-bag votes on the training rows.
-    voting : {"hard"}, default "hard"
-        The majority of the trees' votes.
+    voting : {"hard", "soft"}, default "hard"
+        Size the majority of the trees' votes, or their averaged scores, which ``predict`` of LightGBM, XGBoost and
+        scikit-learn's forests goes by. The report has both sizes.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions of two classes to all
@@ -221,22 +223,30 @@ def size(
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
     """
     share("alpha", alpha)
-    choice("voting", voting, ("hard",))
+    choice("voting", voting, VOTINGS)
     choice("estimator", estimator, ESTIMATORS)
     if isinstance(model, Votes):
         if X is not None or oob:
             raise ValueError("counted Votes are sized as they are: leave out X and oob")
         source = "oob" if (model.asked < model.n_trees).any() else "rows given"
-        return SizeReport.of(model, alpha=alpha, available=model.n_trees, source=source, estimator=estimator)
+        return SizeReport.of(
+            Tally(model), alpha=alpha, available=model.n_trees, source=source, voting=voting, estimator=estimator
+        )
     adapter = adapter_for(model)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     warn_of_dependence(adapter)
-    counted = votes(
-        adapter, X, y, oob=oob, threshold=threshold, sample_weight=sample_weight, seed=seed, subsample=subsample
+    threshold = adapter.checked_threshold(threshold)
+    X = adapter.check(X)
+    bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
+    return SizeReport.of(
+        tally(adapter, X, threshold, bags),
+        alpha=alpha,
+        available=adapter.n_trees,
+        source="oob" if oob else "rows given",
+        voting=voting,
+        estimator=estimator,
     )
-    source = "oob" if oob else "rows given"
-    return SizeReport.of(counted, alpha=alpha, available=adapter.n_trees, source=source, estimator=estimator)
 
 
 def truncate(

@@ -17,37 +17,33 @@ from numpy.typing import NDArray
 
 from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of
 from rfsize.rows import blocks
+from rfsize.scores import Scores
 from rfsize.votes import Votes
 
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """What a forest's trees say of the training rows that they did not see: sums over those trees.
+    """What a forest's trees say of the training rows that they did not see.
 
     Attributes
     ----------
     counts : ndarray of int32, shape (n_rows, n_classes)
         Votes for each class; no columns for regression.
-    score : ndarray of float64, shape (n_rows, n_outputs)
-        Sum of the trees' raw scores, before the link: one output for two classes and for regression, else K. A
-        constant that all classes of a row share may be missing, where the link is a softmax.
-    asked : ndarray of int32, shape (n_rows,)
-        Trees whose scores are in the sums.
+    scores : Scores
+        Their scores before the link.
     """
 
     counts: NDArray[np.int32]
-    score: NDArray[np.float64]
-    asked: NDArray[np.int32]
+    scores: Scores
 
     @classmethod
-    def nothing(cls, n_rows: int, n_classes: int, n_outputs: int) -> OutOfBag:
+    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
         """What no trees say."""
-        asked = np.zeros(n_rows, dtype=np.int32)
-        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), np.zeros((n_rows, n_outputs)), asked)
+        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores))
 
     def plus(self, other: OutOfBag) -> OutOfBag:
         """What the trees of both say."""
-        return OutOfBag(self.counts + other.counts, self.score + other.score, self.asked + other.asked)
+        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
 
 
 def out_of_bag(
@@ -71,19 +67,17 @@ def out_of_bag(
     InbagError
         If the proof fails.
     """
-    leaves, proof = adapter.leaves, Proof(adapter, bags)
-    told = OutOfBag.nothing(bags.n_rows, n_classes, leaves.n_scores)
-    counts, score, asked, cast = told.counts, told.score, told.asked, adapter.voter(0.5)
-    for start, stop in blocks(bags.n_rows, adapter.n_trees * leaves.n_scores, what="out-of-bag votes"):
-        leaf = leaf_index(start, stop) + leaves.offset
+    proof, cast = Proof(adapter, bags), adapter.voter(0.5)
+    counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
+    scores = []
+    for start, stop in blocks(bags.n_rows, adapter.n_trees * adapter.leaves.n_scores, what="out-of-bag votes"):
+        leaf = leaf_index(start, stop) + adapter.leaves.offset
         may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
-        raw = leaves.raw[leaf[:, :, 0]] if leaves.raw.ndim > 1 else leaves.raw[leaf]
-        score[start:stop] = np.sum(raw, axis=1, where=may_vote[:, :, None], dtype=np.float64)
-        asked[start:stop] = may_vote.sum(axis=1)
+        scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
         if n_classes:
             counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
     proof.conclude()
-    return told
+    return OutOfBag(counts, Scores.stacked(scores))
 
 
 class ForestInTraining(ABC):

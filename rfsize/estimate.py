@@ -1,0 +1,90 @@
+"""What a report asks of an estimate of agreement, whatever it was made from.
+
+Votes or scores, a few of each row or many, two classes or more: each way to make an estimate is one class.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import theory
+
+Floats = NDArray[np.float64]
+
+REPLICATES = 200
+SEED = 2013  # fixed: the same votes give the same interval
+
+_COVERAGE = 0.95
+
+
+class Curves(NamedTuple):
+    """Mean disagreement over ensemble sizes, as it might also have come out.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n_sizes,)
+        Odd ensemble sizes.
+    disagreement : ndarray of float, shape (n_replicates, n_sizes)
+        Mean over all rows, in each replicate.
+    """
+
+    sizes: NDArray[np.int64]
+    disagreement: Floats
+
+    @classmethod
+    def drawn_again(cls, sizes: NDArray[np.int64], disagreement: Floats, rows: Floats) -> Curves:
+        """Replicates by the bootstrap over rows, which come in groups of a mean disagreement each."""
+        n_rows = round(rows.sum())
+        drawn = np.random.default_rng(SEED).multinomial(n_rows, rows / rows.sum(), size=REPLICATES)
+        return cls(sizes, drawn @ disagreement / n_rows)
+
+    def interval(self, alpha: float) -> tuple[int | float, int | float]:
+        """95 % interval of T*(α) over the replicates.
+
+        Each replicate's T* is read off its curve, which is close to a straight line on logarithmic axes.
+        """
+        log_curves = np.log(np.maximum(self.disagreement, 1e-300))
+        log_sizes, target = np.log(self.sizes), math.log(1.0 - alpha)
+        found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
+        tail = (1.0 - _COVERAGE) / 2.0
+        low, high = np.quantile(np.exp(found), [tail, 1.0 - tail], method="inverted_cdf")
+        return _odd(low), _odd(high)
+
+
+class Estimate(ABC):
+    """Agreement of forests of any size with the infinite one, estimated in one way."""
+
+    name = "plugin"
+    """As `rfsize.size` names it."""
+
+    @abstractmethod
+    def disagreement(self, n_trees: int) -> float:
+        """Mean disagreement of a forest of ``n_trees`` with the infinite one."""
+
+    @abstractmethod
+    def size(self, alpha: float) -> int | float:
+        """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
+
+    @abstractmethod
+    def replicates(self, size: int | float) -> Curves:
+        """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
+
+    @abstractmethod
+    def why_infinite(self, alpha: float) -> str:
+        """The reason why `size` found none, in one sentence."""
+
+
+def spread_sizes() -> NDArray[np.int64]:
+    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
+    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
+    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+
+
+def _odd(size: float) -> int | float:
+    """The smallest odd whole number that is at least ``size``."""
+    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf

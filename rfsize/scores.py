@@ -1,0 +1,101 @@
+"""Scores: mean and scatter of the trees' scores, row by row, in memory that grows with the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What the trees score on each row, before the link.
+
+    That is one score for two classes and for regression, else one for each class. Of a softmax, a constant that all
+    classes of a row share may be missing.
+
+    Attributes
+    ----------
+    asked : ndarray of int32, shape (n_rows,)
+        Trees asked; 0 where none could score the row, whose mean is then 0.
+    mean : ndarray of float64, shape (n_rows, n_scores)
+        Their mean scores.
+    scatter : ndarray of float64, shape (n_rows, n_scores · (n_scores + 1) / 2)
+        Sums over the trees of the products of the scores' deviations from their means, for each pair of classes j ≤ k
+        in the order (0, 0), (0, 1), …, (1, 1), …
+    """
+
+    asked: NDArray[np.int32]
+    mean: Floats
+    scatter: Floats
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row: 1, or one for each class."""
+        return self.mean.shape[1]
+
+    @classmethod
+    def nothing(cls, n_rows: int, n_scores: int) -> Scores:
+        """Those of no trees."""
+        pairs = n_scores * (n_scores + 1) // 2
+        return cls(np.zeros(n_rows, dtype=np.int32), np.zeros((n_rows, n_scores)), np.zeros((n_rows, pairs)))
+
+    @classmethod
+    def of(cls, score: NDArray[Any], may_vote: NDArray[np.bool_] | None = None) -> Scores:
+        """Those of some trees, shape (n_rows, n_trees, n_scores), each only on the rows that it ``may_vote`` on."""
+        score = np.asarray(score, dtype=np.float64)
+        if may_vote is None:
+            may_vote = np.ones(score.shape[:2], dtype=np.bool_)
+        counts = may_vote[:, :, None]
+        asked = may_vote.sum(axis=1, dtype=np.int32)
+        mean = np.sum(score, axis=1, where=counts) / np.maximum(asked, 1)[:, None]
+        away = np.where(counts, score - mean[:, None, :], 0.0)
+        if score.shape[2] == 1:
+            return cls(asked, mean, np.einsum("rts,rts->rs", away, away))
+        products = np.matmul(away.transpose(0, 2, 1), away)
+        one, other = np.triu_indices(score.shape[2])
+        return cls(asked, mean, products[:, one, other])
+
+    def plus(self, more: Scores) -> Scores:
+        """Those of the trees of both, on the same rows.
+
+        By the update of T. Chan, G. Golub, R. LeVeque (1983). "Algorithms for computing the sample variance." The
+        American Statistician 37(3), 242-247.
+        """
+        asked = self.asked + more.asked
+        weight = (more.asked / np.maximum(asked, 1))[:, None]
+        away = more.mean - self.mean
+        one, other = np.triu_indices(self.n_scores)
+        between = self.asked[:, None] * weight * away[:, one] * away[:, other]
+        return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between)
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Scores]) -> Scores:
+        """Those of the rows of all parts, in their order."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
+
+    def take(self, rows: NDArray[Any]) -> Scores:
+        """Those of some of the rows."""
+        return Scores(*(part[rows] for part in self._arrays()))
+
+    def covariance(self, one: Any, other: Any) -> Floats:
+        """Covariance between the trees of a row's scores of two classes, shape (n_rows,); NaN of less than two trees.
+
+        The classes are numbers, or arrays of shape (n_rows,) with a class for each row.
+        """
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        place = low * self.n_scores - low * (low - 1) // 2 + high - low
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = self.scatter[np.arange(len(self)), place] / (self.asked - 1.0)
+        return np.where(self.asked > 1, found, np.nan)
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.asked, self.mean, self.scatter
