@@ -56,6 +56,28 @@ class Curves(NamedTuple):
         return _odd(low), _odd(high)
 
 
+class Margins(NamedTuple):
+    """How far from a tie the rows are.
+
+    Attributes
+    ----------
+    what : str
+        What is measured, as an axis names it.
+    tie, most : float
+        Its value at a tie, and far from one.
+    values : ndarray of float, shape (n,)
+        Values that rows have.
+    rows : ndarray of float, shape (n,)
+        Rows, or shares of them, with each value.
+    """
+
+    what: str
+    tie: float
+    most: float
+    values: Floats
+    rows: Floats
+
+
 class Estimate(ABC):
     """Agreement of forests of any size with the infinite one, estimated in one way."""
 
@@ -73,6 +95,10 @@ class Estimate(ABC):
     @abstractmethod
     def replicates(self, size: int | float) -> Curves:
         """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
+
+    @abstractmethod
+    def margins(self) -> Margins:
+        """How far from a tie the rows are, by this estimate."""
 
     @abstractmethod
     def why_infinite(self, alpha: float) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, spread_sizes
+from rfsize.estimate import Curves, Estimate, Margins, spread_sizes
 from rfsize.multiclass import Rivals
 from rfsize.votes import Votes
 
@@ -52,6 +52,9 @@ class TwoClassFractions(Estimate):
 
     def why_infinite(self, alpha: float) -> str:
         return theory.why_infinite(alpha, self._fractions, self._weights)
+
+    def margins(self) -> Margins:
+        return Margins("vote fraction of the losing class", 0.5, 0.0, self._fractions, self._weights)
 
     def replicates(self, size: int | float) -> Curves:
         bins = np.floor(np.arcsin(np.sqrt(self._fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
@@ -97,6 +100,12 @@ class ManyClassFractions(Estimate):
             f"on {np.mean(limit > 0.0):.2%} of the rows several classes have the most votes, as many each; they never "
             f"converge, so mean agreement cannot exceed {1.0 - limit.mean():.2%}"
         )
+
+    def margins(self) -> Margins:
+        runner_up = np.maximum.reduceat(np.append(self._rivals.rival, 0.0), self._rivals.first[:-1])
+        runner_up[np.diff(self._rivals.first) == 0] = 0.0
+        share = runner_up / (runner_up + self._rivals.leader)
+        return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, share, np.ones(len(share)))
 
     def replicates(self, size: int | float) -> Curves:
         around = min(size, theory.MAX_TREES // 16) * _FACTORS

@@ -13,7 +13,7 @@ import numpy as np
 from rfsize import soft
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
-from rfsize.estimate import Estimate
+from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.fractions import plug_in
 from rfsize.mixture import smooth
 from rfsize.tally import Tally
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The ways to estimate vote fractions from counted votes, and what "auto" stands for.
 ESTIMATORS: dict[str, Callable[[Votes], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
 
-_VOTED = {"hard": "the majority of the votes", "soft": "the averaged scores"}
+_VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
@@ -157,7 +157,7 @@ class SizeReport:
         By the plug-in estimate, the bootstrap over rows, with the votes of each row held fixed. By the smooth one, the
         posterior distribution of the density, which covers the noise of the votes too.
         """
-        low, high = self._estimate.replicates(self.n_trees).interval(self.alpha)
+        low, high = self.curves().interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def agreement(self, n_trees: int) -> float:
@@ -169,6 +169,14 @@ class SizeReport:
             If ``n_trees`` is below 1.
         """
         return 1.0 - self._estimate.disagreement(whole("n_trees", n_trees, at_least=1))
+
+    def curves(self) -> Curves:
+        """Mean disagreement around T*(α) as it might also have come out: what `interval` is made from."""
+        return self._estimate.replicates(self.n_trees)
+
+    def margins(self) -> Margins:
+        """How far from a tie the rows are."""
+        return self._estimate.margins()
 
     def size_at(self, alpha: float) -> int | float:
         """T* at another confidence, from the same votes; ``math.inf`` where no size reaches it.
@@ -201,12 +209,15 @@ class SizeReport:
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw mean agreement over the number of trees, with T*(α) and the forest at hand.
+        """Draw how near to a tie the rows are, and the disagreement of forests of any size with the infinite one.
+
+        The second panel has the law of large forests, disagreement ∝ 1/√T (equation 14), T*(α) with its 95 % interval,
+        and the forest at hand.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Where to draw the second panel alone; a new figure of both by default.
 
         Returns
         -------
@@ -267,14 +278,12 @@ class SizeReport:
         )
 
     def _rules(self) -> list[str]:
-        """Both sizes, and which of them predict goes by."""
+        """Both sizes, and which of them the model's own predict goes by."""
         if self.other is None:
             return []
-        return [
-            f"by {_VOTED[report.voting]}: {_trees(report.n_trees)} trees"
-            + (", the rule that predict obeys" if report.voting == self.predict_obeys else "")
-            for report in (self, self.other)
-        ]
+        sizes = ", ".join(f"by {_VOTED[one.voting]} {_trees(one.n_trees)}" for one in (self, self.other))
+        obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
+        return [f"trees {sizes}{obeys}"]
 
     __repr__ = __str__
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, spread_sizes
+from rfsize.estimate import Curves, Estimate, Margins, spread_sizes
 from rfsize.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -56,6 +56,12 @@ class SoftLeads(Estimate):
 
     def size(self, alpha: float) -> int | float:
         return theory.smallest_odd(self.disagreement, alpha)
+
+    def margins(self) -> Margins:
+        nearest = self._lead.min(axis=1)
+        return Margins(
+            "winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, nearest, np.ones(len(nearest))
+        )
 
     def replicates(self, size: int | float) -> Curves:
         sizes = spread_sizes()

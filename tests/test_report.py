@@ -11,6 +11,8 @@ import pytest
 
 import rfsize
 from rfsize import theory
+from rfsize.scores import Scores
+from rfsize.tally import Tally
 
 
 def votes_from(rng: np.random.Generator, n_rows: int, asked: int = 2001) -> rfsize.Votes:
@@ -80,18 +82,76 @@ def test_dictionary_is_json() -> None:
     assert values["converged"] is True
 
 
+def soft_report(rng: np.random.Generator, n_rows: int, alpha: float) -> rfsize.SizeReport:
+    """Averaged scores beside the votes; scores of a tree are normal."""
+    votes = votes_from(rng, n_rows, asked=101)
+    scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
+    tally = Tally(votes, scores, 0.0, "soft")
+    return rfsize.SizeReport.of(tally, alpha=alpha, available=101, source="rows given", voting="soft")
+
+
+def test_both_sizes_and_the_rule_that_predict_obeys() -> None:
+    report = soft_report(np.random.default_rng(5), 300, 0.95)
+    assert report.voting == "soft"
+    other = report.other
+    assert other is not None
+    assert other.voting == "hard"
+    assert other.other is not None
+    assert other.other.n_trees == report.n_trees != other.n_trees
+    told = (
+        f"averaged scores {report.n_trees}, by majority vote {other.n_trees}; the model's own predict goes by averaged"
+    )
+    assert told in str(report)
+    assert report.to_dict()["sizes"] == {"hard": other.n_trees, "soft": report.n_trees}
+    assert rfsize.size(votes_from(np.random.default_rng(5), 300)).other is None
+
+
+def many_class_votes(rng: np.random.Generator) -> rfsize.Votes:
+    return rfsize.Votes(rng.multinomial(101, rng.dirichlet([0.6, 0.4, 0.3], size=300)))
+
+
+PLOTTED = {
+    "two classes": lambda alpha: rfsize.size(votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha),
+    "smooth": lambda alpha: rfsize.size(
+        votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha, estimator="smooth"
+    ),
+    "many classes": lambda alpha: rfsize.size(many_class_votes(np.random.default_rng(6)), alpha=alpha),
+    "averaged scores": lambda alpha: soft_report(np.random.default_rng(5), 300, alpha),
+}
+
+
+@pytest.mark.parametrize("kind", PLOTTED)
 @pytest.mark.parametrize("alpha", [0.95, 0.9999])
-def test_plot(alpha: float, tmp_path: Path) -> None:
+def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    report = rfsize.size(votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha)
+    report = PLOTTED[kind](alpha)
     axes = report.plot()
     axes.figure.savefig(tmp_path / "report.png")
-    assert (tmp_path / "report.png").stat().st_size > 5000
+    assert plt.imread(tmp_path / "report.png").std() > 0.05
     assert ("large enough" in axes.get_title()) == report.converged
+    drawn = {line.get_label(): line.get_data() for line in axes.get_lines()}
+    sizes, differ = drawn[f"mean disagreement, {report.voting} votes"]
+    assert differ == pytest.approx([1.0 - report.agreement(int(size)) for size in sizes])
+    trees, law = drawn["law of large forests, ∝ 1/√T"]
+    assert np.diff(np.log(law)) == pytest.approx(-0.5 * np.diff(np.log(trees)))
+    assert set(drawn["forest at hand: 101 trees"][0]) == {101}
+    if math.isfinite(report.n_trees):
+        marked = next(bar for bar in axes.containers if bar.get_label() == f"T*({alpha!r}) = {report.n_trees:,}")
+        assert marked.lines[0].get_xydata().tolist() == [[report.n_trees, pytest.approx(1.0 - alpha)]]
+        ends = marked.lines[2][0].get_segments()[0][:, 0]
+        assert ends == pytest.approx(np.minimum(report.interval, axes.get_xlim()[1]))
+    left = axes.figure.axes[0]
+    heights = left.patches[0].get_data().values
+    assert heights.sum() == pytest.approx(1.0)
+    margins = report.margins()
+    at_the_tie = np.abs(margins.values - margins.tie) <= abs(margins.most - margins.tie) / len(heights)
+    share = margins.rows[at_the_tie].sum() / margins.rows.sum()
+    assert heights[0 if margins.tie < margins.most else -1] == pytest.approx(share, abs=0.01)
     _, mine = plt.subplots()
     assert report.plot(ax=mine) is mine
+    assert len(mine.figure.axes) == 1
     plt.close("all")
