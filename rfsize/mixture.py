@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,18 +91,73 @@ def smooth(votes: Votes) -> SmoothFractions:
             f"estimator='smooth' fits the vote fractions of two classes, found {len(votes.classes)}; "
             "use estimator='plugin'"
         )
-    return SmoothFractions(fit(votes.histogram()))
+    return SmoothFractions(fit(VoteCells.of(votes.histogram())))
 
 
-def fit(cells: VoteHistogram) -> Density:
-    """The density of vote fractions from counted votes.
+class Cells(Protocol):
+    """Rows of a few kinds, and how likely each vote fraction makes what the trees said of them.
 
-    The likelihood of a cell is ∫ f(π)·[π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] dπ, over π < 1/2.
+    Attributes
+    ----------
+    rows : ndarray of float, shape (n_cells,)
+        Rows of each kind, above 0.
+    """
+
+    @property
+    def rows(self) -> Floats: ...
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """Of fractions of at most 1/2, or their mirror images; shape (n_cells, n_fractions), up to a term per cell."""
+
+
+class VoteCells(NamedTuple):
+    """Counted votes, put together where they hardly differ: a few hundred cells whatever the number of rows.
+
+    Attributes
+    ----------
+    losing, asked : ndarray of float, shape (n_cells,)
+        Votes for the losing class, at most half of the trees asked.
+    rows : ndarray of float, shape (n_cells,)
+        Rows of each cell.
+    """
+
+    losing: Floats
+    asked: Floats
+    rows: Floats
+
+    @classmethod
+    def of(cls, cells: VoteHistogram) -> VoteCells:
+        """Means over alike cells, which keep the mean log-likelihood."""
+        losing = np.minimum(cells.count, cells.asked - cells.count)
+        place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
+        size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
+        _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
+        rows = np.bincount(group, weights=cells.rows).astype(np.float64)
+        return cls(
+            np.bincount(group, weights=cells.rows * losing) / rows,
+            np.bincount(group, weights=cells.rows * cells.asked) / rows,
+            rows,
+        )
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes."""
+        winning = self.asked - self.losing
+        log_pi, log_rest = np.log(pi), np.log1p(-pi)
+        return np.logaddexp(
+            np.outer(self.losing, log_pi) + np.outer(winning, log_rest),
+            np.outer(winning, log_pi) + np.outer(self.losing, log_rest),
+        )
+
+
+def fit(cells: Cells) -> Density:
+    """The density of vote fractions from what the trees said of the rows.
+
+    The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
 
     Parameters
     ----------
-    cells : VoteHistogram
-        Distinct (votes for class 1, trees asked) cells and their rows.
+    cells : Cells
+        Rows of a few kinds, such as `VoteCells`.
 
     Returns
     -------
@@ -192,31 +247,9 @@ class _Likelihood(NamedTuple):
     rows: Floats
 
     @classmethod
-    def of(cls, cells: VoteHistogram) -> _Likelihood:
-        """Likelihoods of cells put together where they hardly differ: a few hundred whatever the number of rows."""
-        losing, asked, rows = _gathered(cells)
-        winning = asked - losing
-        pi = _fraction(_grid())
-        log_pi, log_rest = np.log(pi), np.log1p(-pi)
-        logs = np.logaddexp(
-            np.outer(losing, log_pi) + np.outer(winning, log_rest),
-            np.outer(winning, log_pi) + np.outer(losing, log_rest),
-        )
-        return cls(np.exp(logs - logs.max(axis=1, keepdims=True)), rows)
-
-
-def _gathered(cells: VoteHistogram) -> tuple[Floats, Floats, Floats]:
-    """Votes for the losing class, trees asked, and rows: means over alike cells, which keep the mean log-likelihood."""
-    losing = np.minimum(cells.count, cells.asked - cells.count)
-    place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
-    size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
-    _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
-    rows = np.bincount(group, weights=cells.rows).astype(np.float64)
-    return (
-        np.bincount(group, weights=cells.rows * losing) / rows,
-        np.bincount(group, weights=cells.rows * cells.asked) / rows,
-        rows,
-    )
+    def of(cls, cells: Cells) -> _Likelihood:
+        logs = cells.log_likelihood(_fraction(_grid()))
+        return cls(np.exp(logs - logs.max(axis=1, keepdims=True)), cells.rows)
 
 
 class _Fit(NamedTuple):

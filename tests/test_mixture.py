@@ -94,7 +94,7 @@ def cells_of(rows: list[tuple[int, int]]) -> VoteHistogram:
 def test_fit_is_at_the_maximum_of_the_posterior(strength: float) -> None:
     _, penalty = mixture._model()
     precision = strength * penalty + mixture._LEVEL * np.eye(len(penalty))
-    likelihood = mixture._Likelihood.of(cells_of(ROWS))
+    likelihood = mixture._Likelihood.of(mixture.VoteCells.of(cells_of(ROWS)))
     fitted = mixture._maximised(likelihood, precision, np.zeros(len(penalty)))
     best = naive.smooth_log_posterior(fitted.coefficients.tolist(), ROWS, strength)
     start = np.zeros(len(penalty)).tolist()
@@ -121,7 +121,7 @@ def test_splines() -> None:
 
 def test_agreement_is_the_integral_over_the_density() -> None:
     report = rfsize.size(drawn(DENSITIES["U-shaped"], 300, 100, 3), estimator="smooth")
-    density = mixture.fit(drawn(DENSITIES["U-shaped"], 300, 100, 3).histogram())
+    density = mixture.fit(mixture.VoteCells.of(drawn(DENSITIES["U-shaped"], 300, 100, 3).histogram()))
     theta = np.arcsin(np.sqrt(density.fractions)) * 2.0 / math.pi
     order = np.argsort(theta)
     ends = np.concatenate([[0.0], (theta[order][1:] + theta[order][:-1]) / 2.0, [0.5]])
@@ -190,7 +190,7 @@ def test_votes_of_equal_fraction_say_the_more_the_more_they_are() -> None:
 
 def test_a_million_rows_are_a_few_hundred_cells() -> None:
     cells = drawn(DENSITIES["arcsine"], 1_000_000, 1000, 0).histogram()
-    losing, asked, rows = mixture._gathered(cells)
+    losing, asked, rows = mixture.VoteCells.of(cells)
     assert len(rows) < 1000 < len(cells.rows)
     assert rows.sum() == 1_000_000
     assert rows @ asked == pytest.approx(cells.rows @ cells.asked)
