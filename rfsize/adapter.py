@@ -289,7 +289,9 @@ def _counted_in_blocks(
     proof = None if bags is None else Proof(adapter, bags)
     for start, stop in matrix.blocks(rows, adapter.n_trees * adapter.leaves.n_scores, what="votes"):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        may_vote = None
+        if proof is not None:
+            leaf, may_vote = left_out(leaf, proof.add(start, stop, leaf))
         counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
         if scores is not None:
             scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
@@ -305,6 +307,35 @@ def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
     for start, stop in matrix.blocks(len(labels), adapter.leaves.offset.size, what="votes"):
         labels[start:stop] = cast(adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset)
     return labels
+
+
+def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Leaves of members that left the row out of their bags, and which members did.
+
+    Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
+    trees that hardly any vote would remain. But such trees are drawn independently, so that any trees that left the row
+    out, one of each class, make as good a member as those of one iteration: the first of each vote together, then the
+    second of each, as far as the class with the fewest goes.
+
+    Parameters
+    ----------
+    leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
+        Leaves that the rows reach.
+    inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1)
+        Whether the tree was trained on the row.
+
+    Returns
+    -------
+    leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
+        Leaves, member by member.
+    may_vote : ndarray of bool, shape (n_rows, n_members)
+        Whether the member left the row out.
+    """
+    if inbag.shape[2] == 1:
+        return leaf, np.logical_not(inbag[:, :, 0])
+    order = np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
+    complete = inbag.shape[1] - inbag.sum(axis=1).max(axis=1)
+    return np.take_along_axis(leaf, order, axis=1), np.arange(inbag.shape[1]) < complete[:, None]
 
 
 def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of
+from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of, left_out
 from rfsize.rows import blocks
 from rfsize.scores import Scores
 from rfsize.votes import Votes
@@ -72,7 +72,7 @@ def out_of_bag(
     scores = []
     for start, stop in blocks(bags.n_rows, adapter.n_trees * adapter.leaves.n_scores, what="out-of-bag votes"):
         leaf = leaf_index(start, stop) + adapter.leaves.offset
-        may_vote = np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        leaf, may_vote = left_out(leaf, proof.add(start, stop, leaf))
         scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
         if n_classes:
             counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
