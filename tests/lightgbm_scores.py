@@ -20,17 +20,15 @@ def problem(n_classes: int, n_rows: int = 900) -> tuple[np.ndarray, np.ndarray]:
     return X, score.argmax(axis=1)
 
 
-def out_of_bag_scores(model: lgb.Booster, X: np.ndarray, inbag: np.ndarray) -> np.ndarray:
-    """Sums of the trees' raw scores over the trees that did not see the row, one tree at a time."""
-    total = np.zeros((len(X), model.num_model_per_iteration()))
-    for tree, seen in enumerate(inbag):
-        alone = model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1).reshape(len(X), -1)
-        total[~seen] += alone[~seen]
-    return total
-
-
-def centred(score: np.ndarray) -> np.ndarray:
-    return score - score.mean(axis=1, keepdims=True)
+def each_tree(model: lgb.Booster, X: np.ndarray, trees: int | None = None) -> np.ndarray:
+    """Raw scores of each tree alone, (n_trees, n_rows, n_scores)."""
+    trees = model.current_iteration() if trees is None else trees
+    return np.stack(
+        [
+            model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1).reshape(len(X), -1)
+            for tree in range(trees)
+        ]
+    )
 
 
 def grown(params: dict[str, Any], X: Any, y: Any, trees: int = 20, **dataset: Any) -> Any:

@@ -10,7 +10,8 @@ import naive
 import numpy as np
 import pytest
 from conftest import LIGHTGBM, Data
-from lightgbm_scores import SEVERAL, centred, grown, out_of_bag_scores, problem
+from lightgbm_scores import SEVERAL, each_tree, grown, problem
+from moments import assert_scores
 
 import rfsize
 from rfsize.integrations import lightgbm_reading
@@ -39,16 +40,16 @@ def test_many_classes(objective: str, n_classes: int, params: dict[str, Any]) ->
     forest = grown(params, X, y, weight=np.random.default_rng(1).uniform(0.5, 2.0, len(y)))
     model, found = forest.booster(), forest.out_of_bag
     expected = rfsize.votes(model, X, oob=True)
-    told = found.asked == expected.asked
+    told = found.scores.asked == expected.asked
     assert told.mean() > 0.5 if objective == "multiclassova" else told.all()
     assert np.array_equal(found.counts[told], expected.counts[told])
-    assert np.array_equal(found.asked, found.counts.sum(axis=1))
+    assert np.array_equal(found.scores.asked, found.counts.sum(axis=1))
     assert (found.counts <= expected.counts).all()
-    scores = out_of_bag_scores(model, X, rfsize.inbag(model, X))
+    alone, outside = each_tree(model, X), ~rfsize.inbag(model, X)
     if objective == "multiclass":
-        assert np.allclose(centred(found.score), centred(scores), rtol=0, atol=1e-9)
+        assert_scores(found.scores, alone, outside, up_to_constant=True, rtol=1e-8, atol=1e-8)
     elif n_classes < 11:
-        assert np.allclose(found.score, scores, rtol=0, atol=1e-6)
+        assert_scores(found.scores, alone, outside, rtol=1e-7, atol=1e-6)
 
 
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
@@ -77,8 +78,8 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     forest = grown(params, X, y, 40)
     found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
     assert np.array_equal(found.counts, expected.counts)
-    scores = out_of_bag_scores(forest.booster(), X, rfsize.inbag(forest.booster(), X))
-    assert centred(found.score - scores) == pytest.approx(0.0, abs=1e-6) if len(scores[0]) > 1 else True
+    alone, outside = each_tree(forest.booster(), X), ~rfsize.inbag(forest.booster(), X)
+    assert_scores(found.scores, alone, outside, up_to_constant=objective == "multiclass", rtol=1e-6, atol=1e-6)
     gone = lgb.Dataset(X, y, params=params).construct()
     with pytest.raises(ValueError, match=r"a class is rare it rounds.*free_raw_data=False"):
         trainer_for(params, gone).start().add(40)
@@ -117,12 +118,8 @@ def test_trees_of_one_leaf_among_the_classes() -> None:
     inbag = rfsize.inbag(model, X)
     alone = np.stack([model.predict(X, start_iteration=tree, num_iteration=1).argmax(axis=1) for tree in range(60)])
     assert np.array_equal(forest.out_of_bag.counts, naive.votes(alone[told], 3, inbag[told]))
-    expected = sum(
-        ~seen[:, None] * model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1)
-        for tree, seen in enumerate(inbag)
-        if told[tree]
-    )
-    assert np.allclose(centred(forest.out_of_bag.score), centred(expected), rtol=0, atol=1e-9)
+    raw, outside = each_tree(model, X)[told], ~inbag[told]
+    assert_scores(forest.out_of_bag.scores, raw, outside, up_to_constant=True, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +136,8 @@ def test_two_classes(params: dict[str, Any], data: Data) -> None:
     model = forest.booster()
     expected = rfsize.votes(model, data.X, data.y, oob=True)
     assert np.array_equal(forest.out_of_bag.counts, expected.counts)
-    scores = out_of_bag_scores(model, data.X, rfsize.inbag(model, data.X, data.y))
-    assert np.allclose(forest.out_of_bag.score, scores, rtol=0, atol=1e-9)
+    outside = ~rfsize.inbag(model, data.X, data.y)
+    assert_scores(forest.out_of_bag.scores, each_tree(model, data.X), outside, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +159,9 @@ def test_regression(objective: str, label: str) -> None:
     seed = int(model.model_to_string().partition("[bagging_seed: ")[2].partition("]")[0])
     inbag = naive.lightgbm_inbag(20, 800, seed, params["bagging_fraction"])
     assert found.counts.shape == (800, 0)
-    assert np.array_equal(found.asked, (~inbag).sum(axis=0))
-    assert np.allclose(found.score, out_of_bag_scores(model, X, inbag), rtol=1e-10, atol=1e-10 * np.abs(y).max())
+    # The scatter is that of the scores about their mean, which may be much larger.
+    noise = 1e-10 * np.abs(y).max() * max(1.0, np.abs(y).max())
+    assert_scores(found.scores, each_tree(model, X), ~inbag, rtol=1e-9, atol=noise)
     trainer = trainer_for(params, lgb.Dataset(X, y))
     mean = model.predict(X, raw_score=True).reshape(-1, 1) / 20
     assert np.allclose(trainer.predictions(mean), model.predict(X), rtol=1e-9)
@@ -179,8 +177,8 @@ def test_regression_of_roots_and_trees_of_one_leaf() -> None:
     model = forest.booster()
     assert 1 in {tree["num_leaves"] for tree in model.dump_model()["tree_info"]}
     seed = int(model.model_to_string().partition("[bagging_seed: ")[2].partition("]")[0])
-    expected = out_of_bag_scores(model, X, naive.lightgbm_inbag(40, 800, seed, 0.632))
-    assert np.allclose(forest.out_of_bag.score, expected, rtol=0, atol=1e-10)
+    outside = ~naive.lightgbm_inbag(40, 800, seed, 0.632)
+    assert_scores(forest.out_of_bag.scores, each_tree(model, X), outside, rtol=1e-9, atol=1e-9)
 
 
 # -------------------------------------------------------------------------------------------------------------

@@ -110,11 +110,11 @@ def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> Non
     elif what == "negative":
         damaged(file, "0.5/10/asked", np.full(ROWS, -1, dtype="<i4").tobytes())
     elif what == "nan":
-        damaged(file, "0.5/10/score", np.full(ROWS, np.nan).tobytes())
+        damaged(file, "0.5/10/scatter", np.full(ROWS, np.nan).tobytes())
     elif what == "size":
-        damaged(file, "0.5/10/score", bytes(8))
+        damaged(file, "0.5/10/mean", bytes(8))
     elif what == "compressed":
-        damaged(file, "0.5/10/score", bytes(8 * ROWS), zipfile.ZIP_DEFLATED)
+        damaged(file, "0.5/10/mean", bytes(8 * ROWS), zipfile.ZIP_DEFLATED)
     elif what == "key":
         damaged(file, "search.json", json.dumps({**text, "seconds": {"0.5/ten": 1.0}}).encode())
     else:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 from conftest import Data, only_tree, train_xgboost
+from moments import assert_scores
 from scipy.special import expit
 from test_xgboost import only_multi_output_tree
 
@@ -94,9 +95,9 @@ def each_tree(block: xgb.Booster, kind: str, X: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "softmax"])
-def test_out_of_bag_sums_are_those_of_the_trees_that_did_not_see_the_row(kind: str, data: Data) -> None:
+def test_out_of_bag_votes_and_scores_are_those_of_the_trees_that_did_not_see_the_row(kind: str, data: Data) -> None:
     training, forest = grown(kind, data, (5, 3))
-    counts, score, asked = 0, 0.0, 0
+    counts, scores, outside = 0, [], []
     for block, seed in zip(plain_blocks(kind, data, (5, 3)), block_seeds(3, 2), strict=True):
         inbag = naive.xgboost_inbag(block, len(data.X), seed, 0.632, **GROWTH)
         if kind == "multiclass":
@@ -104,12 +105,11 @@ def test_out_of_bag_sums_are_those_of_the_trees_that_did_not_see_the_row(kind: s
         alone = each_tree(block, kind, data.X)
         label = alone.argmax(axis=2) if alone.shape[2] > 1 else (alone[:, :, 0] > 0).astype(int)
         counts = counts + naive.votes(label, max(2, len(training.classes)), inbag)
-        score = score + np.where(inbag[:, :, None], 0.0, alone).sum(axis=0)
-        asked = asked + (~inbag).sum(axis=0)
+        scores.append(alone)
+        outside.append(~inbag)
     told = forest.out_of_bag
     assert np.array_equal(told.counts, counts[:, : len(training.classes)])
-    assert np.array_equal(told.asked, asked)
-    assert told.score == pytest.approx(score, abs=1e-4)
+    assert_scores(told.scores, np.concatenate(scores), np.concatenate(outside), rtol=1e-4, atol=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
         assert forest.votes() == rfsize.votes(forest.booster(), data.X, oob=True)
@@ -187,7 +187,7 @@ def test_another_fraction_and_seed(data: Data) -> None:
     forest = training.start(fraction=0.25, seed=8)
     forest.add(12)
     assert forest.booster().get_dump() == train_xgboost(data.X, data.y, 12, subsample=0.25, seed=8).get_dump()
-    assert forest.out_of_bag.asked.mean() == pytest.approx(9, abs=0.2)
+    assert forest.out_of_bag.scores.asked.mean() == pytest.approx(9, abs=0.2)
     with pytest.raises(ValueError, match="fraction"):
         training.start(fraction=1.5)
     with pytest.raises(ValueError, match="seed"):
@@ -206,7 +206,7 @@ def test_binned_data_tell_the_same(kind: str, data: Data) -> None:
     forest.add(6)
     expected = grown(kind, data, (6,))[1]
     assert np.array_equal(forest.out_of_bag.counts, expected.out_of_bag.counts)
-    assert np.array_equal(forest.out_of_bag.score, expected.out_of_bag.score)
+    assert np.array_equal(forest.out_of_bag.scores.scatter, expected.out_of_bag.scores.scatter)
     assert forest.booster().get_dump() == expected.booster().get_dump()
 
 
@@ -235,7 +235,8 @@ def test_a_finished_forest_takes_more_trees(kind: str, data: Data) -> None:
     resumed = training.resume(first)
     assert resumed.n_trees == 9
     assert np.array_equal(resumed.out_of_bag.counts, forest.out_of_bag.counts)
-    assert resumed.out_of_bag.score == pytest.approx(forest.out_of_bag.score, abs=1e-5)
+    assert resumed.out_of_bag.scores.mean == pytest.approx(forest.out_of_bag.scores.mean, abs=1e-5)
+    assert resumed.out_of_bag.scores.scatter == pytest.approx(forest.out_of_bag.scores.scatter, rel=1e-4, abs=1e-5)
     resumed.add(4)
     forest.add(4)  # which draws the seed that the other finds unused
     assert np.array_equal(resumed.out_of_bag.counts, forest.out_of_bag.counts)
