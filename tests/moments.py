@@ -14,8 +14,8 @@ def assert_scores(
 ) -> None:
     """Whether mean and covariance are those of the scores ``alone``, (n_trees, n_rows, n_scores), that may vote.
 
-    Scores of a softmax are known up to a constant for each row and tree, so they are centred first; so is the covariance
-    of what was ``found``, by the projection that centring is.
+    Scores of a softmax are known up to a constant for each row and tree, so they are centred first; so is the
+    covariance of what was ``found``, by the projection that centring is.
     """
     n_scores = alone.shape[2]
     centre = np.eye(n_scores) - up_to_constant / n_scores

@@ -152,21 +152,13 @@ def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, dat
     X = data.X if oob else data.fresh
     report = rfsize.size(multiclass_booster, X, alpha=0.8, oob=oob)
     counted = rfsize.votes(multiclass_booster, X, oob=oob)
-    if oob and counted.asked.mean() < 10:
+    if counted.asked.mean() < 10:
         assert not report.converged
         return
     assert report.converged
-    assert report.to_dict() == rfsize.size(counted, alpha=0.8).to_dict()
+    assert report.n_trees == rfsize.size(counted, alpha=0.8).n_trees
     small = rfsize.truncate(multiclass_booster, X, alpha=0.8, oob=oob)
     assert type(small) is type(multiclass_booster)
     assert rfsize.votes(small, data.fresh).n_trees == report.n_trees
     assert "T*(0.8) = " in str(report)
     report.plot()
-
-
-def test_few_out_of_bag_votes_are_named_as_the_cause(xgb_multiclass: Any, data: Data) -> None:
-    """Each class of XGBoost has bags of its own, so a row is out of all of them for few votes."""
-    report = rfsize.size(xgb_multiclass, data.X, alpha=0.8, oob=True)
-    assert not report.converged
-    with pytest.warns(rfsize.NotConvergedWarning, match="give validation rows"):
-        rfsize.truncate(xgb_multiclass, data.X, alpha=0.8, oob=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import naive
+import naive_scores
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,7 +50,8 @@ def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, da
     assert np.array_equal(inbag, per_tree.any(axis=0))
     labels = np.stack([predict(only_tree(xgb_multiclass, tree, 3), data.X).argmax(axis=1) for tree in range(21)])
     assert np.array_equal(rfsize.votes(xgb_multiclass, data.X).counts, naive.votes(labels, 3))
-    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, naive.votes(labels, 3, inbag))
+    members = naive_scores.left_out(class_margins(xgb_multiclass, data.X, range(21)), per_tree)
+    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, naive_scores.counts(members))
     assert rfsize.size(xgb_multiclass, data.X).n_rows == len(data.X)
 
 
