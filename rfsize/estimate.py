@@ -21,6 +21,10 @@ SEED = 2013  # fixed: the same votes give the same interval
 
 _COVERAGE = 0.95
 
+# Sizes around T* at which the bootstrap knows the disagreement, and groups of rows per factor of e in it.
+_FACTORS = 2.0 ** np.arange(-3.0, 4.0)
+_GROUPS_PER_FACTOR = 32.0
+
 
 class Curves(NamedTuple):
     """Mean disagreement over ensemble sizes, as it might also have come out.
@@ -42,6 +46,16 @@ class Curves(NamedTuple):
         n_rows = round(rows.sum())
         drawn = np.random.default_rng(SEED).multinomial(n_rows, rows / rows.sum(), size=REPLICATES)
         return cls(sizes, drawn @ disagreement / n_rows)
+
+    @classmethod
+    def of_rows(cls, sizes: NDArray[np.int64], by_row: Floats, rows: Floats) -> Curves:
+        """The same from the disagreement of each row, shape (n_rows, n_sizes), which stands for so many ``rows``."""
+        # Rows whose disagreement is alike at one size have it alike at the others.
+        middle = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
+        _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
+        in_group = np.bincount(group, weights=rows).astype(np.float64)
+        sums = np.stack([np.bincount(group, weights=rows * column) for column in by_row.T], axis=1)
+        return cls.drawn_again(sizes, sums / in_group[:, None], in_group)
 
     def interval(self, alpha: float) -> tuple[int | float, int | float]:
         """95 % interval of T*(α) over the replicates.
@@ -109,6 +123,12 @@ def spread_sizes() -> NDArray[np.int64]:
     """Odd ensemble sizes up to the largest searched for, four for each doubling."""
     steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
     return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+
+
+def sizes_around(size: int | float) -> NDArray[np.int64]:
+    """Odd ensemble sizes from an eighth to eight times a size."""
+    around = min(size, theory.MAX_TREES // 16) * _FACTORS
+    return np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
 
 
 def _odd(size: float) -> int | float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, Margins, spread_sizes
+from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.multiclass import Rivals
 from rfsize.votes import Votes
 
@@ -68,10 +68,6 @@ class TwoClassFractions(Estimate):
 # Rows from which the size is guessed before all are looked at.
 _ROWS_TO_GUESS = 1000
 
-# Sizes around T* at which the bootstrap knows the disagreement, and groups of rows per factor of e in it.
-_FACTORS = 2.0 ** np.arange(-3.0, 4.0)
-_GROUPS_PER_FACTOR = 32.0
-
 
 class ManyClassFractions(Estimate):
     """Fractions of the leading class and of each of its rivals, row by row."""
@@ -108,12 +104,6 @@ class ManyClassFractions(Estimate):
         return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, share, np.ones(len(share)))
 
     def replicates(self, size: int | float) -> Curves:
-        around = min(size, theory.MAX_TREES // 16) * _FACTORS
-        sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
-        by_row = np.stack([self._rivals.disagreement(int(size)) for size in sizes], axis=1)
-        # Rows whose disagreement is alike at one size have it alike at the others.
-        middle = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
-        _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
-        rows = np.bincount(group).astype(np.float64)
-        sums = np.stack([np.bincount(group, weights=column) for column in by_row.T], axis=1)
-        return Curves.drawn_again(sizes, sums / rows[:, None], rows)
+        sizes = sizes_around(size)
+        by_row = np.stack([self._rivals.disagreement(int(one)) for one in sizes], axis=1)
+        return Curves.of_rows(sizes, by_row, np.ones(len(by_row)))

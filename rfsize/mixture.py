@@ -129,7 +129,7 @@ class VoteCells(NamedTuple):
     def of(cls, cells: VoteHistogram) -> VoteCells:
         """Means over alike cells, which keep the mean log-likelihood."""
         losing = np.minimum(cells.count, cells.asked - cells.count)
-        place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
+        place = arcsine_bins(losing / cells.asked)
         size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
         _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
         rows = np.bincount(group, weights=cells.rows).astype(np.float64)
@@ -223,6 +223,11 @@ def _disagreement() -> tuple[NDArray[np.int64], Floats]:
     """Ensemble sizes, and the disagreement of each cell of the quadrature with each, which no votes change."""
     sizes = spread_sizes()
     return sizes, theory.disagreement(sizes, _model()[0].fractions[:, None])
+
+
+def arcsine_bins(fraction: Floats) -> Floats:
+    """Number of the bin that each fraction, at most 1/2, is in; the bins are even on the arcsine scale."""
+    return np.floor(np.arcsin(np.sqrt(fraction)) * (4.0 / math.pi) * _BINS)
 
 
 def _grid() -> Floats:

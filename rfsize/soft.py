@@ -1,86 +1,254 @@
 """Soft voting: agreement of averaged scores with their limit, for two classes and for more.
 
-A forest predicts the class of the highest averaged score (of two classes, class 1 where it exceeds a cut). The lead,
-over a rival, of the class that wins in the limit is on one tree a draw with mean μ and standard deviation σ; by the
-central limit theorem that of T trees is above 0 with probability Φ(√T·μ/σ).
+A forest predicts the class of the highest averaged score (of two classes, class 1 where it exceeds a cut). Over a
+rival, the class that wins in the limit leads on one tree by a draw with mean μ and standard deviation σ; by the
+central limit theorem T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
+
+Leads measured on a few trees scatter, which makes rows look closer to a tie than they are, just as counted vote
+fractions do; and the remedy is the same density, of Φ(−lead) in place of the vote fraction (`rfsize.mixture`). Of n
+normal scores, √2·asinh(lead/√2) is measured with a variance of 1/n whatever the lead is,
+
+    N. Laubscher (1960). "Normalizing the noncentral t and F distributions." Annals of Mathematical Statistics 31(4),
+    1105-1112.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, Margins, spread_sizes
+from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.mixture import Density, arcsine_bins, fit
 from rfsize.scores import Scores
 
 Floats = NDArray[np.float64]
 
+# Relative to the scores, what rounding makes of a difference, and of a variance that is a difference, where both are 0.
+_ROUNDING = 1e-12
 
-def leads(scores: Scores, cut: float) -> Floats:
-    """μ/σ of the leading class over each rival, shape (n_rows, n_rivals), of rows that two trees or more scored."""
-    scores = scores.take(scores.asked > 1)
-    rows = np.arange(len(scores))
-    if scores.n_scores == 1:
-        mean = np.abs(scores.mean - cut)
-        variance = scores.covariance(0, 0)[:, None]
-    else:
+# Leads of two classes are put together that are alike to one part in so many; Φ(−40) is 0 in double precision.
+_PARTS, _LEAST, _MOST = 512, 1e-12, 40.0
+
+# Rows from which the size is guessed before all are looked at, and from which what further rivals add is told.
+_SOME_ROWS = 1000
+_RIVAL_ROWS = 5000
+
+_ASKED_RATIO = 1.25  # cells of the density are put together that are alike in the trees asked
+
+
+class Leads(NamedTuple):
+    """How far the leading class is ahead of each rival, on the rows that two trees or more scored.
+
+    Attributes
+    ----------
+    lead : ndarray of float, shape (n_rows, n_rivals)
+        μ/σ, at least 0; infinite where the trees all say the same.
+    asked : ndarray of int32, shape (n_rows,)
+        Trees whose scores it was measured on, at least 2.
+    """
+
+    lead: Floats
+    asked: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, scores: Scores, cut: float) -> Leads:
+        """Measured leads; of two classes that have one score, that over or under the cut.
+
+        Raises
+        ------
+        ValueError
+            If no row has the scores of two trees, or a score is not finite.
+        """
+        scores = scores.take(scores.asked > 1)
+        if not len(scores):
+            raise ValueError("no row has the scores of two trees: there is nothing to size")
+        if not (np.isfinite(scores.mean).all() and np.isfinite(scores.scatter).all()):
+            raise ValueError(
+                "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
+            )
+        if scores.n_scores == 1:
+            return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
         leader = scores.mean.argmax(axis=1)
-        rivals = np.array([np.delete(np.arange(scores.n_scores), one) for one in range(scores.n_scores)])[leader]
-        mean = scores.mean[rows, leader][:, None] - scores.mean[rows[:, None], rivals]
-        own = scores.covariance(leader, leader)
-        variance = np.stack(
-            [own + scores.covariance(one, one) - 2.0 * scores.covariance(leader, one) for one in rivals.T], axis=1
-        )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lead = mean / np.sqrt(np.maximum(variance, 0.0))
-    # Trees that all say the same are certain, unless what they say is a tie.
-    return np.where(np.isnan(lead), 0.0, lead)
+        lead = np.empty((len(scores), scores.n_scores - 1))
+        top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
+        for place in range(scores.n_scores - 1):
+            rival = place + (place >= leader)
+            behind = top - scores.mean[np.arange(len(scores)), rival]
+            apart = own + scores.covariance(rival, rival)
+            variance = apart - 2.0 * scores.covariance(leader, rival)
+            lead[:, place] = _ratio(behind, variance, np.abs(top), apart)
+        return cls(lead, scores.asked)
+
+
+def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
+    """|μ|/σ; trees that, but for rounding, all say the same are certain."""
+    level = np.maximum(np.abs(mean), level)
+    same = variance <= (_ROUNDING * level) ** 2 + _ROUNDING * apart
+    return np.where(same, np.inf, np.abs(mean) / np.sqrt(np.where(same, 1.0, variance)))
 
 
 class SoftLeads(Estimate):
-    """The measured leads of all rows, taken for the true ones."""
+    """The measured leads of all rows, taken for the true ones.
 
-    def __init__(self, lead: Floats) -> None:
+    With several rivals, agreement is taken as the product over them.
+    """
+
+    def __init__(self, lead: Floats, rows: Floats) -> None:
         self._lead = lead
+        self._rows = rows
+
+    @classmethod
+    def of(cls, leads: Leads) -> SoftLeads:
+        """Those measured; of two classes alike ones are put together, which changes agreement by 1e-6 of itself."""
+        lead = leads.lead
+        if lead.shape[1] > 1:
+            return cls(lead, np.ones(len(lead)))
+        lead = np.minimum(lead[:, 0], _MOST)
+        place = np.ceil(np.log(np.maximum(lead, _LEAST) / _LEAST) * _PARTS).astype(np.int64)
+        rows = np.bincount(place).astype(np.float64)
+        some = np.flatnonzero(rows)
+        return cls((np.bincount(place, weights=lead)[some] / rows[some])[:, None], rows[some])
+
+    def nearest(self) -> SoftLeads:
+        """Those over the nearest rival alone."""
+        return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows)
+
+    def some(self, n_rows: int) -> SoftLeads:
+        """Those of about so many rows, or of all."""
+        step = max(1, len(self._rows) // n_rows)
+        return SoftLeads(self._lead[::step], self._rows[::step])
 
     def _by_row(self, n_trees: int) -> Floats:
-        return np.asarray(1.0 - ndtr(math.sqrt(n_trees) * self._lead).prod(axis=1))
+        overtaken = ndtr(-math.sqrt(n_trees) * self._lead)
+        return np.asarray(-np.expm1(np.log1p(-overtaken).sum(axis=1)))
 
     def disagreement(self, n_trees: int) -> float:
-        return float(self._by_row(n_trees).mean())
+        return float(np.average(self._by_row(n_trees), weights=self._rows))
+
+    def size(self, alpha: float) -> int | float:
+        guess = theory.smallest_odd(self.some(_SOME_ROWS).disagreement, alpha)
+        return theory.smallest_odd(self.disagreement, alpha, 1 if math.isinf(guess) else int(guess))
+
+    def margins(self) -> Margins:
+        return _margins(self._lead.min(axis=1), self._rows)
+
+    def replicates(self, size: int | float) -> Curves:
+        sizes = sizes_around(size)
+        return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
+
+    def why_infinite(self, alpha: float) -> str:
+        level = float(np.average((self._lead <= 0.0).any(axis=1), weights=self._rows))
+        if level / 2.0 <= 1.0 - alpha:
+            return f"more than {theory.MAX_TREES:,} trees would be needed"
+        return f"on {level:.2%} of the rows the averaged scores are exactly level, and never settle"
+
+
+def _margins(lead: Floats, rows: Floats) -> Margins:
+    return Margins("winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, lead, rows)
+
+
+def plug_in(scores: Scores, cut: float) -> SoftLeads:
+    """The measured leads; raises ``ValueError`` as `Leads.of` does."""
+    return SoftLeads.of(Leads.of(scores, cut))
+
+
+class LeadCells(NamedTuple):
+    """Measured leads, put together where they hardly differ: a few hundred cells whatever the number of rows.
+
+    Attributes
+    ----------
+    even : ndarray of float, shape (n_cells,)
+        Leads on the scale on which their noise is even.
+    asked : ndarray of float, shape (n_cells,)
+        Trees whose scores they were measured on; the noise has a variance of 1/asked.
+    rows : ndarray of float, shape (n_cells,)
+        Rows of each cell.
+    """
+
+    even: Floats
+    asked: Floats
+    rows: Floats
+
+    @classmethod
+    def of(cls, lead: Floats, asked: NDArray[np.int32]) -> LeadCells:
+        """Means over alike cells, which keep the mean log-likelihood."""
+        # Trees that all say the same tell no more of their scatter than as many unanimous votes would.
+        unlike = 0.5 / (asked + 1.0)
+        lead = np.minimum(lead, (0.5 - unlike) / np.sqrt(unlike * (1.0 - unlike)))
+        # Measured leads are too large on average, in this scale by one part in 2n.
+        even = _even(lead * np.sqrt(1.0 - 1.0 / asked))
+        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
+        place = arcsine_bins(ndtr(-lead))
+        _, group = np.unique(size * (place.max() + 1.0) + place, return_inverse=True)
+        rows = np.bincount(group).astype(np.float64)
+        asked_in_all = np.bincount(group, weights=asked)
+        return cls(np.bincount(group, weights=asked * even) / asked_in_all, asked_in_all / rows, rows)
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """That of the leads −Φ⁻¹(π), of either sign."""
+        true = _even(-ndtri(pi))
+        ahead, behind = self.even[:, None] - true, self.even[:, None] + true
+        return -0.5 * self.asked[:, None] * ahead**2 + np.log1p(
+            np.exp(0.5 * self.asked[:, None] * (ahead**2 - behind**2))
+        )
+
+
+def _even(lead: Floats) -> Floats:
+    return np.asarray(math.sqrt(2.0) * np.arcsinh(lead / math.sqrt(2.0)))
+
+
+class SmoothLeads(Estimate):
+    """Leads over the nearest rival distributed as the fitted density.
+
+    What further rivals add to its disagreement is as large a share as they add to that of the measured leads.
+    """
+
+    name = "smooth"
+
+    def __init__(self, density: Density, measured: SoftLeads) -> None:
+        self._lead = -ndtri(density.fractions)
+        self._mass = density.mass
+        self._draws = density.draws
+        sizes = spread_sizes()[::2]
+        some = measured.some(_RIVAL_ROWS)
+        nearest = some.nearest()
+        self._log_sizes = np.log(sizes)
+        self._added = np.array(
+            [some.disagreement(int(one)) / max(nearest.disagreement(int(one)), 1e-300) for one in sizes]
+        )
+
+    def _curve(self, sizes: NDArray[np.int64], mass: Floats) -> Floats:
+        overtaken = ndtr(-np.sqrt(sizes)[:, None] * self._lead) @ mass.T
+        return np.minimum((overtaken.T * np.interp(np.log(sizes), self._log_sizes, self._added)), 1.0)
+
+    def disagreement(self, n_trees: int) -> float:
+        return float(self._curve(np.array([n_trees]), self._mass)[0])
 
     def size(self, alpha: float) -> int | float:
         return theory.smallest_odd(self.disagreement, alpha)
 
     def margins(self) -> Margins:
-        nearest = self._lead.min(axis=1)
-        return Margins(
-            "winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, nearest, np.ones(len(nearest))
-        )
+        return _margins(self._lead, self._mass)
 
     def replicates(self, size: int | float) -> Curves:
+        """Disagreement under densities drawn from the posterior."""
         sizes = spread_sizes()
-        by_row = np.stack([self._by_row(int(size)) for size in sizes], axis=1)
-        return Curves.drawn_again(sizes, by_row, np.ones(len(by_row)))
+        return Curves(sizes, self._curve(sizes, self._draws))
 
     def why_infinite(self, alpha: float) -> str:
-        ties = float((self._lead <= 0.0).any(axis=1).mean())
-        if ties / 2.0 <= 1.0 - alpha:
-            return f"more than {theory.MAX_TREES:,} trees would be needed"
-        return f"on {ties:.2%} of the rows the averaged scores are exactly level, and never settle"
+        return f"more than {theory.MAX_TREES:,} trees would be needed"
 
 
-def plug_in(scores: Scores, cut: float) -> SoftLeads:
-    """The measured leads; raises ``ValueError`` where no row has the scores of two trees."""
-    lead = leads(scores, cut)
-    if not len(lead):
-        raise ValueError("no row has the scores of two trees: there is nothing to size")
-    return SoftLeads(lead)
+def smooth(scores: Scores, cut: float) -> SmoothLeads:
+    """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
+    leads = Leads.of(scores, cut)
+    return SmoothLeads(fit(LeadCells.of(leads.lead.min(axis=1), leads.asked)), SoftLeads.of(leads))
 
 
-ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in}
+ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
