@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,16 +127,21 @@ class VoteCells(NamedTuple):
 
     @classmethod
     def of(cls, cells: VoteHistogram) -> VoteCells:
-        """Means over alike cells, which keep the mean log-likelihood."""
+        """Those of votes counted by class."""
         losing = np.minimum(cells.count, cells.asked - cells.count)
-        place = arcsine_bins(losing / cells.asked)
-        size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
+        return cls.gathered(losing.astype(np.float64), cells.asked, cells.rows)
+
+    @classmethod
+    def gathered(cls, losing: Floats, asked: NDArray[Any], rows: NDArray[Any]) -> VoteCells:
+        """Means over alike cells, which keep the mean log-likelihood; whole numbers of votes are not needed."""
+        place = np.floor(np.arcsin(np.sqrt(losing / asked)) * (4.0 / math.pi) * _BINS)
+        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
         _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
-        rows = np.bincount(group, weights=cells.rows).astype(np.float64)
+        together = np.bincount(group, weights=rows).astype(np.float64)
         return cls(
-            np.bincount(group, weights=cells.rows * losing) / rows,
-            np.bincount(group, weights=cells.rows * cells.asked) / rows,
-            rows,
+            np.bincount(group, weights=rows * losing) / together,
+            np.bincount(group, weights=rows * asked) / together,
+            together,
         )
 
     def log_likelihood(self, pi: Floats) -> Floats:
@@ -223,11 +228,6 @@ def _disagreement() -> tuple[NDArray[np.int64], Floats]:
     """Ensemble sizes, and the disagreement of each cell of the quadrature with each, which no votes change."""
     sizes = spread_sizes()
     return sizes, theory.disagreement(sizes, _model()[0].fractions[:, None])
-
-
-def arcsine_bins(fraction: Floats) -> Floats:
-    """Number of the bin that each fraction, at most 1/2, is in; the bins are even on the arcsine scale."""
-    return np.floor(np.arcsin(np.sqrt(fraction)) * (4.0 / math.pi) * _BINS)
 
 
 def _grid() -> Floats:

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
-from rfsize.mixture import Density, arcsine_bins, fit
+from rfsize.mixture import Density, VoteCells, fit
 from rfsize.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,6 @@ _PARTS, _LEAST, _MOST = 512, 1e-12, 40.0
 # Rows from which the size is guessed before all are looked at, and from which what further rivals add is told.
 _SOME_ROWS = 1000
 _RIVAL_ROWS = 5000
-
-_ASKED_RATIO = 1.25  # cells of the density are put together that are alike in the trees asked
 
 
 class Leads(NamedTuple):
@@ -158,49 +156,24 @@ def plug_in(scores: Scores, cut: float) -> SoftLeads:
     return SoftLeads.of(Leads.of(scores, cut))
 
 
-class LeadCells(NamedTuple):
-    """Measured leads, put together where they hardly differ: a few hundred cells whatever the number of rows.
+def as_votes(leads: Leads) -> VoteCells:
+    """Votes that would have left the leader as far ahead of its nearest rival, and as uncertain of it.
 
-    Attributes
-    ----------
-    even : ndarray of float, shape (n_cells,)
-        Leads on the scale on which their noise is even.
-    asked : ndarray of float, shape (n_cells,)
-        Trees whose scores they were measured on; the noise has a variance of 1/asked.
-    rows : ndarray of float, shape (n_cells,)
-        Rows of each cell.
+    Votes of which a fraction q is for the rival lead by (1 − 2q)/√(4q(1 − q)), as draws of ±1.
     """
-
-    even: Floats
-    asked: Floats
-    rows: Floats
-
-    @classmethod
-    def of(cls, lead: Floats, asked: NDArray[np.int32]) -> LeadCells:
-        """Means over alike cells, which keep the mean log-likelihood."""
-        # Trees that all say the same tell no more of their scatter than as many unanimous votes would.
-        unlike = 0.5 / (asked + 1.0)
-        lead = np.minimum(lead, (0.5 - unlike) / np.sqrt(unlike * (1.0 - unlike)))
-        # Measured leads are too large on average, in this scale by one part in 2n.
-        even = _even(lead * np.sqrt(1.0 - 1.0 / asked))
-        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
-        place = arcsine_bins(ndtr(-lead))
-        _, group = np.unique(size * (place.max() + 1.0) + place, return_inverse=True)
-        rows = np.bincount(group).astype(np.float64)
-        asked_in_all = np.bincount(group, weights=asked)
-        return cls(np.bincount(group, weights=asked * even) / asked_in_all, asked_in_all / rows, rows)
-
-    def log_likelihood(self, pi: Floats) -> Floats:
-        """That of the leads −Φ⁻¹(π), of either sign."""
-        true = _even(-ndtri(pi))
-        ahead, behind = self.even[:, None] - true, self.even[:, None] + true
-        return -0.5 * self.asked[:, None] * ahead**2 + np.log1p(
-            np.exp(0.5 * self.asked[:, None] * (ahead**2 - behind**2))
-        )
+    # With n in place of n − 1 in the variance, as it is of votes.
+    lead = leads.lead.min(axis=1) * np.sqrt(1.0 - 1.0 / leads.asked)
+    return VoteCells.gathered(_fraction(lead) * leads.asked, leads.asked, np.ones(len(lead)))
 
 
-def _even(lead: Floats) -> Floats:
-    return np.asarray(math.sqrt(2.0) * np.arcsinh(lead / math.sqrt(2.0)))
+def _fraction(lead: Floats) -> Floats:
+    """Share of votes for the rival; written so that no digits are lost in long leads."""
+    slant = np.sqrt(1.0 + lead**2)
+    return np.where(np.isinf(lead), 0.0, 0.5 / (slant * (slant + np.minimum(lead, 1e150))))
+
+
+def _lead(fraction: Floats) -> Floats:
+    return (0.5 - fraction) / np.sqrt(fraction * (1.0 - fraction))
 
 
 class SmoothLeads(Estimate):
@@ -212,7 +185,7 @@ class SmoothLeads(Estimate):
     name = "smooth"
 
     def __init__(self, density: Density, measured: SoftLeads) -> None:
-        self._lead = -ndtri(density.fractions)
+        self._lead = _lead(density.fractions)
         self._mass = density.mass
         self._draws = density.draws
         sizes = spread_sizes()[::2]
@@ -248,7 +221,7 @@ class SmoothLeads(Estimate):
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
-    return SmoothLeads(fit(LeadCells.of(leads.lead.min(axis=1), leads.asked)), SoftLeads.of(leads))
+    return SmoothLeads(fit(as_votes(leads)), SoftLeads.of(leads))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
