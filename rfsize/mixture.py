@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,21 +127,16 @@ class VoteCells(NamedTuple):
 
     @classmethod
     def of(cls, cells: VoteHistogram) -> VoteCells:
-        """Those of votes counted by class."""
+        """Means over alike cells, which keep the mean log-likelihood."""
         losing = np.minimum(cells.count, cells.asked - cells.count)
-        return cls.gathered(losing.astype(np.float64), cells.asked, cells.rows)
-
-    @classmethod
-    def gathered(cls, losing: Floats, asked: NDArray[Any], rows: NDArray[Any]) -> VoteCells:
-        """Means over alike cells, which keep the mean log-likelihood; whole numbers of votes are not needed."""
-        place = np.floor(np.arcsin(np.sqrt(losing / asked)) * (4.0 / math.pi) * _BINS)
-        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
+        place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
+        size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
         _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
-        together = np.bincount(group, weights=rows).astype(np.float64)
+        rows = np.bincount(group, weights=cells.rows).astype(np.float64)
         return cls(
-            np.bincount(group, weights=rows * losing) / together,
-            np.bincount(group, weights=rows * asked) / together,
-            together,
+            np.bincount(group, weights=cells.rows * losing) / rows,
+            np.bincount(group, weights=cells.rows * cells.asked) / rows,
+            rows,
         )
 
     def log_likelihood(self, pi: Floats) -> Floats:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.mixture import Density, VoteCells, fit
 from rfsize.scores import Scores
+from rfsize.votes import VoteHistogram
 
 Floats = NDArray[np.float64]
 
@@ -156,24 +157,16 @@ def plug_in(scores: Scores, cut: float) -> SoftLeads:
     return SoftLeads.of(Leads.of(scores, cut))
 
 
-def as_votes(leads: Leads) -> VoteCells:
-    """Votes that would have left the leader as far ahead of its nearest rival, and as uncertain of it.
+def as_votes(lead: Floats, asked: NDArray[np.int32]) -> VoteHistogram:
+    """As many votes, each row for itself, that would put the leader as far ahead of a rival, and leave it as uncertain.
 
-    Votes of which a fraction q is for the rival lead by (1 − 2q)/√(4q(1 − q)), as draws of ±1.
+    Votes of which a fraction q is for the rival are draws of ±1, of which the leader's lead is (1 − 2q)/√(4q(1 − q)).
     """
     # With n in place of n − 1 in the variance, as it is of votes.
-    lead = leads.lead.min(axis=1) * np.sqrt(1.0 - 1.0 / leads.asked)
-    return VoteCells.gathered(_fraction(lead) * leads.asked, leads.asked, np.ones(len(lead)))
-
-
-def _fraction(lead: Floats) -> Floats:
-    """Share of votes for the rival; written so that no digits are lost in long leads."""
-    slant = np.sqrt(1.0 + lead**2)
-    return np.where(np.isinf(lead), 0.0, 0.5 / (slant * (slant + np.minimum(lead, 1e150))))
-
-
-def _lead(fraction: Floats) -> Floats:
-    return (0.5 - fraction) / np.sqrt(fraction * (1.0 - fraction))
+    slant = np.minimum(lead * np.sqrt(1.0 - 1.0 / asked), 1e150)
+    length = np.sqrt(1.0 + slant**2)
+    losing: NDArray[Any] = asked * 0.5 / (length * (length + slant))  # q with all of its digits, however small
+    return VoteHistogram(losing, asked.astype(np.int64), np.ones(len(asked), dtype=np.int64))
 
 
 class SmoothLeads(Estimate):
@@ -185,7 +178,7 @@ class SmoothLeads(Estimate):
     name = "smooth"
 
     def __init__(self, density: Density, measured: SoftLeads) -> None:
-        self._lead = _lead(density.fractions)
+        self._lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
         self._mass = density.mass
         self._draws = density.draws
         sizes = spread_sizes()[::2]
@@ -221,7 +214,7 @@ class SmoothLeads(Estimate):
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
-    return SmoothLeads(fit(as_votes(leads)), SoftLeads.of(leads))
+    return SmoothLeads(fit(VoteCells.of(as_votes(leads.lead.min(axis=1), leads.asked))), SoftLeads.of(leads))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
