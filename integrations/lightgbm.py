@@ -329,8 +329,9 @@ class LightGbmForest(Adapter):
         model._best_iteration = n_trees
         return model
 
-    def in_training(self, X: Any, y: Any, sample_weight: Any) -> ForestInTraining:
-        return resumed(self, self.training_data(X, class_indices(self.classes, y, n_rows(X)), sample_weight))
+    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
+        label = class_indices(self.classes, y, n_rows(X))
+        return resumed(self, self.training_data(X, label, sample_weight), threshold)
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""

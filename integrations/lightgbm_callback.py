@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from typing import Any
 
@@ -11,9 +13,11 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 
 from rfsize.checks import share, whole
 from rfsize.errors import NotAForestError, NotConvergedWarning
+from rfsize.goal import Goal, next_look
 from rfsize.integrations.lightgbm import warn_of_dependence
 from rfsize.integrations.lightgbm_reading import TrainingVotes
 from rfsize.report import SizeReport
+from rfsize.scores import Scores
 from rfsize.tally import Tally
 from rfsize.votes import Votes
 
@@ -23,9 +27,9 @@ class SizeCallback:
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
     ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, for
-    ``"oob"``, counts on each row only the trees that did not see it. The estimate is made at ``min_trees`` trees and
-    then at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until the forest has
-    T*(α) trees; ``lgb.train`` then returns a booster of exactly T*(α) trees.
+    ``"oob"``, counts on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
+    long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
+    until the forest has T*(α) trees; ``lgb.train`` then returns a booster of exactly T*(α) trees.
 
     In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
     one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T*(α) of the folds
@@ -35,19 +39,28 @@ class SizeCallback:
     ----------
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
+    voting : {"hard", "soft"}, default "hard"
+        Which T* stops the training: that of the majority of the trees' votes, or that of their averaged scores, which
+        ``predict`` goes by. The report has both.
+    estimator : {"auto", "plugin", "smooth"}, default "auto"
+        As in `rfsize.size`.
     votes : str, default "oob"
         ``"oob"``, or the name of a validation set given to the training; in ``lgb.cv``, ``"oob"`` is the rows held out.
     min_trees : int, default 100
         Trees before the first estimate.
     log_every : int, default 0
-        Print a line such as ``[200] T*(0.99) = 613 (480 to 790)`` every so many trees; 0 prints nothing.
+        Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` every so many trees; 0 prints
+        nothing.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree votes for it; two classes only.
+        Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
 
     Attributes
     ----------
     report_ : SizeReport or None
         The estimate from all votes read so far; None while there are none.
+    seconds_to_go_ : float or None
+        How much longer the training was to take at the last estimate, from the trees still to train and the time of
+        those trained; None before the first.
 
     Raises
     ------
@@ -74,10 +87,12 @@ class SizeCallback:
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
     probabilities; where those are within rounding of 1, as they are where a class is rare, the score is lost and the
     tree is asked for it, if the Dataset has kept its rows (``free_raw_data=False``). Without them, the votes of an
-    iteration of ``multiclass`` in which the tree of one class alone has splits are not counted.
+    iteration of ``multiclass`` in which the tree of one class alone has splits are not counted, and scores that are
+    blurred (by more than a hundredth) are left out where the vote is clear all the same.
 
     Of more than 10,000 rows only the first 100 trees and then 8 of every 64 are read, to bound the cost; the
-    estimate then rests on fewer votes per row than `rfsize.size` would count.
+    estimate then rests on fewer votes per row than `rfsize.size` would count. For the same reason the averaged scores
+    are sized on a part of the rows where there are very many rows and classes.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.
@@ -90,12 +105,15 @@ class SizeCallback:
         self,
         alpha: float = 0.99,
         *,
+        voting: str = "hard",
+        estimator: str = "auto",
         votes: str = "oob",
         min_trees: int = 100,
         log_every: int = 0,
         threshold: float = 0.5,
     ) -> None:
-        self.alpha = share("alpha", alpha)
+        self._goal = Goal(alpha, voting, estimator)
+        self.alpha, self.voting, self.estimator = alpha, voting, estimator
         self.threshold = share("threshold", threshold)
         self.votes = votes
         self.min_trees = whole("min_trees", min_trees, at_least=1)
@@ -103,13 +121,15 @@ class SizeCallback:
         self._report: SizeReport | None = None
         self._reader: _Readers | None = None
         self._next_estimate = self.min_trees
+        self._began = 0.0
+        self.seconds_to_go_: float | None = None
 
     @property
     def report_(self) -> SizeReport | None:
         """The estimate from all votes read so far; None while there are none."""
         stale = self._report is None or (self._reader is not None and self._report.available < self._reader.trees)
-        if stale and self._reader is not None and self._reader.any_votes:
-            self._report = self._reader.report(self.alpha)
+        if stale and self._reader is not None and self._reader.can_tell:
+            self._report = self._reader.report(self._goal)
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,28 +141,42 @@ class SizeCallback:
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
             self._report, self._next_estimate = None, self.min_trees
+            self.seconds_to_go_, self._began = None, time.perf_counter()
             self._reader = _Readers(env, self.votes, self.threshold)
         assert self._reader is not None
         self._reader.read(env)
         last = trees == env.end_iteration
-        logs = self.log_every > 0 and trees % self.log_every == 0
+        logs = self.log_every > 0 and trees % self.log_every == 0 and self._reader.can_tell
         due = last or trees >= self._next_estimate
         if not (due or logs):
             return
         self._reader.prove_newest()
-        report = self._report = self._reader.report(self.alpha)
+        report = self._report = self._reader.report(self._goal)
+        enough = due and report.converged
+        if due and not enough:
+            self._next_estimate = next_look(report)
+        # The estimate may have fallen below the trees at hand since the next look was settled.
+        until = trees if enough else min(max(report.n_trees, self._next_estimate), env.end_iteration)
+        self.seconds_to_go_ = self._seconds(trees, int(until))
         if logs:
-            print(f"[{trees}] {report.headline()}", flush=True)
-        if not due:
-            return
-        if last or report.converged:
+            print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
+        if last or enough:
             self._reader = None
-        if report.converged:
+        if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         if last:
             warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
-        # T* may lie below the trees at hand where these have too few votes to tell.
-        self._next_estimate = int(min(report.n_trees, 2 * trees)) if report.n_trees > trees else 2 * trees
+
+    def _seconds(self, trees: int, until: int) -> float | None:
+        """Seconds that the trees still to train will take, where any but the first has been timed."""
+        return (until - trees) * (time.perf_counter() - self._began) / (trees - 1) if trees > 1 else None
+
+    def _outlook(self, report: SizeReport, at_most: int) -> str:
+        """What is still to come, for the log."""
+        beyond = f", more than the {at_most:,} trees allowed" if report.n_trees > at_most else ""
+        if self.seconds_to_go_ is None:
+            return beyond
+        return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"
 
 
 class _Readers:
@@ -168,9 +202,9 @@ class _Readers:
         return self._each[0].trees
 
     @property
-    def any_votes(self) -> bool:
-        """Whether any vote has been read."""
-        return any(one.any_votes for one in self._each)
+    def can_tell(self) -> bool:
+        """Whether there is anything to estimate from: two scores of a row at the least."""
+        return any(one.can_tell for one in self._each)
 
     def read(self, env: CallbackEnv) -> None:
         """Add the votes of the trees just trained."""
@@ -182,9 +216,17 @@ class _Readers:
         for one in self._each:
             one.prove_newest()
 
-    def report(self, alpha: float) -> SizeReport:
-        """The estimate from the votes read so far."""
-        counts = np.concatenate([one.counts.T for one in self._each])
-        return SizeReport.of(
-            Tally(Votes(counts, n_trees=self.trees)), alpha=alpha, available=self.trees, source=self._source
-        )
+    def report(self, goal: Goal) -> SizeReport:
+        """The estimate from what has been read so far."""
+        votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
+        scores = Scores.stacked([one.scores for one in self._each])
+        told = Tally(votes, scores, self._each[0].cut, "soft")
+        return goal.report(told, available=self.trees, source=self._source)
+
+
+def _duration(seconds: float) -> str:
+    """About how long, in seconds, minutes or hours."""
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * length:
+            return f"about {seconds / length:.0f} {unit}"
+    return f"about {math.ceil(seconds)} s"

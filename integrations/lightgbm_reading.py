@@ -30,6 +30,10 @@ _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 # Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
 _TIE = 1e-9
 _LEAST_LOG = -690.0  # of a probability that is known to full precision
+# Rounding noise that a score may have, as a share of it, to count in means and scatter.
+_BLUR = 1e-2
+# Cells of (rows × pairs of classes) whose scatter is kept; of more, where trees are read in part, so are the rows.
+_SCATTER_CELLS = 1 << 22
 # Scores of two classes that are closer differ in the last bits only; without the rows so many such votes may go to the
 # lowest class, as a share of the rows.
 _SAME_SCORE, _FEW_TIES = 1e-10, 0.01
@@ -128,7 +132,7 @@ class TrainingVotes:
     casts_votes : bool
         Whether to refuse objectives that cast no votes.
     every_tree : bool
-        Whether to read every tree of however many rows, and its scores too.
+        Whether to read every tree of however many rows, and the scores of all rows.
     rows : array_like, optional
         The rows themselves, to predict where scores are lost; by default those that the Dataset has kept.
 
@@ -141,7 +145,10 @@ class TrainingVotes:
     asked : ndarray of int32, shape (n_rows,)
         Trees read.
     scores : Scores
-        Their scores, if ``every_tree``.
+        Their scores, without those that are blurred by rounding; of very many rows and classes, those of a part of the
+        rows, unless ``every_tree``.
+    cut : float
+        Mean score above which those of two classes predict class 1.
     """
 
     def __init__(
@@ -175,10 +182,13 @@ class TrainingVotes:
             self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
         n_classes = max(n_outputs, 2) if forest.casts_votes else 0
         self._cut = float(logit(threshold))
+        self.cut = self._cut / self.link.slope
         self.trees = 0
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
         self.asked = np.zeros(n_rows, dtype=np.int32)
-        self.scores = Scores.nothing(n_rows, n_outputs)
+        cells = n_rows * n_outputs * (n_outputs + 1) // 2
+        self._scored = slice(None, None, 1 if every_tree else 1 + cells // _SCATTER_CELLS)
+        self.scores = Scores.nothing(len(self.asked[self._scored]), n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[_Newest, NDArray[np.bool_]] | None = None
@@ -216,13 +226,13 @@ class TrainingVotes:
             # Once a bag holds all rows, LightGBM draws no others.
             self._full_bag = self._full_bag or bool(inbag.all())
             inbag |= self._full_bag
-        vote, certain = self._votes(newest)
-        lost = ~(certain | inbag)
+        (vote, certain), sharp = self._votes(newest), _are_sharp(newest)
+        lost = ~(certain & sharp | inbag)
         if lost.any() and self._rows is not None:
             newest = self._predicted(newest)
-            vote, certain = self._votes(newest)
+            (vote, certain), sharp = self._votes(newest), _are_sharp(newest)
         elif newest.noise is not None:
-            self._refuse_to_leave_out(lost)
+            self._refuse_to_leave_out(lost if self._every_tree else ~(certain | inbag))
         else:
             # A few ties may go to the lowest class; the rows of an iteration that is not known at all are left out.
             self._refuse_to_leave_out(lost & newest.known, but_for=_FEW_TIES)
@@ -231,12 +241,12 @@ class TrainingVotes:
             self._unproven = newest, inbag
             if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
                 self.prove_newest()
-        self._add(newest, vote, certain & ~inbag)
+        self._add(newest, vote, certain & ~inbag, sharp)
 
     @property
-    def any_votes(self) -> bool:
-        """Whether any tree has been read."""
-        return bool(self.asked.any())
+    def can_tell(self) -> bool:
+        """Whether any row has the scores of two trees, and so more than one vote."""
+        return bool((self.scores.asked > 1).any())
 
     def _is_read(self, tree: int) -> bool:
         few_rows = len(self.asked) <= _FEW_ROWS
@@ -350,14 +360,15 @@ class TrainingVotes:
                 certain = certain & _is_certain(score, noise, vote)
         return vote, certain
 
-    def _add(self, newest: _Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_]) -> None:
-        """Add votes and scores of the rows that may count."""
+    def _add(
+        self, newest: _Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_], sharp: NDArray[np.bool_]
+    ) -> None:
+        """Add votes of the rows that may count, and scores of those whose are sharp."""
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
-        if self._every_tree:
-            score = np.where(may_count, newest.score, 0.0).T / self.link.slope
-            self.scores = self.scores.plus(Scores.of(score[:, None], may_count[:, None]))
+        score = newest.score[:, self._scored].T / self.link.slope
+        self.scores.add(score, (may_count & sharp)[self._scored])
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
@@ -419,6 +430,14 @@ def _noise(
         return np.where(lost, np.inf, np.zeros_like(mean)), -64.0 * unit * _LEAST_LOG
     scale = max(highest, -lowest, 1.0 if link.kind in {"softmax", "exp"} else 0.0)
     return None, 64.0 * unit * float(scale)
+
+
+def _are_sharp(newest: _Newest) -> NDArray[np.bool_]:
+    """Rows whose scores are known but for rounding noise that hardly moves means or scatter."""
+    if newest.noise is None:
+        return newest.known
+    sharp = newest.noise <= _TIE + _BLUR * np.abs(newest.score)
+    return np.asarray(newest.known & sharp.all(axis=0))
 
 
 def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:

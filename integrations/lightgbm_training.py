@@ -9,6 +9,7 @@ import lightgbm as lgb
 import numpy as np
 from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from rfsize import rows as matrix
 from rfsize.checks import share, whole
@@ -109,7 +110,9 @@ class LightGbmTrainer(Trainer):
         weight = dtrain.get_weight()
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 
-    def start(self, *, fraction: float | None = None, seed: int | None = None) -> LightGbmInTraining:
+    def start(
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+    ) -> LightGbmInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
         With ``seed=None`` it is the forest that ``lightgbm.train`` would grow; another seed changes the bags, and the
@@ -131,9 +134,9 @@ class LightGbmTrainer(Trainer):
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
         nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
-        return LightGbmInTraining(params, self._dtrain, self._rows, nothing)
+        return self._in_training(params, nothing, threshold)
 
-    def resume(self, model: Any) -> LightGbmInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
         The bags of those trees are proven, and their votes counted, on the raw rows.
@@ -155,7 +158,11 @@ class LightGbmTrainer(Trainer):
         X = adapter.check(self._raw_rows())
         bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
         told = out_of_bag(
-            adapter, bags, lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)), len(self.classes)
+            adapter,
+            bags,
+            lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)),
+            len(self.classes),
+            threshold,
         )
         used = [seed for seed, _ in forest.blocks()]
         # Seeds that the model has not used: what they draw depends on the trainer's seed and how many came before.
@@ -163,7 +170,7 @@ class LightGbmTrainer(Trainer):
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return LightGbmInTraining(params, self._dtrain, self._rows, told, first)
+        return self._in_training(params, told, threshold, first)
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
@@ -171,6 +178,13 @@ class LightGbmTrainer(Trainer):
         if predicted.shape[1] > 1:
             return predicted
         return np.hstack([1.0 - predicted, predicted]) if len(self.classes) else predicted[:, 0]
+
+    def _in_training(
+        self, params: dict[str, Any], told: OutOfBag, threshold: float, first: lgb.Booster | None = None
+    ) -> LightGbmInTraining:
+        forest = LightGbmInTraining(params, self._dtrain, self._rows, told, threshold, first)
+        forest.cut = float(logit(threshold)) / self._link.slope
+        return forest
 
     def _refuse_full_bags(self) -> None:
         if self.fraction >= 1.0 and not self._is_balanced():
@@ -240,7 +254,8 @@ class LightGbmInTraining(ForestInTraining):
         dtrain: lgb.Dataset,
         rows: Any,
         out_of_bag: OutOfBag,
-        first: lgb.Booster | None = None,
+        threshold: float,
+        first: lgb.Booster | None,
     ) -> None:
         self._params, self._rows = params, rows
         self._booster = lgb.Booster(params, dtrain)
@@ -248,6 +263,7 @@ class LightGbmInTraining(ForestInTraining):
         self._first, self._of_first = first, out_of_bag
         self.n_trees = 0 if first is None else first.current_iteration()
         self.out_of_bag = out_of_bag
+        self._threshold = threshold
 
     def add(self, n_trees: int) -> None:
         """Train so many more trees, prove bags among them, and add up what all of them say.
@@ -263,7 +279,12 @@ class LightGbmInTraining(ForestInTraining):
             self._booster.update()
             if self._reader is None:
                 self._reader = TrainingVotes(
-                    self._booster, self._params, casts_votes=False, every_tree=True, rows=self._rows
+                    self._booster,
+                    self._params,
+                    threshold=self._threshold,
+                    casts_votes=False,
+                    every_tree=True,
+                    rows=self._rows,
                 )
             self._reader.read(self._params)
             self.n_trees += 1

@@ -150,8 +150,8 @@ class SklearnEnsemble(Adapter):
     def with_booster(self, booster: Any) -> Any:
         return booster
 
-    def in_training(self, X: Any, y: Any, sample_weight: Any) -> SklearnInTraining:
-        return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight)
+    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> SklearnInTraining:
+        return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight, threshold)
 
 
 class SklearnForest(SklearnEnsemble):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rfsize.errors import InbagError
 from rfsize.rows import take
+from rfsize.tally import Tally
 from rfsize.training import ForestInTraining, OutOfBag, out_of_bag
-from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.integrations.sklearn import SklearnEnsemble
@@ -29,6 +29,8 @@ class SklearnInTraining(ForestInTraining):
         What it was fitted to.
     label : ndarray of int64, shape (n_rows,)
         Class index of each row.
+    threshold : float
+        As in `rfsize.votes`.
 
     Raises
     ------
@@ -38,7 +40,15 @@ class SklearnInTraining(ForestInTraining):
         If the labels are not those of its training.
     """
 
-    def __init__(self, ensemble: SklearnEnsemble, X: Any, y: Any, label: NDArray[np.int64], sample_weight: Any) -> None:
+    def __init__(
+        self,
+        ensemble: SklearnEnsemble,
+        X: Any,
+        y: Any,
+        label: NDArray[np.int64],
+        sample_weight: Any,
+        threshold: float,
+    ) -> None:
         missing = np.setdiff1d(np.arange(len(ensemble.classes)), label)
         if missing.size:
             raise ValueError(
@@ -51,6 +61,7 @@ class SklearnInTraining(ForestInTraining):
         # To fit on must not draw from the caller's own generator.
         self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
         self.n_trees = ensemble.n_trees
+        self._threshold, self.cut = threshold, ensemble.cut(threshold)
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._count(ensemble)
 
@@ -83,14 +94,18 @@ class SklearnInTraining(ForestInTraining):
         X, _, sample_weight = self._rows
         bags = newest.bags(len(self.out_of_bag.scores.asked), None, sample_weight, None, None)
         told = out_of_bag(
-            newest, bags, lambda start, stop: newest.leaf_index(take(X, start, stop)), len(newest.classes)
+            newest,
+            bags,
+            lambda start, stop: newest.leaf_index(take(X, start, stop)),
+            len(newest.classes),
+            self._threshold,
         )
         self.out_of_bag = self.out_of_bag.plus(told)
 
-    def votes(self) -> Votes:
+    def tally(self) -> Tally:
         if self._ensemble.no_bags is not None:
             raise InbagError(self._ensemble.no_bags)
-        return super().votes()
+        return super().tally()
 
     def booster(self) -> Any:
         return self._ensemble.truncated(self.n_trees).set_params(**self._settings)

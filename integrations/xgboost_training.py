@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from rfsize.adapter import count_votes
 from rfsize.checks import share, whole
@@ -137,14 +137,16 @@ class XgboostTrainer(Trainer):
         self.fraction = float(_value(self.settings["gradient_booster"]["tree_train_param"]["subsample"]))
         self.seed = int(self.settings["generic_param"]["seed"])
 
-    def start(self, *, fraction: float | None = None, seed: int | None = None) -> XgboostTraining:
+    def start(
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+    ) -> XgboostTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostTraining(self, fraction, seed)
+        return XgboostTraining(self, fraction, seed, threshold)
 
-    def resume(self, model: Any) -> XgboostTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5) -> XgboostTraining:
         booster = _booster_of(model)
         forest = XgboostForest(booster, casts_votes=self.casts_votes)
         drawn = forest.drawn_bags()
@@ -154,7 +156,7 @@ class XgboostTrainer(Trainer):
                 f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
                 "parameters of its training"
             )
-        training = self.start()
+        training = self.start(threshold=threshold)
         self._refuse_another(booster, training.block(1, self.seed))
         training.begin_with(booster.copy(), forgotten=drawn is None)
         return training
@@ -212,8 +214,9 @@ def labels_of(params: dict[str, Any], dtrain: xgb.DMatrix) -> NDArray[Any]:
 class XgboostTraining(ForestInTraining):
     """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
 
-    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int) -> None:
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float) -> None:
         n_rows = trainer.dtrain.num_row()
+        self._threshold, self.cut = threshold, float(logit(threshold))
         self.n_trees = 0
         self.out_of_bag = OutOfBag.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
@@ -260,7 +263,11 @@ class XgboostTraining(ForestInTraining):
         # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
         told = out_of_bag(
-            forest, bags, lambda start, stop: forest.arranged(predicted[start:stop]), len(trainer.classes)
+            forest,
+            bags,
+            lambda start, stop: forest.arranged(predicted[start:stop]),
+            len(trainer.classes),
+            self._threshold,
         )
         self.out_of_bag = self.out_of_bag.plus(told)
         self.n_trees += forest.n_trees

@@ -176,10 +176,11 @@ class Adapter(ABC):
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
 
     @abstractmethod
-    def in_training(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> Any:
         """A copy of an estimator's forest that takes more trees, a `rfsize.training.ForestInTraining`.
 
-        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took.
+        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
+        been checked too.
 
         Raises
         ------

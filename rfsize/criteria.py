@@ -55,8 +55,9 @@ class Criterion(ABC):
 
     name: str
 
-    def __init__(self, trainer: Trainer) -> None:
+    def __init__(self, trainer: Trainer, voting: str) -> None:
         self._trainer = trainer
+        self._voting = voting
 
     @abstractmethod
     def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
@@ -84,20 +85,25 @@ class Criterion(ABC):
     def _predicted(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._trainer.predictions(candidate.scores.mean[rows])
 
+    def _labels(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
+        told = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
+        return told.argmax(axis=1)
 
-def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None) -> Criterion:
-    """The error of the majority vote or mean squared error for None, else a scikit-learn scorer.
+
+def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, voting: str) -> Criterion:
+    """The error of the labels or mean squared error for None, else a scikit-learn scorer.
 
     Raises
     ------
     ValueError
         If ``scoring`` is no scorer, or cannot judge these labels.
     """
-    return MeanLoss(trainer) if scoring is None else Scorer(trainer, scoring)
+    return MeanLoss(trainer, voting) if scoring is None else Scorer(trainer, scoring, voting)
 
 
 class MeanLoss(Criterion):
-    """Share of rows that the majority vote gets wrong (weighted); for regression, mean squared error."""
+    """Share of rows that are labelled wrongly (weighted); for regression, mean squared error."""
 
     name = "error"
 
@@ -118,7 +124,7 @@ class MeanLoss(Criterion):
 
     def _loss(self, candidate: OutOfBag, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
         if len(self._trainer.classes):
-            return (candidate.counts[rows].argmax(axis=1) != label).astype(np.float64)
+            return (self._labels(candidate, rows) != label).astype(np.float64)
         squared: NDArray[np.float64] = (self._predicted(candidate, rows) - label) ** 2
         return squared
 
@@ -134,14 +140,14 @@ def _standard_error(loss: NDArray[np.float64], weight: NDArray[np.float64]) -> N
 class Scorer(Criterion):
     """What a scikit-learn scorer makes of the out-of-bag predictions; its standard errors are a paired bootstrap's.
 
-    The scorer's estimator predicts the majority vote, and as probabilities what the framework predicts from the
-    mean of the trees. Rows are drawn within each class, so that no replicate lacks one.
+    The scorer's estimator predicts the labels of the rule of voting, and as probabilities what the framework predicts
+    from the mean of the trees. Rows are drawn within each class, so that no replicate lacks one.
     """
 
     name = "score"
 
-    def __init__(self, trainer: Trainer, scoring: str | Callable[..., Any]) -> None:
-        super().__init__(trainer)
+    def __init__(self, trainer: Trainer, scoring: str | Callable[..., Any], voting: str) -> None:
+        super().__init__(trainer, voting)
         self._scoring = scoring
         self._scorer = _checked_scorer(scoring)
         # A scorer that does not fit the labels is told before any forest is grown.
@@ -180,7 +186,7 @@ class Scorer(Criterion):
         predicted = self._predicted(candidate, rows)
         if not len(self._trainer.classes):
             return self._estimator(predicted, predicted)
-        return self._estimator(predicted, candidate.counts[rows].argmax(axis=1))
+        return self._estimator(predicted, self._labels(candidate, rows))
 
     def _estimator(self, predicted: NDArray[np.float64], label: NDArray[Any]) -> Any:
         if len(self._trainer.classes):

@@ -18,18 +18,20 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from rfsize.adapter import adapter_for, framework_of
-from rfsize.checks import choice, class_indices, sample_weights, share, whole
+from rfsize.adapter import adapter_for, framework_of, tally
+from rfsize.checks import choice, class_indices, sample_weights, whole
 from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
+from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
 from rfsize.rows import n_rows
+from rfsize.scores import Scores
 from rfsize.sizing import votes, warn_of_dependence
 from rfsize.stop_table import Rule, StopTable
 from rfsize.tags import allows_nan, input_tags
-from rfsize.tally import Tally
+from rfsize.tally import VOTINGS, Tally
 from rfsize.votes import Votes
 
 _TABLES = ("threshold", "optimal", "robust", "lossless")
@@ -38,8 +40,8 @@ _TABLES = ("threshold", "optimal", "robust", "lossless")
 class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A random forest of T*(α) trees.
 
-    `fit` trains the forest that ``estimator`` describes until it has T*(α) trees: the smallest number whose majority
-    votes agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
+    `fit` trains the forest that ``estimator`` describes until it has T*(α) trees: the smallest number whose labels
+    agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
 
     Parameters
     ----------
@@ -49,6 +51,11 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         `ExtraTreesClassifier` or `BaggingClassifier`. Its own number of trees is not used.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
+        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores.
+    size_estimator : {"auto", "plugin", "smooth"}, default "auto"
+        The ``estimator`` of `size`.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -92,8 +99,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Notes
     -----
-    T*(α) is about the majority vote. The estimators themselves predict from averaged probabilities, a rule with a size
-    of its own; give ``stop_table`` to predict by the vote that was sized.
+    The estimators themselves predict from averaged scores or probabilities, compiled forests with a stop table by the
+    majority vote. Each rule has a size of its own; ``report_`` has both.
 
     References
     ----------
@@ -121,6 +128,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         estimator: Any,
         alpha: float = 0.99,
         *,
+        voting: str = "auto",
+        size_estimator: str = "auto",
         max_trees: int = 5000,
         min_trees: int = 100,
         votes: str = "auto",
@@ -129,6 +138,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
+        self.voting = voting
+        self.size_estimator = size_estimator
         self.max_trees = max_trees
         self.min_trees = min_trees
         self.votes = votes
@@ -167,12 +178,12 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """
-        self._check_parameters()
+        goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
         classes, label = _checked_labels(y, n_rows(X))
         self._check_table(len(classes))
         data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
-        forest, report, held_out = self._grown(data)
+        forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
             warn_of_dependence(adapter_for(forest))
             if not report.converged:
@@ -235,19 +246,28 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         tags.non_deterministic = get_tags(self.estimator).non_deterministic
         return tags
 
-    def _check_parameters(self) -> None:
-        share("alpha", self.alpha)
+    def _checked_goal(self) -> Goal:
+        """What is to be sized, once all parameters are checked."""
+        choice("voting", self.voting, ("auto", *VOTINGS))
+        voting = self.voting if self.voting != "auto" else "soft" if self.stop_table is None else "hard"
+        goal = Goal(self.alpha, voting, self.size_estimator)
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))
         if self.stop_table is not None:
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
+            if voting == "soft":
+                raise ValueError(
+                    f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
+                    "averaged scores: leave voting='auto', or stop_table=None"
+                )
         if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
                 "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
                 "inside)"
             )
+        return goal
 
     def _check_table(self, n_classes: int) -> None:
         """Refuse a stop table that no forest of this kind can have, before the training."""
@@ -281,7 +301,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         routing.validate_metadata(method="fit", params=given)
         return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
 
-    def _grown(self, data: _TrainingData) -> tuple[Any, SizeReport, Votes | None]:
+    def _grown(self, data: _TrainingData, goal: Goal) -> tuple[Any, SizeReport, Votes | None]:
         """The forest, its report, and the votes of cross-validation where it was sized by these."""
         self.oob_refusal_ = None
         if self.votes != "cv":
@@ -290,7 +310,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                     _of_size(self.estimator, min(self.min_trees, self.max_trees)),
                     data.X,
                     data.target(self.estimator),
-                    alpha=self.alpha,
+                    alpha=goal.alpha,
+                    voting=goal.voting,
+                    estimator=goal.estimator,
                     max_trees=self.max_trees,
                     min_trees=self.min_trees,
                     sample_weight=data.weight,
@@ -301,27 +323,37 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 if self.votes == "oob":
                     raise
                 self.oob_refusal_ = str(refused)
-        counted, report = self._cross_validated(data)
+        counted, report = self._cross_validated(data, goal)
         return data.fitted(self.estimator, report.n_kept), report, counted
 
-    def _cross_validated(self, data: _TrainingData) -> tuple[Votes, SizeReport]:
+    def _cross_validated(self, data: _TrainingData, goal: Goal) -> tuple[Votes, SizeReport]:
         """Votes of forests that were trained on the other folds, with more trees until these are enough."""
         rows = np.zeros((len(data.label), 1))
         folds = list(checked_folds(check_cv(self.cv, data.label, classifier=True).split(rows, data.label), len(rows)))
         n_trees = min(self.min_trees, self.max_trees)
         while True:
-            counts = np.zeros((len(data.label), len(data.classes)), dtype=np.int32)
-            for train, held_out in folds:
-                part = data.part(train)
-                forest = part.fitted(self.estimator, n_trees)
-                columns = class_indices(data.classes, part.classes, len(part.classes))
-                counts[held_out[:, None], columns] = votes(forest, _safe_indexing(data.X, held_out)).counts
-            counted = Votes(counts, data.classes, n_trees)
-            report = SizeReport.of(Tally(counted), alpha=self.alpha, available=n_trees, source="cross-validation")
+            told = self._held_out(data, folds, n_trees)
+            report = goal.report(told, available=n_trees, source="cross-validation")
             if report.converged or n_trees == self.max_trees:
-                return counted, report
-            wanted = report.n_trees if report.n_trees > n_trees else np.inf
-            n_trees = int(min(wanted, 2 * n_trees, self.max_trees))
+                return told.votes, report
+            n_trees = min(next_look(report), self.max_trees)
+
+    def _held_out(self, data: _TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> Tally:
+        """What forests of the other folds say; scores of those only that know all classes."""
+        n_rows, n_classes = len(data.label), len(data.classes)
+        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+        scores, cut, obeys = None, 0.0, None
+        for train, held_out in folds:
+            part = data.part(train)
+            adapter = adapter_for(part.fitted(self.estimator, n_trees))
+            told = tally(adapter, adapter.check(_safe_indexing(data.X, held_out)), 0.5)
+            columns = class_indices(data.classes, part.classes, len(part.classes))
+            counts[held_out[:, None], columns] = told.votes.counts
+            if len(columns) == n_classes and told.scores is not None:
+                scores = Scores.nothing(n_rows, told.scores.n_scores) if scores is None else scores
+                scores.put(held_out, told.scores)
+                cut, obeys = told.cut, told.predict_obeys
+        return Tally(Votes(counts, data.classes, n_trees), scores, cut, obeys)
 
     def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
         """The forest with its stop table; it knows the caller's labels."""

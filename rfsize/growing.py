@@ -9,13 +9,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapter import adapter_for
+from rfsize.adapter import adapter_for, tally
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError, NotConvergedWarning
+from rfsize.goal import Goal, next_look
 from rfsize.report import FEW_OUT_OF_BAG, SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
-from rfsize.sizing import truncate, votes
-from rfsize.tally import Tally
+from rfsize.sizing import truncate
 from rfsize.training import ForestInTraining, parameters_of, trainer_for
 
 # Where hardly any tree may vote on a row, the largest forest allowed should give it so many votes at the least.
@@ -29,6 +29,9 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -59,6 +62,13 @@ def grow(
         are out of all of them.
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
+    voting : {"hard", "soft"}, default "hard"
+        Which T* the growth ends at: that of the majority of the trees' votes, or that of their averaged scores, which
+        ``predict`` goes by. The report has both.
+    estimator : {"auto", "plugin", "smooth"}, default "auto"
+        As in `size`.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -104,29 +114,31 @@ def grow(
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
     """
-    share("alpha", alpha)
+    goal = Goal(alpha, voting, estimator)
+    threshold = share("threshold", threshold)
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        forest, finished, given = _of_estimator(params, dtrain, y, sample_weight)
+        forest, finished, given = _of_estimator(params, dtrain, y, sample_weight, threshold)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
-        forest = _of_parameters(params, dtrain, init_model)
+        forest = _of_parameters(params, dtrain, init_model, threshold)
         given = forest.n_trees
 
         def finished(booster: Any) -> Any:
             return booster
 
     def on_validation_rows() -> SizeReport:
-        counted = votes(finished(forest.booster()), X_val)
-        return SizeReport.of(Tally(counted), alpha=alpha, available=forest.n_trees, source="rows given")
+        adapter = adapter_for(finished(forest.booster()))
+        told = tally(adapter, adapter.check(X_val), adapter.checked_threshold(threshold))
+        return goal.report(told, available=forest.n_trees, source="rows given")
 
     report = grown(
         forest,
-        alpha=alpha,
+        goal,
         max_trees=max_trees,
         min_trees=min_trees,
         estimate=None if X_val is None else on_validation_rows,
@@ -139,8 +151,8 @@ def grow(
 
 def grown(
     forest: ForestInTraining,
+    goal: Goal,
     *,
-    alpha: float,
     max_trees: int,
     min_trees: int = 100,
     estimate: Callable[[], SizeReport] | None = None,
@@ -168,18 +180,15 @@ def grown(
             if more > 0:
                 forest.add(more)
                 bar.update(more)
-            report = _out_of_bag_report(forest, alpha, max_trees) if estimate is None else estimate()
+            report = _out_of_bag_report(forest, goal, max_trees) if estimate is None else estimate()
             if report.converged or forest.n_trees >= max_trees:
                 return report
-            # T* may lie below the trees at hand where these have too few votes to tell.
-            wanted = (
-                int(min(report.n_trees, 2 * forest.n_trees)) if report.n_trees > forest.n_trees else 2 * forest.n_trees
-            )
+            wanted = next_look(report)
 
 
-def _out_of_bag_report(forest: ForestInTraining, alpha: float, max_trees: int) -> SizeReport:
-    counted = forest.votes()
-    share_of_votes = counted.asked.mean() / forest.n_trees
+def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> SizeReport:
+    told = forest.tally()
+    share_of_votes = told.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     if share_of_votes < FEW_OUT_OF_BAG and expected < _VOTES_WORTH_WAITING_FOR:
         raise FewVotesError(
@@ -189,10 +198,10 @@ def _out_of_bag_report(forest: ForestInTraining, alpha: float, max_trees: int) -
             "give X_val, rows that the forest is not trained on, or train one tree for all classes "
             "(multi_strategy='multi_output_tree')"
         )
-    return SizeReport.of(Tally(counted), alpha=alpha, available=forest.n_trees, source="oob")
+    return goal.report(told, available=forest.n_trees, source="oob")
 
 
-def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> ForestInTraining:
+def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float) -> ForestInTraining:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
@@ -203,11 +212,13 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any) -> ForestInTrainin
             "the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes: name an "
             "objective such as 'binary', 'multiclass' (LightGBM), 'binary:logistic' or 'multi:softprob' (XGBoost)"
         )
-    return trainer.start() if init_model is None else trainer.resume(init_model)
+    if init_model is None:
+        return trainer.start(threshold=threshold)
+    return trainer.resume(init_model, threshold=threshold)
 
 
 def _of_estimator(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any, threshold: float
 ) -> tuple[ForestInTraining, Callable[[Any], Any], int]:
     """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
     if y is None:
@@ -220,5 +231,5 @@ def _of_estimator(
     except NotFittedError:
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
-    forest = adapter.in_training(adapter.check(X), y, sample_weight)
+    forest = adapter.in_training(adapter.check(X), y, sample_weight, adapter.checked_threshold(threshold))
     return forest, adapter.with_booster, 0 if is_new else adapter.n_trees

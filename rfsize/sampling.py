@@ -16,13 +16,12 @@ from tqdm.auto import tqdm
 
 from rfsize.checks import choice, share, whole
 from rfsize.errors import NotConvergedWarning
+from rfsize.goal import Goal
 from rfsize.growing import grown
 from rfsize.report import SizeReport
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
-from rfsize.tally import Tally
 from rfsize.training import Trainer, trainer_for
-from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -250,6 +249,8 @@ def select_bagging_fraction(
     rule: Literal["best", "one-se"] = "best",
     scoring: str | Callable[..., Any] | None = None,
     alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
@@ -279,10 +280,15 @@ def select_bagging_fraction(
         The fraction of the least error, or the smallest that is worse by no more than the standard error of its
         difference from the best.
     scoring : str or callable, optional
-        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the majority vote,
-        for regression the mean squared error. Where the training data have weights, they count.
+        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
+        regression the mean squared error. Where the training data have weights, they count.
     alpha : float, default 0.99
         Confidence α of T*(α), strictly between 0 and 1.
+    voting : {"hard", "soft"}, default "hard"
+        Whether labels are the majority of the trees' votes, or those of their averaged scores, which ``predict`` goes
+        by: what is judged, and what T*(α) is of.
+    estimator : {"auto", "plugin", "smooth"}, default "auto"
+        As in `size`.
     seed : int, optional
         Seed of all forests; by default the one that ``params`` name.
     progress : bool, default True
@@ -325,14 +331,14 @@ def select_bagging_fraction(
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
-    alpha = share("alpha", alpha)
+    goal = Goal(alpha, voting, estimator)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
     trainer = trainer_for(params, dtrain)
     seed = None if seed is None else whole("seed", seed, at_least=0)
-    criterion = criterion_for(trainer, scoring)
+    criterion = criterion_for(trainer, scoring, voting)
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed)
     candidates = [Candidate(trainer, fraction, seed, file) for fraction in grid]
     with tqdm(
@@ -344,9 +350,9 @@ def select_bagging_fraction(
         disable=not progress,
     ) as bar:
         outcome = run(candidates, criterion, plan, rule, bar)
-    curve = _curve(trainer, candidates, outcome, criterion.name, alpha)
+    curve = _curve(trainer, candidates, outcome, criterion.name, goal)
     chosen = candidates[outcome.chosen]
-    booster, report = _sized(trainer, chosen, n_trees, alpha, max_trees, progress)
+    booster, report = _sized(trainer, chosen, n_trees, goal, max_trees, progress)
     return FractionSearch(
         best=chosen.fraction,
         curve=curve,
@@ -373,7 +379,7 @@ def _checked_grid(fractions: ArrayLike | None) -> list[float]:
 
 
 def _curve(
-    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, alpha: float
+    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, goal: Goal
 ) -> NDArray[np.void]:
     numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se")
     kinds = {"trees": np.int64, "dropped": np.int64}
@@ -386,7 +392,7 @@ def _curve(
             verdict.value_se,
             verdict.behind,
             verdict.behind_se,
-            *(_UNKNOWN if verdict.dropped else _size(trainer, candidate, alpha)),
+            *(_UNKNOWN if verdict.dropped else _size(trainer, candidate, goal)),
             candidate.seconds,
             verdict.dropped,
         )
@@ -395,17 +401,17 @@ def _curve(
     return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in names])
 
 
-def _size(trainer: Trainer, candidate: Candidate, alpha: float) -> tuple[float, float, float]:
-    """T*(α) and its interval from the votes that the candidate was judged by."""
+def _size(trainer: Trainer, candidate: Candidate, goal: Goal) -> tuple[float, float, float]:
+    """T*(α) and its interval from what the candidate was judged by."""
     if not len(trainer.classes):
         return _UNKNOWN
-    votes = Votes(candidate.out_of_bag.counts, trainer.classes, candidate.n_trees)
-    report = SizeReport.of(Tally(votes), alpha=alpha, available=candidate.n_trees, source="oob")
+    told = candidate.out_of_bag.tally(candidate.n_trees)
+    report = goal.report(told, available=candidate.n_trees, source="oob")
     return report.n_trees, *report.interval
 
 
 def _sized(
-    trainer: Trainer, chosen: Candidate, n_trees: int, alpha: float, max_trees: int, progress: bool
+    trainer: Trainer, chosen: Candidate, n_trees: int, goal: Goal, max_trees: int, progress: bool
 ) -> tuple[Any, SizeReport | None]:
     """The chosen forest, grown on or cut down to T*(α)."""
     if not len(trainer.classes):
@@ -413,7 +419,7 @@ def _sized(
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
     forest = chosen.forest()
-    report = grown(forest, alpha=alpha, max_trees=max_trees, min_trees=1, progress=progress)
+    report = grown(forest, goal, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
         warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=3)
     return truncate(forest.booster(), n_trees=report.n_kept), report

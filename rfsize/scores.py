@@ -77,6 +77,20 @@ class Scores:
         between = self.asked[:, None] * weight * away[:, one] * away[:, other]
         return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between)
 
+    def add(self, score: Floats, may_vote: NDArray[np.bool_]) -> None:
+        """Count one more tree in place: its scores, shape (n_rows, n_scores), on the rows that it ``may_vote`` on.
+
+        By the update of B. Welford (1962). "Note on a method for calculating corrected sums of squares and products."
+        Technometrics 4(3), 419-420.
+        """
+        away = np.where(may_vote[:, None], score - self.mean, 0.0)
+        np.add(self.asked, may_vote, out=self.asked)
+        step = away / np.maximum(self.asked, 1)[:, None]
+        np.add(self.mean, step, out=self.mean)
+        one, other = np.triu_indices(self.n_scores)
+        left = away - step  # deviation from the new mean
+        np.add(self.scatter, away[:, one] * left[:, other], out=self.scatter)
+
     @classmethod
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
         """Those of the rows of all parts, in their order."""
@@ -85,6 +99,11 @@ class Scores:
     def take(self, rows: NDArray[Any]) -> Scores:
         """Those of some of the rows."""
         return Scores(*(part[rows] for part in self._arrays()))
+
+    def put(self, rows: NDArray[Any], scores: Scores) -> None:
+        """Write those of some of the rows, in place."""
+        for whole, part in zip(self._arrays(), scores._arrays(), strict=True):
+            whole[rows] = part
 
     def covariance(self, one: Any, other: Any) -> Floats:
         """Covariance between the trees of a row's scores of two classes, shape (n_rows,); NaN of less than two trees.

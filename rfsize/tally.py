@@ -19,7 +19,7 @@ class Tally:
     votes : Votes
         Votes for each class.
     scores : Scores or None
-        Scores before the link.
+        Scores before the link; of many rows and classes, those of a part of the rows may do.
     cut : float
         Mean score above which the averaged scores of two classes predict class 1.
     predict_obeys : {"hard", "soft"} or None

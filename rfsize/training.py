@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of, left_out
 from rfsize.rows import blocks
 from rfsize.scores import Scores
+from rfsize.tally import Tally
 from rfsize.votes import Votes
 
 
@@ -45,9 +46,17 @@ class OutOfBag:
         """What the trees of both say."""
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
 
+    def tally(self, n_trees: int, cut: float = 0.0) -> Tally:
+        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average."""
+        return Tally(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")
+
 
 def out_of_bag(
-    adapter: Adapter, bags: Bags, leaf_index: Callable[[int, int], NDArray[Any]], n_classes: int
+    adapter: Adapter,
+    bags: Bags,
+    leaf_index: Callable[[int, int], NDArray[Any]],
+    n_classes: int,
+    threshold: float = 0.5,
 ) -> OutOfBag:
     """What the trees of a finished forest say of its training rows, once their bags are proven.
 
@@ -61,13 +70,17 @@ def out_of_bag(
         Leaves that rows ``start`` to ``stop`` reach, as `Adapter.leaf_index` gives them.
     n_classes : int
         0 where the trees cast no votes.
+    threshold : float, default 0.5
+        As in `rfsize.votes`.
 
     Raises
     ------
     InbagError
         If the proof fails.
+    ValueError
+        If a threshold is given for more than two classes.
     """
-    proof, cast = Proof(adapter, bags), adapter.voter(0.5)
+    proof, cast = Proof(adapter, bags), adapter.voter(adapter.checked_threshold(threshold))
     counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
     scores = []
     for start, stop in blocks(bags.n_rows, adapter.n_trees * adapter.leaves.n_scores, what="out-of-bag votes"):
@@ -89,10 +102,13 @@ class ForestInTraining(ABC):
         Trees so far (of a multiclass forest: iterations, each of which casts one vote).
     out_of_bag : OutOfBag
         What they say of the rows that they did not see; grows with the forest.
+    cut : float
+        Mean score above which those of two classes predict class 1.
     """
 
     n_trees: int
     out_of_bag: OutOfBag
+    cut: float
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
@@ -108,15 +124,15 @@ class ForestInTraining(ABC):
     def booster(self) -> Any:
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
-    def votes(self) -> Votes:
-        """Out-of-bag votes, for classes 0 to K − 1.
+    def tally(self) -> Tally:
+        """Out-of-bag votes and scores, for classes 0 to K − 1.
 
         Raises
         ------
         InbagError
             If no row can be out of bag.
         """
-        return Votes(self.out_of_bag.counts, n_trees=self.n_trees)
+        return self.out_of_bag.tally(self.n_trees, self.cut)
 
 
 class Trainer(ABC):
@@ -144,11 +160,16 @@ class Trainer(ABC):
     seed: int
 
     @abstractmethod
-    def start(self, *, fraction: float | None = None, seed: int | None = None) -> ForestInTraining:
-        """A forest without trees, of another bagging fraction or seed where they are given."""
+    def start(
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+    ) -> ForestInTraining:
+        """A forest without trees, of another bagging fraction or seed where they are given.
+
+        Its trees vote for class 1 above ``threshold``, as in `rfsize.votes`.
+        """
 
     @abstractmethod
-    def resume(self, model: Any) -> ForestInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5) -> ForestInTraining:
         """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
 
         Raises
@@ -201,9 +222,9 @@ def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
     return trainer
 
 
-def resumed(adapter: Adapter, dtrain: Any) -> ForestInTraining:
+def resumed(adapter: Adapter, dtrain: Any, threshold: float) -> ForestInTraining:
     """A copy of a booster that takes more trees like its own; raises as `Trainer.resume` and `parameters_of`."""
-    return trainer_for(parameters_of(adapter.booster), dtrain).resume(adapter.booster)
+    return trainer_for(parameters_of(adapter.booster), dtrain).resume(adapter.booster, threshold=threshold)
 
 
 def labels_of(params: dict[str, Any], dtrain: Any) -> NDArray[Any]:

@@ -135,7 +135,7 @@ def test_out_of_bag_votes_and_scores_are_those_of_the_trees_that_did_not_see_the
     assert_scores(told.scores, np.concatenate(scores), np.concatenate(outside), rtol=1e-4, atol=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
-        assert forest.votes() == rfsize.votes(forest.booster(), data.X, oob=True)
+        assert forest.tally().votes == rfsize.votes(forest.booster(), data.X, oob=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -247,7 +247,7 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     forest.add(5)
     forest.add(5)
     votes = rfsize.votes(forest.booster(), data.X, data.y, oob=True, sample_weight=weight)
-    assert forest.votes() == votes
+    assert forest.tally().votes == votes
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
