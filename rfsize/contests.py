@@ -46,12 +46,12 @@ class Contest(NamedTuple):
     share: Floats
 
     @classmethod
-    def of(cls, leader: Counts, rival: Counts, asked: Counts) -> Contest:
+    def of(cls, leader: Counts, rival: Counts, asked: Counts, order: int) -> Contest:
         """Fit both to votes for the leader and the rival, and trees asked, each of shape (n_rows,)."""
         either = leader + rival
         by_row = VoteHistogram(rival, either, np.ones_like(rival))
         cells = VoteCells.of(by_row)
-        density = mixture.fit(cells)
+        density = mixture.fit(cells, order)
         thinned = np.bincount(mixture.alike(by_row), weights=np.sqrt(asked / either)) / cells.rows
         return cls(density, mixture.given_fraction(cells, density, thinned) ** -2.0)
 
@@ -82,8 +82,8 @@ class SmoothContests(Estimate):
             raise ValueError("no row has a vote: there is nothing to fit a density to")
         asked = counts.sum(axis=1)
         ranked = -np.sort(np.partition(-counts, _RIVALS, axis=1)[:, : _RIVALS + 1], axis=1)
-        rivals = [rival for rival in ranked.T[1:] if rival.any()] or [ranked[:, 1]]
-        return cls([Contest.of(ranked[:, 0], rival, asked) for rival in rivals])
+        leader, *rivals = ranked.T
+        return cls([Contest.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
 
     @property
     def peak(self) -> float:

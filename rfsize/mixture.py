@@ -146,7 +146,7 @@ def alike(cells: VoteHistogram) -> NDArray[np.int64]:
     return np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
 
 
-def fit(cells: Cells) -> Density:
+def fit(cells: Cells, order: int = 0) -> Density:
     """The density of vote fractions from what the trees said of the rows.
 
     The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
@@ -155,6 +155,8 @@ def fit(cells: Cells) -> Density:
     ----------
     cells : Cells
         Rows of a few kinds, such as `VoteCells`.
+    order : int, default 0
+        Of the density's zero at 1/2: with 1 it falls to 0 there in proportion to the distance.
 
     Returns
     -------
@@ -168,7 +170,7 @@ def fit(cells: Cells) -> Density:
     if not len(cells.rows):
         raise ValueError("no row has a vote: there is nothing to fit a density to")
     basis, penalty = _model()
-    likelihood = _Likelihood.of(cells)
+    likelihood = _Likelihood.of(cells, order)
     coefficients = np.zeros(basis.grid.shape[1])
     fits = []
     for strength in _STRENGTHS:
@@ -181,9 +183,9 @@ def fit(cells: Cells) -> Density:
     found = np.stack([fitted.coefficients for fitted in fits])
     return Density(
         basis.fractions,
-        mass=weights @ basis.mass(found),
-        draws=basis.mass(_draws(fits, weights)),
-        peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T)),
+        mass=weights @ basis.mass(found, order),
+        draws=basis.mass(_draws(fits, weights), order),
+        peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
     )
 
 
@@ -204,7 +206,7 @@ def given_fraction(cells: Cells, density: Density, value: Floats) -> Floats:
         Rows weigh as much as the fraction is probable given what the trees said of them.
     """
     # The density's fractions run down from 1/2, the grid up to it.
-    theta = 2.0 / math.pi * np.arcsin(np.sqrt(density.fractions))
+    theta = _theta(density.fractions)
     at_grid = np.interp(_grid(), theta[::-1], (density.mass / _model()[0].widths)[::-1])
     likelihood = _Likelihood.of(cells)
     probability = likelihood.values * at_grid
@@ -226,9 +228,10 @@ class _Basis(NamedTuple):
     fractions: Floats
     widths: Floats
 
-    def mass(self, coefficients: Floats) -> Floats:
+    def mass(self, coefficients: Floats, order: int) -> Floats:
         """Probabilities of the quadrature's cells, shape (n, n_cells), for coefficients of shape (n, n_splines)."""
-        return _probabilities(coefficients @ self.quadrature.T + np.log(self.widths))
+        base = np.log(self.widths) + order * np.log(1.0 - 2.0 * _theta(self.fractions))
+        return _probabilities(coefficients @ self.quadrature.T + base)
 
 
 def _probabilities(logs: Floats) -> Floats:
@@ -270,6 +273,10 @@ def _fraction(theta: Floats) -> Floats:
     return np.asarray(np.sin(math.pi / 2.0 * theta) ** 2, dtype=np.float64)
 
 
+def _theta(fraction: Floats) -> Floats:
+    return np.asarray(2.0 / math.pi * np.arcsin(np.sqrt(fraction)), dtype=np.float64)
+
+
 def _splines(theta: Floats) -> Floats:
     """Cubic B-splines on even knots over [0, 1], shape (n, _SPLINES)."""
     knots = np.arange(_SPLINES) - 1.0
@@ -278,17 +285,18 @@ def _splines(theta: Floats) -> Floats:
 
 
 class _Likelihood(NamedTuple):
-    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor, and rows of each cell."""
+    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor, rows, and what the splines multiply."""
 
     values: Floats
     tied: Floats
     rows: Floats
+    log_base: Floats
 
     @classmethod
-    def of(cls, cells: Cells) -> _Likelihood:
+    def of(cls, cells: Cells, order: int = 0) -> _Likelihood:
         logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
         values = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return cls(values[:, :-1], values[:, -1], cells.rows)
+        return cls(values[:, :-1], values[:, -1], cells.rows, order * np.log(1.0 - 2.0 * _grid()))
 
 
 class _Fit(NamedTuple):
@@ -323,7 +331,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
     """Penalised log-likelihood, probabilities of the grid's points, and of the cells."""
-    mass = _probabilities(_model()[0].grid @ coefficients)
+    mass = _probabilities(_model()[0].grid @ coefficients + likelihood.log_base)
     cell = likelihood.values @ mass
     with np.errstate(divide="ignore"):
         value = likelihood.rows @ np.log(cell) - 0.5 * coefficients @ penalty @ coefficients
