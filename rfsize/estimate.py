@@ -98,6 +98,9 @@ class Estimate(ABC):
     name = "plugin"
     """As `rfsize.size` names it."""
 
+    caveat: str | None = None
+    """What a report says of an estimate that is not to be trusted."""
+
     @abstractmethod
     def disagreement(self, n_trees: int) -> float:
         """Mean disagreement of a forest of ``n_trees`` with the infinite one."""

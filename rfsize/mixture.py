@@ -17,6 +17,7 @@ strength λ has a log-normal prior, and is averaged over, each value weighted by
 
 What f cannot follow is a peak narrower than its splines, a twentieth of the range. With one at 1/2, T* comes out far
 too small: where two kinds of trees, as many of each, vote against each other, as when each knows one of two features.
+So it is asked whether rows at exactly 1/2, beside f, would make the votes more likely.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 from rfsize import theory
 from rfsize.estimate import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.fractions import TwoClassFractions
-from rfsize.votes import VoteHistogram, Votes
+from rfsize.votes import VoteHistogram
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,8 @@ _LEVEL = 1e-3  # precision of the coefficients' common level, which f does not d
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
 _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
+
+_TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # of the rows that may be at exactly 1/2
 
 
 class Density(NamedTuple):
@@ -56,11 +59,14 @@ class Density(NamedTuple):
         Probability of each cell, or of its mirror image.
     draws : ndarray of float, shape (n_draws, n_cells)
         The same for draws from the posterior distribution of the density.
+    peak : float
+        Twice the gain in log-likelihood by a share of rows at exactly 1/2, beside the density.
     """
 
     fractions: Floats
     mass: Floats
     draws: Floats
+    peak: float
 
 
 class SmoothFractions(TwoClassFractions):
@@ -71,27 +77,12 @@ class SmoothFractions(TwoClassFractions):
     def __init__(self, density: Density) -> None:
         super().__init__(density.fractions, density.mass)
         self._draws = density.draws
+        self.peak = density.peak
 
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities drawn from the posterior."""
         sizes, disagreement = _disagreement()
         return Curves(sizes, self._draws @ disagreement)
-
-
-def smooth(votes: Votes) -> SmoothFractions:
-    """The vote fractions of two classes by the smooth estimate.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two classes, or no row has a vote.
-    """
-    if len(votes.classes) != 2:
-        raise ValueError(
-            f"estimator='smooth' fits the vote fractions of two classes, found {len(votes.classes)}; "
-            "use estimator='plugin'"
-        )
-    return SmoothFractions(fit(VoteCells.of(votes.histogram())))
 
 
 class Cells(Protocol):
@@ -129,9 +120,7 @@ class VoteCells(NamedTuple):
     def of(cls, cells: VoteHistogram) -> VoteCells:
         """Means over alike cells, which keep the mean log-likelihood."""
         losing = np.minimum(cells.count, cells.asked - cells.count)
-        place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
-        size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
-        _, group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)
+        group = alike(cells)
         rows = np.bincount(group, weights=cells.rows).astype(np.float64)
         return cls(
             np.bincount(group, weights=cells.rows * losing) / rows,
@@ -149,7 +138,15 @@ class VoteCells(NamedTuple):
         )
 
 
-def fit(cells: Cells) -> Density:
+def alike(cells: VoteHistogram) -> NDArray[np.int64]:
+    """The cell of `VoteCells` that each one of a histogram goes into, shape (n_cells,)."""
+    losing = np.minimum(cells.count, cells.asked - cells.count)
+    place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
+    size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
+    return np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
+
+
+def fit(cells: Cells, order: int = 0) -> Density:
     """The density of vote fractions from what the trees said of the rows.
 
     The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
@@ -158,6 +155,8 @@ def fit(cells: Cells) -> Density:
     ----------
     cells : Cells
         Rows of a few kinds, such as `VoteCells`.
+    order : int, default 0
+        Of the density's zero at 1/2: with 1 it falls to 0 there in proportion to the distance.
 
     Returns
     -------
@@ -171,7 +170,7 @@ def fit(cells: Cells) -> Density:
     if not len(cells.rows):
         raise ValueError("no row has a vote: there is nothing to fit a density to")
     basis, penalty = _model()
-    likelihood = _Likelihood.of(cells)
+    likelihood = _Likelihood.of(cells, order)
     coefficients = np.zeros(basis.grid.shape[1])
     fits = []
     for strength in _STRENGTHS:
@@ -181,8 +180,44 @@ def fit(cells: Cells) -> Density:
     evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
-    mass = weights @ basis.mass(np.stack([fitted.coefficients for fitted in fits]))
-    return Density(basis.fractions, mass, basis.mass(_draws(fits, weights)))
+    found = np.stack([fitted.coefficients for fitted in fits])
+    return Density(
+        basis.fractions,
+        mass=weights @ basis.mass(found, order),
+        draws=basis.mass(_draws(fits, weights), order),
+        peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
+    )
+
+
+def given_fraction(cells: Cells, density: Density, value: Floats) -> Floats:
+    """Mean over the rows of a value, at each of the density's fractions.
+
+    Parameters
+    ----------
+    cells : Cells
+        What the density was fitted to.
+    density : Density
+    value : ndarray of float, shape (n_cells,)
+        Mean over the rows of each cell.
+
+    Returns
+    -------
+    ndarray of float, shape (n_fractions,)
+        Rows weigh as much as the fraction is probable given what the trees said of them.
+    """
+    # The density's fractions run down from 1/2, the grid up to it.
+    theta = _theta(density.fractions)
+    at_grid = np.interp(_grid(), theta[::-1], (density.mass / _model()[0].widths)[::-1])
+    likelihood = _Likelihood.of(cells)
+    probability = likelihood.values * at_grid
+    probability *= (likelihood.rows / probability.sum(axis=1))[:, None]
+    return np.interp(theta, _grid(), value @ probability / probability.sum(axis=0))
+
+
+def _peak(likelihood: _Likelihood, mass: Floats) -> float:
+    """Twice the log-likelihood ratio of the best share of rows at 1/2 to none."""
+    gain = likelihood.tied / (likelihood.values @ mass) - 1.0
+    return float(max(0.0, 2.0 * (np.log1p(_TIED_SHARES[:, None] * gain) @ likelihood.rows).max()))
 
 
 class _Basis(NamedTuple):
@@ -193,11 +228,16 @@ class _Basis(NamedTuple):
     fractions: Floats
     widths: Floats
 
-    def mass(self, coefficients: Floats) -> Floats:
+    def mass(self, coefficients: Floats, order: int) -> Floats:
         """Probabilities of the quadrature's cells, shape (n, n_cells), for coefficients of shape (n, n_splines)."""
-        log_density = coefficients @ self.quadrature.T
-        mass = np.exp(log_density - log_density.max(axis=1, keepdims=True)) * self.widths
-        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+        base = np.log(self.widths) + order * np.log(1.0 - 2.0 * _theta(self.fractions))
+        return _probabilities(coefficients @ self.quadrature.T + base)
+
+
+def _probabilities(logs: Floats) -> Floats:
+    """Probabilities in proportion to the exponentials of each row."""
+    mass = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
 
 
 @cache
@@ -233,6 +273,10 @@ def _fraction(theta: Floats) -> Floats:
     return np.asarray(np.sin(math.pi / 2.0 * theta) ** 2, dtype=np.float64)
 
 
+def _theta(fraction: Floats) -> Floats:
+    return np.asarray(2.0 / math.pi * np.arcsin(np.sqrt(fraction)), dtype=np.float64)
+
+
 def _splines(theta: Floats) -> Floats:
     """Cubic B-splines on even knots over [0, 1], shape (n, _SPLINES)."""
     knots = np.arange(_SPLINES) - 1.0
@@ -241,15 +285,18 @@ def _splines(theta: Floats) -> Floats:
 
 
 class _Likelihood(NamedTuple):
-    """Likelihoods of the vote fractions on the grid, up to a factor, and rows of each cell."""
+    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor, rows, and what the splines multiply."""
 
     values: Floats
+    tied: Floats
     rows: Floats
+    log_base: Floats
 
     @classmethod
-    def of(cls, cells: Cells) -> _Likelihood:
-        logs = cells.log_likelihood(_fraction(_grid()))
-        return cls(np.exp(logs - logs.max(axis=1, keepdims=True)), cells.rows)
+    def of(cls, cells: Cells, order: int = 0) -> _Likelihood:
+        logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
+        values = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return cls(values[:, :-1], values[:, -1], cells.rows, order * np.log(1.0 - 2.0 * _grid()))
 
 
 class _Fit(NamedTuple):
@@ -284,9 +331,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
     """Penalised log-likelihood, probabilities of the grid's points, and of the cells."""
-    log_density = _model()[0].grid @ coefficients
-    mass = np.exp(log_density - log_density.max())
-    mass /= mass.sum()
+    mass = _probabilities(_model()[0].grid @ coefficients + likelihood.log_base)
     cell = likelihood.values @ mass
     with np.errstate(divide="ignore"):
         value = likelihood.rows @ np.log(cell) - 0.5 * coefficients @ penalty @ coefficients

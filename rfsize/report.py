@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfsize import soft
+from rfsize import hard, soft
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
 from rfsize.estimate import Curves, Estimate, Margins
-from rfsize.fractions import plug_in
-from rfsize.mixture import smooth
 from rfsize.tally import Tally
-from rfsize.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The ways to estimate vote fractions from counted votes, and what "auto" stands for.
-ESTIMATORS: dict[str, Callable[[Votes], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
+# Their names are those of soft votes too.
+ESTIMATORS = hard.ESTIMATORS
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 # With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
+
+# A wider interval, as a factor, tells little more than the order of magnitude.
+_WIDE = 4.0
 
 # A smaller share of out-of-bag votes than any sensible bagging fraction leaves to a bag.
 FEW_OUT_OF_BAG = 0.1
@@ -160,6 +160,12 @@ class SizeReport:
         low, high = self.curves().interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
 
+    @property
+    def wide(self) -> bool:
+        """Whether the data cannot tell T*(α): its interval spans more than a factor of 4."""
+        low, high = self.interval
+        return high > _WIDE * low
+
     def agreement(self, n_trees: int) -> float:
         """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (15) or (17).
 
@@ -193,6 +199,7 @@ class SizeReport:
         return {
             "n_trees": _finite(self.n_trees),
             "interval": [_finite(bound) for bound in self.interval],
+            "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
             "sizes": {voting: _finite(one.size(self.alpha)) for voting, one in self._estimates.items()},
@@ -203,6 +210,7 @@ class SizeReport:
             "reason": self.reason,
             "source": self.source,
             "estimator": self.estimator,
+            "caveat": self._estimate.caveat,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
             "votes_per_row": self.votes_per_row,
@@ -273,9 +281,22 @@ class SizeReport:
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._rules(),
+                *self._doubts(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
         )
+
+    def _doubts(self) -> list[str]:
+        """What is not known of T*(α)."""
+        doubts = [] if self._estimate.caveat is None else [f"beware: {self._estimate.caveat}"]
+        if self.wide:
+            low, high = self.interval
+            span = f"a factor of {high / low:.1f}" if math.isfinite(high) else "all that is larger"
+            doubts.append(
+                f"the data cannot tell T*({self.alpha!r}) well: the interval spans {span}; more rows, or more votes on "
+                "each, narrow it"
+            )
+        return doubts
 
     def _rules(self) -> list[str]:
         """Both sizes, and which of them the model's own predict goes by."""

@@ -1,0 +1,116 @@
+"""Many classes from few votes: each row is a contest of two classes, the one that leads and one of its rivals.
+
+Of the votes on a row, those for the leading class and for one rival are binomial, given how many are for either. The
+rival's part of them has a density over the rows, like the vote fractions of two classes, and `rfsize.mixture` fits it:
+one density to the votes of the runners-up, and one to those of the classes in third place. A forest of T trees casts
+T·s votes for either, s the share of the two, and near a tie disagreement goes by (T·s)^(−1/2); so s is averaged as
+s^(−1/2), at each value of the rival's part over the rows that may have it. Disagreement is the sum over both rivals of
+the probability that they overtake the leader: that both do is rare. Classes in fourth place and below are left out.
+
+The classes are ranked by the votes themselves. Where several rivals are alike the first of them looks closer to the
+leader than it is, and the next less close; the sum makes good for most of that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import mixture, theory
+from rfsize.estimate import Curves, Estimate, Margins
+from rfsize.mixture import Density, VoteCells
+from rfsize.multiclass import Rivals
+from rfsize.votes import VoteHistogram, Votes
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_RIVALS = 2
+_FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the posterior knows the disagreement
+
+
+class Contest(NamedTuple):
+    """The leader against the rival of one rank.
+
+    Attributes
+    ----------
+    density : Density
+        Of the rival's part of the votes for either.
+    share : ndarray of float, shape (n_fractions,)
+        Share of all votes that are for either, at each of the density's fractions.
+    """
+
+    density: Density
+    share: Floats
+
+    @classmethod
+    def of(cls, leader: Counts, rival: Counts, asked: Counts, order: int) -> Contest:
+        """Fit both to votes for the leader and the rival, and trees asked, each of shape (n_rows,)."""
+        either = leader + rival
+        by_row = VoteHistogram(rival, either, np.ones_like(rival))
+        cells = VoteCells.of(by_row)
+        density = mixture.fit(cells, order)
+        thinned = np.bincount(mixture.alike(by_row), weights=np.sqrt(asked / either)) / cells.rows
+        return cls(density, mixture.given_fraction(cells, density, thinned) ** -2.0)
+
+    def overtaken(self, n_trees: int) -> Floats:
+        """Probability at each fraction that the rival has more votes than the leader, or half that of as many."""
+        part = self.density.fractions
+        first = np.arange(len(part) + 1)
+        tied = [
+            Rivals(self.share * (1.0 - part), first, self.share * part, np.full(len(part), wins))
+            for wins in (False, True)
+        ]
+        return (tied[0].disagreement(n_trees) + tied[1].disagreement(n_trees)) / 2.0
+
+
+class SmoothContests(Estimate):
+    """The leading class of each row against its rivals, whose parts of the votes are distributed as fitted."""
+
+    name = "smooth"
+
+    def __init__(self, contests: list[Contest]) -> None:
+        self._contests = contests
+
+    @classmethod
+    def of(cls, votes: Votes) -> SmoothContests:
+        """Fit the contests to the votes of all rows; raises ``ValueError`` where none has any."""
+        counts = votes.counts[votes.asked > 0].astype(np.int64)
+        if not len(counts):
+            raise ValueError("no row has a vote: there is nothing to fit a density to")
+        asked = counts.sum(axis=1)
+        ranked = -np.sort(np.partition(-counts, _RIVALS, axis=1)[:, : _RIVALS + 1], axis=1)
+        leader, *rivals = ranked.T
+        return cls([Contest.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
+
+    @property
+    def peak(self) -> float:
+        """As of the density of the runners-up."""
+        return self._contests[0].density.peak
+
+    def disagreement(self, n_trees: int) -> float:
+        # A single tree votes for some other class than the leader, whichever it is.
+        contests = self._contests if n_trees > 1 else self._contests[:1]
+        return float(sum(contest.density.mass @ contest.overtaken(n_trees) for contest in contests))
+
+    def size(self, alpha: float) -> int | float:
+        return theory.smallest_odd(self.disagreement, alpha)
+
+    def why_infinite(self, alpha: float) -> str:
+        return f"more than {theory.MAX_TREES:,} trees would be needed"
+
+    def margins(self) -> Margins:
+        density = self._contests[0].density
+        return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, density.fractions, density.mass)
+
+    def replicates(self, size: int | float) -> Curves:
+        """Disagreement under densities drawn from the posterior."""
+        around = min(size, theory.MAX_TREES / _FACTORS[-1]) * _FACTORS
+        sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
+        curves = [
+            contest.density.draws @ np.stack([contest.overtaken(int(size)) for size in sizes], axis=1)
+            for contest in self._contests
+        ]
+        return Curves(sizes, np.sum(curves, axis=0))
