@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rfsize import rows as matrix
 from rfsize.checks import share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.links import Link
 from rfsize.scores import Scores
 from rfsize.tally import Tally
 from rfsize.trees import Conventions, TreeTable
@@ -122,9 +123,11 @@ class Adapter(ABC):
     feature_names : list of str or None
         Their names, None where it was trained without.
     classes : ndarray, shape (n_classes,)
-        Class labels in the caller's encoding.
+        Class labels in the caller's encoding; empty for regression.
     leaves : Leaves
         Scores and masses of all leaves.
+    link : Link
+        From mean raw scores to what the framework predicts.
     booster
         The framework's own model that holds the trees.
     shared_bags : str or None
@@ -133,6 +136,8 @@ class Adapter(ABC):
         Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
     predict_obeys : {"soft", "hard"}
         Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
+    averages_scores : bool
+        Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
     table : StopTable or None
         Where members have weights, the table that these make.
     """
@@ -143,10 +148,12 @@ class Adapter(ABC):
     feature_names: list[str] | None
     classes: NDArray[Any]
     leaves: Leaves
+    link: Link
     booster: Any
     shared_bags: str | None = None
     seed_dependence: str | None = None
     predict_obeys: str = "soft"
+    averages_scores: bool = True
     table: StopTable | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
@@ -206,10 +213,8 @@ class Adapter(ABC):
 
     def cut(self, threshold: float) -> float:
         """Mean raw score above which averaged scores predict class 1; two classes only."""
-        conventions = self.conventions
-        return (
-            threshold if conventions.link == "identity" else math.log(threshold / (1.0 - threshold)) / conventions.slope
-        )
+        link = self.link
+        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
 
     def voter(self, threshold: float) -> Voter:
         """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
@@ -231,8 +236,10 @@ def framework_of(thing: Any) -> str | None:
     return next((package for package in packages if package in _INTEGRATIONS), None)
 
 
-def adapter_for(model: Any) -> Adapter:
+def adapter_for(model: Any, *, casts_votes: bool = True) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
+
+    With ``casts_votes=False`` regression forests have one too.
 
     Raises
     ------
@@ -245,7 +252,7 @@ def adapter_for(model: Any) -> Adapter:
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")
     framework = framework_of(model)
     if framework is not None:
-        adapter: Adapter = importlib.import_module(_INTEGRATIONS[framework]).adapt(model)
+        adapter: Adapter = importlib.import_module(_INTEGRATIONS[framework]).adapt(model, casts_votes=casts_votes)
         return adapter
     raise NotAForestError(
         f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
@@ -284,18 +291,43 @@ def _counted_in_blocks(
     adapter: Adapter, X: Any, threshold: float, bags: Bags | None, scores: list[Scores] | None
 ) -> Votes:
     """Votes; the scores of each block of rows are appended where they are asked for."""
-    rows, n_classes, cast = matrix.n_rows(X), len(adapter.classes), adapter.voter(threshold)
-    counts = np.zeros((rows, n_classes), dtype=np.int32)
-    proof = None if bags is None else Proof(adapter, bags)
-    for start, stop in matrix.blocks(rows, adapter.n_trees * adapter.leaves.n_scores, what="votes"):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
-        counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
+    n_classes, cast = len(adapter.classes), adapter.voter(threshold)
+    counts = np.zeros((matrix.n_rows(X), n_classes), dtype=np.int32)
+    for rows, leaf, may_vote in walked(adapter, X, bags, what="votes"):
+        counts[rows] = counted(cast(leaf), n_classes, may_vote)
         if scores is not None:
             scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
+    return Votes(counts, adapter.classes, adapter.n_trees)
+
+
+def scores_of(adapter: Adapter, X: Any, bags: Bags | None = None) -> Scores:
+    """Scores of all members on every row; see `count_votes`."""
+    blocks = walked(adapter, X, bags, what="scores")
+    return Scores.stacked([Scores.of(adapter.leaves.raw_scores(leaf), may_vote) for _, leaf, may_vote in blocks])
+
+
+def walked(
+    adapter: Adapter, X: Any, bags: Bags | None, *, what: str, cells: int = 0
+) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_] | None]]:
+    """Blocks of rows, the leaves that they reach, and with ``bags`` which members did not train on them.
+
+    The leaves, shape (rows, n_members, n_outputs), are indices into the table of all leaves. The proof of the bags is
+    concluded after the last block, and nothing may be made of the rows before. ``cells`` are numbers that the caller
+    holds for each row besides.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be proven.
+    """
+    proof = None if bags is None else Proof(adapter, bags)
+    per_row = adapter.n_trees * adapter.leaves.n_scores + cells
+    for start, stop in matrix.blocks(matrix.n_rows(X), per_row, what=what):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        may_vote = None if proof is None else np.logical_not(proof.add(start, stop, leaf).any(axis=2))
+        yield slice(start, stop), leaf, may_vote
     if proof is not None:
         proof.conclude()
-    return Votes(counts, adapter.classes, adapter.n_trees)
 
 
 def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
