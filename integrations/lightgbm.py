@@ -13,7 +13,6 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapter import Adapter, Bags, Leaves
@@ -243,19 +242,21 @@ class LightGbmForest(Adapter):
     framework = "LightGBM"
     spaces_become_underscores = True
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
         self.booster: lgb.Booster = model if isinstance(model, lgb.Booster) else model.booster_
         if self.booster.num_trees() == 0:
             raise NotAForestError("the LightGBM model has no trees: train it first")
-        self._forest = ForestText.read(self.booster.model_to_string())
+        self._forest = ForestText.read(self.booster.model_to_string(), casts_votes=casts_votes)
+        self.link = self._forest.link
         n_outputs = self._forest.n_outputs
         self.n_trees = len(self._forest.leaf_value) // n_outputs
         self.n_features = self.booster.num_feature()
         names = self.booster.feature_name()
         self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
-        self.classes = np.asarray(getattr(model, "classes_", np.arange(max(2, n_outputs))))
-        if len(self.classes) != max(2, n_outputs):
+        n_classes = max(2, n_outputs) if self._forest.casts_votes else 0
+        self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
+        if len(self.classes) != n_classes:
             raise NotAForestError(
                 f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
             )
@@ -269,7 +270,7 @@ class LightGbmForest(Adapter):
         raw = np.concatenate(forest.leaf_value)
         return Leaves(
             offset=(np.cumsum(sizes) - sizes).reshape(self.n_trees, forest.n_outputs),
-            score=expit(forest.sigmoid * raw) if forest.n_outputs == 1 else raw,
+            score=np.asarray(self.link.predicted(raw)) if forest.n_outputs == 1 else raw,
             raw=raw,
             mass=np.concatenate(forest.leaf_count),
             provable=np.repeat(sizes > 1, sizes),
@@ -358,10 +359,10 @@ TREE_COUNT_NAMES = {
 }
 
 
-def adapt(model: Any) -> LightGbmForest:
-    """The adapter of a LightGBM model; raises `NotAForestError` where there is none."""
+def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:
+    """The adapter of a LightGBM model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
     if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
         raise NotAForestError(f"a lightgbm.{type(model).__qualname__} is no model; give a Booster or LGBMClassifier")
-    return LightGbmForest(model)
+    return LightGbmForest(model, casts_votes=casts_votes)

@@ -10,12 +10,13 @@ import lightgbm as lgb
 import numpy as np
 from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit
 
+from rfsize import links
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
-from rfsize.integrations.lightgbm_text import ForestText
+from rfsize.integrations.lightgbm_text import LINKS, ForestText
 from rfsize.scores import Scores
 
 # Reading a tree's votes from many rows costs about a quarter of training it, so then only the first trees are
@@ -40,32 +41,20 @@ _SAME_SCORE, _FEW_TIES = 1e-10, 0.01
 _EPSILON = float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
-class Link:
-    """What LightGBM's objective makes of mean scores, and back again.
-
-    Attributes
-    ----------
-    kind : str
-        "logistic", "softmax", "identity", "exp" or "square".
-    slope : float
-        Factor of the scores in a logistic link.
-    """
-
-    kind: str
-    slope: float = 1.0
+class Link(links.Link):
+    """What LightGBM's objective makes of mean scores, and back again."""
 
     @classmethod
     def of(cls, forest: ForestText, params: dict[str, Any]) -> Link:
         """That of a forest, whose text rounds the slope; raises `NotAForestError` where it cannot be undone."""
         name, _, options = forest.header.get("objective", "custom").partition(" ")
-        if name not in _LINK_OF_OBJECTIVE:
+        if name not in LINKS:
             raise NotAForestError(
                 f"the objective is '{name}', from whose predictions the scores of single trees cannot be read; train "
-                f"with one of {', '.join(_LINK_OF_OBJECTIVE)}"
+                f"with one of {', '.join(LINKS)}"
             )
-        kind = "square" if name == "regression" and options == "sqrt" else _LINK_OF_OBJECTIVE[name]
-        return cls(kind, float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0)
+        slope = float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0
+        return cls("logistic" if name == "multiclassova" else forest.link.kind, slope)
 
     def score(self, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean scores, times the slope, that LightGBM predicts from; of a softmax, up to a constant for each row."""
@@ -75,26 +64,6 @@ class Link:
             return np.sign(predicted) * np.sqrt(np.abs(predicted))
         with np.errstate(divide="ignore"):
             return np.log(predicted / (1.0 - predicted) if self.kind == "logistic" else predicted)
-
-    def predicted(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What LightGBM predicts from mean scores, shape (n_rows, n_outputs)."""
-        if self.kind == "logistic":
-            return np.asarray(expit(self.slope * score))
-        if self.kind == "softmax":
-            return np.asarray(softmax(score, axis=1))
-        if self.kind == "exp":
-            return np.exp(score)
-        return np.sign(score) * score * score if self.kind == "square" else score
-
-
-_LINK_OF_OBJECTIVE = {
-    "binary": "logistic",
-    "cross_entropy": "logistic",
-    "multiclass": "softmax",
-    "multiclassova": "logistic",
-    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
-    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
-}
 
 
 @dataclass

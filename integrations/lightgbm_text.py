@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.links import Link
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
 
@@ -42,10 +43,16 @@ class ForestText:
                 f"the LightGBM model was trained with boosting='{parameters.get('boosting', 'gbdt')}', where each tree "
                 "corrects the ones before it; T*(α) needs independent trees: train with boosting='rf'"
             )
-        if casts_votes and header.get("objective", "").partition(" ")[0] not in _OBJECTIVES:
+        objective = header.get("objective", "custom")
+        if casts_votes and objective.partition(" ")[0] not in _OBJECTIVES:
             raise NotAForestError(
-                f"the forest's objective is '{header.get('objective', 'custom')}', whose trees cast no votes; rfsize "
-                f"sizes classification forests ({', '.join(sorted(_OBJECTIVES))})"
+                f"the forest's objective is '{objective}', whose trees cast no votes"
+                + (
+                    ": size it by what it predicts, with criterion='score' and a tolerance"
+                    if objective.partition(" ")[0] in LINKS
+                    else ""
+                )
+                + f". Forests that vote are those of {', '.join(sorted(_OBJECTIVES))}"
             )
         if not trees:
             raise NotAForestError("the LightGBM model has no trees: train it first")
@@ -66,6 +73,17 @@ class ForestText:
     def sigmoid(self) -> float:
         """Slope of the link from score to probability of class 1."""
         return float(self.header["objective"].partition("sigmoid:")[2].split(" ")[0] or 1.0)
+
+    @property
+    def link(self) -> Link:
+        """From mean scores to predictions; raises `NotAForestError` where the objective's is not known."""
+        name, _, options = self.header.get("objective", "custom").partition(" ")
+        if name not in LINKS:
+            raise NotAForestError(
+                f"the forest's objective is '{name}', whose predictions are not read; rfsize sizes classification and "
+                f"regression forests ({', '.join(LINKS)})"
+            )
+        return Link("square" if name == "regression" and options == "sqrt" else LINKS[name], self.sigmoid)
 
     def blocks(self) -> list[tuple[int, int]]:
         """Bagging seed and trees of each forest that was merged into this one, of which truncation keeps the first.
@@ -117,6 +135,16 @@ def bags_note(blocks: list[tuple[int, int]]) -> str:
 
 _OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 
+# The link of each objective.
+LINKS = {
+    "binary": "logistic",
+    "cross_entropy": "logistic",
+    "multiclass": "softmax",
+    "multiclassova": "one-vs-all",
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
+}
+
 
 def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
@@ -147,7 +175,6 @@ _MISSING = np.array(
     dtype=np.uint8,
 )
 _ZERO = float(np.float32(1e-35))  # what LightGBM takes for zero
-_LINKS = {"multiclass": "softmax", "multiclassova": "one-vs-all"}
 
 
 class _Tree(NamedTuple):
@@ -193,8 +220,8 @@ def conventions(forest: ForestText) -> Conventions:
         framework="LightGBM",
         # A category is read as a C int, which rounds towards zero.
         reading=Reading(single_precision=False, missing=np.nan, zero_within=_ZERO, lowest_category=-1.0),
-        link=_LINKS.get(forest.header["objective"].split(" ")[0], "logistic"),
-        slope=forest.sigmoid,
+        link=forest.link.kind,
+        slope=forest.link.slope,
         spaces_become_underscores=True,
         unknown_category_is_missing=True,
         categories=categories,

@@ -174,10 +174,8 @@ class LightGbmTrainer(Trainer):
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
-        predicted = self._link.predicted(np.asarray(score, dtype=np.float64))
-        if predicted.shape[1] > 1:
-            return predicted
-        return np.hstack([1.0 - predicted, predicted]) if len(self.classes) else predicted[:, 0]
+        score = np.asarray(score, dtype=np.float64)
+        return self._link.probabilities(score) if len(self.classes) else self._link.predicted(score)[:, 0]
 
     def _in_training(
         self, params: dict[str, Any], told: OutOfBag, threshold: float, first: lgb.Booster | None = None

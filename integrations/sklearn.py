@@ -12,20 +12,27 @@ from sklearn.base import is_regressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
+    BaggingRegressor,
     BaseEnsemble,
     ExtraTreesClassifier,
+    ExtraTreesRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
 )
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.sklearn_training import SklearnInTraining
+from rfsize.links import Link
 from rfsize.rows import n_rows
 from rfsize.tags import allows_nan
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
+
+_BAGGING = (BaggingClassifier, BaggingRegressor)
+_REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
 # What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
 _OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
@@ -94,13 +101,15 @@ class SklearnEnsemble(Adapter):
     framework = "scikit-learn"
     are_trees: ClassVar[bool]
 
+    link = Link("identity")
+
     def __init__(self, model: Any) -> None:
         self.booster = model
         self.n_trees = len(model.estimators_)
         self.n_features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.feature_names = None if names is None else [str(name) for name in names]
-        self.classes = np.asarray(model.classes_)
+        self.classes = np.asarray(getattr(model, "classes_", ()))
         # Columns that each member takes; None where it takes all.
         self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
@@ -127,13 +136,13 @@ class SklearnEnsemble(Adapter):
     def no_bags(self) -> str | None:
         """Why no row is out of bag, None where some are."""
         model = self.booster
-        if isinstance(model, BaggingClassifier) and len(model._seeds) != self.n_trees:
+        if isinstance(model, _BAGGING) and len(model._seeds) != self.n_trees:
             return (
                 f"scikit-learn kept the samples of {len(model._seeds)} of the {self.n_trees} members only, as it does "
                 "when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give validation "
                 "rows and leave oob=False"
             )
-        if model.bootstrap or (isinstance(model, BaggingClassifier) and model._max_samples < model._n_samples):
+        if model.bootstrap or (isinstance(model, _BAGGING) and model._max_samples < model._n_samples):
             return None
         return (
             "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
@@ -175,16 +184,16 @@ class SklearnForest(SklearnEnsemble):
         )
 
     def _of_classes(self, tree: Any) -> NDArray[np.float64]:
-        """Class probabilities at each node; a bag may have lacked some of the classes."""
+        """Class probabilities at each node, of which a bag may have lacked some; or the mean of a regression tree."""
         value = tree.tree_.value[:, 0]
-        if value.shape[1] == len(self.classes):
+        if value.shape[1] == len(self.classes) or not self.classes.size:
             return np.asarray(value)
         of_all = np.zeros((len(value), len(self.classes)))
         of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
         return of_all
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        if not isinstance(self.booster, BaggingClassifier):
+        if not isinstance(self.booster, _BAGGING):
             return np.asarray(self.booster.apply(X))[:, :, None]
         X = _array(X)
         index = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
@@ -227,7 +236,7 @@ class SklearnForest(SklearnEnsemble):
         return Conventions(
             framework=self.framework,
             reading=Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
-            link="identity",
+            link=self.link.kind,
             refuses_infinite=True,
             refuses_missing=not allows_nan(self.booster.estimators_[0]),
         )
@@ -237,6 +246,7 @@ class SklearnBagging(SklearnEnsemble):
     """Bagging over any classifiers: a member answers with a class."""
 
     are_trees = False
+    averages_scores = False
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -272,8 +282,10 @@ class SklearnBagging(SklearnEnsemble):
         raise NotAForestError(_no_trees(self.booster))
 
 
-def adapt(model: Any) -> Adapter:
-    """The adapter of a scikit-learn ensemble; raises `NotAForestError` where there is none."""
+def adapt(model: Any, *, casts_votes: bool = True) -> Adapter:
+    """The adapter of a scikit-learn ensemble; raises `NotAForestError` where there is none that ``casts_votes``."""
+    if not casts_votes and isinstance(model, _REGRESSORS):
+        return _adapt_regressor(model)
     if not isinstance(model, (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)):
         raise NotAForestError(_why_not(model))
     check_is_fitted(model)
@@ -284,11 +296,24 @@ def adapt(model: Any) -> Adapter:
     return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
 
 
+def _adapt_regressor(model: Any) -> Adapter:
+    check_is_fitted(model)
+    if not all(map(is_tree, model.estimators_)):
+        raise NotAForestError(
+            f"the members of the {type(model).__name__} are no regression trees; rfsize sizes what trees predict"
+        )
+    if model.estimators_[0].n_outputs_ > 1:
+        raise NotAForestError("the ensemble predicts several numbers at once; train one for each")
+    return SklearnForest(model)
+
+
 def is_tree(member: Any) -> bool:
     """Whether a member answers as its leaves do: a decision tree that no subclass makes answer otherwise."""
-    return isinstance(member, DecisionTreeClassifier) and all(
-        getattr(type(member), name) is getattr(DecisionTreeClassifier, name)
+    kind = DecisionTreeRegressor if is_regressor(member) else DecisionTreeClassifier
+    return isinstance(member, kind) and all(
+        getattr(type(member), name) is getattr(kind, name)
         for name in ("apply", "predict", "predict_proba")
+        if hasattr(kind, name)
     )
 
 
@@ -326,7 +351,8 @@ def _why_not(model: Any) -> str:
             "search.best_estimator_"
         )
     if is_regressor(model):
-        return f"found a {name}, whose members cast no votes; rfsize sizes classifiers"
+        sized = ": size it by what it predicts, with criterion='score' and a tolerance"
+        return f"found a {name}, whose members cast no votes{sized if isinstance(model, _REGRESSORS) else ''}"
     if isinstance(model, AdaBoostClassifier):
         return (
             f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "

@@ -17,6 +17,9 @@ from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
 from rfsize.integrations.xgboost_trees import (
+    CONSTANT_HESSIAN,
+    LINKS,
+    VOTING,
     assembled,
     conventions,
     document,
@@ -25,16 +28,10 @@ from rfsize.integrations.xgboost_trees import (
     scores_per_leaf,
     tree_table,
 )
+from rfsize.links import Link
 from rfsize.rows import n_rows
 from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
-
-_BINARY = {"binary:logistic"}
-_MULTICLASS = {"multi:softprob", "multi:softmax"}
-
-# Objectives whose base_score is not a margin yet.
-_LOGISTIC = {"binary:logistic", "reg:logistic"}
-_LOG = {"count:poisson"}
 
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
@@ -57,13 +54,14 @@ class XgboostForest(Adapter):
         self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
         learner = document(self.booster)["learner"]
         _refuse_other_models(learner)
-        if casts_votes:
-            _refuse_other_objectives(learner["objective"]["name"])
+        self._objective = learner["objective"]["name"]
+        _refuse_other_objectives(self._objective, casts_votes)
+        self.link = Link(LINKS[self._objective])
         self.tree_of = members(learner)
         self.n_trees = len(self.tree_of)
         self.n_features = int(learner["learner_model_param"]["num_feature"])
         self.feature_names = list(self.booster.feature_names or ()) or None
-        n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
+        n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
         self.leaves = _leaf_table(learner, self.tree_of)
@@ -177,6 +175,12 @@ class XgboostForest(Adapter):
             yield DrawnBags(fraction, tree_seed)
 
     def _refuse_other_samplings(self) -> None:
+        if self._objective not in CONSTANT_HESSIAN:
+            raise InbagError(
+                f"the hessians of '{self._objective}' may differ from row to row, so the sums that XGBoost stored in "
+                f"the leaves cannot prove the bags; train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or give "
+                "validation rows and leave oob=False"
+            )
         if self.shared_bags is not None:
             raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
         training = self._config()["gradient_booster"]["tree_train_param"]
@@ -194,6 +198,11 @@ class XgboostForest(Adapter):
         weight = sample_weights(sample_weight, n_rows)
         if self._scale_pos_weight == 1.0:
             return weight
+        if not self.classes.size:
+            raise InbagError(
+                f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, which is for classes: train "
+                "without it, or give validation rows and leave oob=False"
+            )
         if y is None:
             raise InbagError(
                 f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, so the proof of its bags "
@@ -234,11 +243,11 @@ class XgboostForest(Adapter):
         return data
 
 
-def adapt(model: Any) -> XgboostForest:
-    """The adapter of an XGBoost model; raises `NotAForestError` where there is none."""
+def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
+    """The adapter of an XGBoost model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
     if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
         raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBRFClassifier")
-    return XgboostForest(model)
+    return XgboostForest(model, casts_votes=casts_votes)
 
 
 def _refuse_other_models(learner: dict[str, Any]) -> None:
@@ -261,15 +270,20 @@ def _refuse_other_models(learner: dict[str, Any]) -> None:
         raise NotAForestError("the forest predicts several labels at once; train one forest for each")
 
 
-def _refuse_other_objectives(objective: str) -> None:
+def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
     if objective == "binary:logitraw":
         raise NotAForestError(
             "the forest's objective is 'binary:logitraw'; train with 'binary:logistic', the same trees"
         )
-    if objective not in _BINARY | _MULTICLASS:
+    if objective not in LINKS:
         raise NotAForestError(
-            f"the forest's objective is '{objective}', whose trees cast no votes; rfsize sizes classification forests "
-            f"({', '.join(sorted(_BINARY | _MULTICLASS))})"
+            f"the forest's objective is '{objective}', whose trees cast no votes, and whose predictions are not read "
+            f"either; rfsize sizes classification and regression forests ({', '.join(sorted(LINKS))})"
+        )
+    if casts_votes and objective not in VOTING:
+        raise NotAForestError(
+            f"the forest's objective is '{objective}', whose trees cast no votes: size it by what it predicts, with "
+            f"criterion='score' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
         )
 
 
@@ -296,10 +310,10 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
 def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
     """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
     stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
-    objective = learner["objective"]["name"]
-    if objective in _LOGISTIC:
+    link = LINKS[learner["objective"]["name"]]
+    if link == "logistic":
         stored = -np.log(1.0 / stored - 1.0)
-    elif objective in _LOG:
+    elif link == "exp":
         stored = np.log(stored)
     width = scores_per_leaf(learner)
     if width > 1:

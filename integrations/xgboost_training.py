@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit, logit, softmax
+from scipy.special import logit
 
 from rfsize.adapter import count_votes
 from rfsize.checks import share, whole
@@ -20,11 +20,9 @@ from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost_bags import DrawnBags
 from rfsize.integrations.xgboost_merging import merged as merged
 from rfsize.integrations.xgboost_merging import put_together, refuse_differences
+from rfsize.integrations.xgboost_trees import CONSTANT_HESSIAN, LINKS, VOTING
+from rfsize.links import Link
 from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
-
-# Objectives with the same hessian for all rows of unit weight, which the proof of the bags relies on, and their links.
-_VOTING = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
-_NUMERIC = {"reg:squarederror": "identity", "reg:logistic": "logistic", "count:poisson": "exponential"}
 
 # Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
@@ -124,11 +122,11 @@ class XgboostTrainer(Trainer):
         self.settings = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
         _refuse_other_training(self.settings, self.params.get("booster", "gbtree"))
         objective = self.settings["objective"]["name"]
-        self.casts_votes = objective in _VOTING
-        self._link = {**_VOTING, **_NUMERIC}[objective]
+        self.casts_votes = objective in VOTING
+        self._link = Link(LINKS[objective])
         n_classes = max(2, int(self.settings["learner_model_param"]["num_class"])) if self.casts_votes else 0
         self.classes = np.arange(n_classes)
-        self.n_outputs = n_classes if self._link == "softmax" else 1
+        self.n_outputs = n_classes if self._link.kind == "softmax" else 1
         one_for_all = self.settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_vote = 1 if one_for_all else self.n_outputs
         self.label = _labels(dtrain, self.classes)
@@ -177,12 +175,7 @@ class XgboostTrainer(Trainer):
             raise NotAForestError(f"the forest was trained with other parameters: {other}; give those to train more")
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._link == "softmax":
-            return np.asarray(softmax(score, axis=1))
-        if self._link == "exponential":
-            return np.exp(score[:, 0])
-        predicted = np.asarray(expit(score[:, 0]) if self._link == "logistic" else score[:, 0])
-        return np.stack([1.0 - predicted, predicted], axis=1) if self.casts_votes else predicted
+        return self._link.probabilities(score) if self.casts_votes else self._link.predicted(score)[:, 0]
 
 
 def fold_votes(
@@ -302,10 +295,10 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
     objective = settings["objective"]["name"]
     if kind != "gbtree":
         raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
-    if objective not in _VOTING | _NUMERIC:
+    if objective not in CONSTANT_HESSIAN:
         raise NotAForestError(
             f"params say objective={objective!r}, from whose trees no votes or means are read; train with one of "
-            f"{', '.join(sorted(_VOTING | _NUMERIC))}"
+            f"{', '.join(sorted(CONSTANT_HESSIAN))}"
         )
     updater = settings["gradient_booster"]["gbtree_train_param"]["updater"]
     if updater == "grow_histmaker":
@@ -321,7 +314,7 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
     if settings["generic_param"]["seed_per_iteration"] != "0":
         raise InbagError("bags of seed_per_iteration cannot be rebuilt: leave it out")
     weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
-    if weight != 1.0 and objective in _NUMERIC:
+    if weight != 1.0 and objective not in VOTING:
         raise NotAForestError(
             f"scale_pos_weight={weight:g} is for classes, and objective={objective!r} has none: leave it out"
         )

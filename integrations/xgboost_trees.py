@@ -14,6 +14,22 @@ from numpy.typing import NDArray
 from rfsize.errors import NotAForestError
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
+# The link of each objective whose trees can be averaged, those of them that classify, and those whose hessian is the
+# same for all rows of unit weight, which the proof of the bags relies on.
+LINKS = {
+    "binary:logistic": "logistic",
+    "multi:softprob": "softmax",
+    "multi:softmax": "softmax",
+    "reg:logistic": "logistic",
+    **dict.fromkeys(
+        ("reg:squarederror", "reg:squaredlogerror", "reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror"),
+        "identity",
+    ),
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
+}
+VOTING = {"binary:logistic", "multi:softprob", "multi:softmax"}
+CONSTANT_HESSIAN = VOTING | {"reg:squarederror", "reg:logistic", "count:poisson"}
+
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 
 
@@ -164,7 +180,7 @@ def conventions(learner: dict[str, Any], missing: float) -> Conventions:
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
-        link="softmax" if learner["objective"]["name"].startswith("multi:") else "logistic",
+        link=LINKS[learner["objective"]["name"]],
         absent_is_missing=True,
         takes_codes="cats" not in stored,
         categories=tuple(categories.values()),

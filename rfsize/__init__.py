@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.baselines import BanfieldSize, McNemarSize, banfield_size, mcnemar_size
 from rfsize.crossval import cv_votes
+from rfsize.deviation_report import DeviationReport
 from rfsize.errors import (
     FewVotesError,
     ForestFileError,
@@ -18,6 +19,7 @@ from rfsize.errors import (
     TableError,
 )
 from rfsize.growing import grow
+from rfsize.metric_gap import MetricGap
 from rfsize.predictor import CompiledForest, compile, load
 from rfsize.report import SizeReport
 from rfsize.sampling import (
@@ -39,11 +41,13 @@ __version__ = version("rfsize")
 __all__ = [
     "BanfieldSize",
     "CompiledForest",
+    "DeviationReport",
     "FewVotesError",
     "ForestFileError",
     "FractionSearch",
     "InbagError",
     "McNemarSize",
+    "MetricGap",
     "NotAForestError",
     "NotConvergedWarning",
     "RightSizedClassifier",

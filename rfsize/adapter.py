@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rfsize import rows as matrix
 from rfsize.checks import share
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.links import Link
 from rfsize.scores import Scores
 from rfsize.tally import Tally
 from rfsize.trees import Conventions, TreeTable
@@ -122,9 +123,11 @@ class Adapter(ABC):
     feature_names : list of str or None
         Their names, None where it was trained without.
     classes : ndarray, shape (n_classes,)
-        Class labels in the caller's encoding.
+        Class labels in the caller's encoding; empty for regression.
     leaves : Leaves
         Scores and masses of all leaves.
+    link : Link
+        From mean raw scores to what the framework predicts.
     booster
         The framework's own model that holds the trees.
     shared_bags : str or None
@@ -133,6 +136,8 @@ class Adapter(ABC):
         Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
     predict_obeys : {"soft", "hard"}
         Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
+    averages_scores : bool
+        Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
     table : StopTable or None
         Where members have weights, the table that these make.
     """
@@ -143,10 +148,12 @@ class Adapter(ABC):
     feature_names: list[str] | None
     classes: NDArray[Any]
     leaves: Leaves
+    link: Link
     booster: Any
     shared_bags: str | None = None
     seed_dependence: str | None = None
     predict_obeys: str = "soft"
+    averages_scores: bool = True
     table: StopTable | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
@@ -207,10 +214,8 @@ class Adapter(ABC):
 
     def cut(self, threshold: float) -> float:
         """Mean raw score above which averaged scores predict class 1; two classes only."""
-        conventions = self.conventions
-        return (
-            threshold if conventions.link == "identity" else math.log(threshold / (1.0 - threshold)) / conventions.slope
-        )
+        link = self.link
+        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
 
     def voter(self, threshold: float) -> Voter:
         """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
@@ -232,8 +237,10 @@ def framework_of(thing: Any) -> str | None:
     return next((package for package in packages if package in _INTEGRATIONS), None)
 
 
-def adapter_for(model: Any) -> Adapter:
+def adapter_for(model: Any, *, casts_votes: bool = True) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
+
+    With ``casts_votes=False`` regression forests have one too.
 
     Raises
     ------
@@ -246,7 +253,7 @@ def adapter_for(model: Any) -> Adapter:
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")
     framework = framework_of(model)
     if framework is not None:
-        adapter: Adapter = importlib.import_module(_INTEGRATIONS[framework]).adapt(model)
+        adapter: Adapter = importlib.import_module(_INTEGRATIONS[framework]).adapt(model, casts_votes=casts_votes)
         return adapter
     raise NotAForestError(
         f"model is a {type(model).__module__}.{type(model).__qualname__}; rfsize sizes a lightgbm.Booster, "
@@ -285,20 +292,47 @@ def _counted_in_blocks(
     adapter: Adapter, X: Any, threshold: float, bags: Bags | None, scores: list[Scores] | None
 ) -> Votes:
     """Votes; the scores of each block of rows are appended where they are asked for."""
-    rows, n_classes, cast = matrix.n_rows(X), len(adapter.classes), adapter.voter(threshold)
-    counts = np.zeros((rows, n_classes), dtype=np.int32)
-    proof = None if bags is None else Proof(adapter, bags)
-    for start, stop in matrix.blocks(rows, adapter.n_trees * adapter.leaves.n_scores, what="votes"):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        may_vote = None
-        if proof is not None:
-            leaf, may_vote = left_out(leaf, proof.add(start, stop, leaf))
-        counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
+    n_classes, cast = len(adapter.classes), adapter.voter(threshold)
+    counts = np.zeros((matrix.n_rows(X), n_classes), dtype=np.int32)
+    for rows, leaf, inbag in walked(adapter, X, bags, what="votes"):
+        leaf, may_vote = left_out(leaf, inbag)
+        counts[rows] = counted(cast(leaf), n_classes, may_vote)
         if scores is not None:
             scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
+    return Votes(counts, adapter.classes, adapter.n_trees)
+
+
+def scores_of(adapter: Adapter, X: Any, bags: Bags | None = None) -> Scores:
+    """Scores of all members on every row; see `count_votes`."""
+    parts = []
+    for _, leaf, inbag in walked(adapter, X, bags, what="scores"):
+        leaf, may_vote = left_out(leaf, inbag)
+        parts.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
+    return Scores.stacked(parts)
+
+
+def walked(
+    adapter: Adapter, X: Any, bags: Bags | None, *, what: str, cells: int = 0
+) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_] | None]]:
+    """Blocks of rows, the leaves that they reach, and with ``bags`` which trees were trained on them.
+
+    The leaves, shape (rows, n_members, n_outputs), are indices into the table of all leaves; in-bag masks have that
+    shape too, or 1 in place of n_outputs where the trees of a member share a bag. The proof of the bags is
+    concluded after the last block, and nothing may be made of the rows before. ``cells`` are numbers that the caller
+    holds for each row besides.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be proven.
+    """
+    proof = None if bags is None else Proof(adapter, bags)
+    per_row = adapter.n_trees * adapter.leaves.n_scores + cells
+    for start, stop in matrix.blocks(matrix.n_rows(X), per_row, what=what):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        yield slice(start, stop), leaf, None if proof is None else proof.add(start, stop, leaf)
     if proof is not None:
         proof.conclude()
-    return Votes(counts, adapter.classes, adapter.n_trees)
 
 
 def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
@@ -310,8 +344,8 @@ def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
     return labels
 
 
-def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Leaves of members that left the row out of their bags, and which members did.
+def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Leaves of members that left the row out of their bags, and which members did; None where all may vote.
 
     Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
     trees that hardly any vote would remain. But such trees are drawn independently, so that any trees that left the row
@@ -322,16 +356,18 @@ def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_]) -> tuple[NDArray[Any]
     ----------
     leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
         Leaves that the rows reach.
-    inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1)
+    inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1), or None
         Whether the tree was trained on the row.
 
     Returns
     -------
     leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
         Leaves, member by member.
-    may_vote : ndarray of bool, shape (n_rows, n_members)
+    may_vote : ndarray of bool, shape (n_rows, n_members), or None
         Whether the member left the row out.
     """
+    if inbag is None:
+        return leaf, None
     if inbag.shape[2] == 1:
         return leaf, np.logical_not(inbag[:, :, 0])
     order = np.argsort(inbag.view(np.uint8), axis=1, kind="stable")

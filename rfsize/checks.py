@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -14,6 +15,13 @@ def share(name: str, value: float) -> float:
     """``value`` as a float strictly between 0 and 1, or a ``ValueError`` that names it."""
     if not isinstance(value, Real) or not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be a number strictly between 0 and 1, found {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: float) -> float:
+    """``value`` as a finite float above 0, or a ``ValueError`` that names it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive number, found {value!r}")
     return float(value)
 
 

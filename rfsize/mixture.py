@@ -285,7 +285,7 @@ def _splines(theta: Floats) -> Floats:
 
 
 class _Likelihood(NamedTuple):
-    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor, rows, and what the splines multiply."""
+    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor; rows; what the splines multiply."""
 
     values: Floats
     tied: Floats

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rfsize.baselines import BanfieldSize, McNemarSize
+    from rfsize.deviation_report import DeviationReport
     from rfsize.report import SizeReport
     from rfsize.sampling import FractionSearch
     from rfsize.stop_table import StopTable
@@ -105,6 +106,39 @@ def _draw_disagreement(report: SizeReport, ax: Axes) -> None:
     ax.grid(which="major", color="0.9")
     ax.set_axisbelow(True)
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="lower left")
+
+
+def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
+    """Draw deviations over the number of trees; see `DeviationReport.plot`."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
+    largest = 4.0 * max(known)
+    sizes = np.unique(np.geomspace(1.0, largest, 40).astype(int))
+    found = [report.deviation(int(size)) for size in sizes]
+    ax.plot(sizes, [one.p95 for one in found], color="C2", label="95th percentile over rows")
+    ax.plot(sizes, [one.rms for one in found], color="C0", label="root mean square")
+    ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
+    if math.isfinite(report.n_trees):
+        low, high = report.interval
+        ax.axvspan(low, min(high, largest), color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
+    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(1.0, largest)
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel(f"deviation of the {report.criterion}\nfrom the infinite forest")
+    ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(lambda off, _: f"{off:g}" if f"{off:e}"[0] in "125" else ""))
+    ax.grid(which="major", color="0.9")
+    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+    return ax
 
 
 def _percent(share: float, _: int) -> str:

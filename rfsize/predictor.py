@@ -11,7 +11,6 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import expit, softmax
 
 from rfsize import forest_file
 from rfsize import rows as matrix
@@ -19,6 +18,7 @@ from rfsize.adapter import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
+from rfsize.links import Link
 from rfsize.stop_rules import lossless_stops
 from rfsize.stop_table import StopTable
 from rfsize.stops import BinaryStops, LeaderStops, Stops, WeightedStops
@@ -234,14 +234,7 @@ class CompiledForest:
         X = self._checked(X)
         total = np.zeros((matrix.n_rows(X), forest.n_scores))
         self._each_block(X, lambda q, rows: add_scores(q, tuple(forest.trees), forest.n_outputs, total[rows]))
-        score = forest.conventions.slope * total / self.n_trees
-        if forest.conventions.link == "softmax":
-            return softmax(score, axis=1)
-        if forest.conventions.link == "one-vs-all":
-            return expit(score)
-        if forest.conventions.link == "identity":
-            return score if forest.n_scores > 1 else np.column_stack([1.0 - score[:, 0], score[:, 0]])
-        return np.column_stack([expit(-score[:, 0]), expit(score[:, 0])])
+        return Link(forest.conventions.link, forest.conventions.slope).probabilities(total / self.n_trees)
 
     def save(self, path: str | Path) -> None:
         """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.

@@ -14,6 +14,9 @@ from rfsize import hard, soft
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
 from rfsize.estimate import Curves, Estimate, Margins
+from rfsize.metric_gap import Walk
+from rfsize.report_base import FEW_OUT_OF_BAG as FEW_OUT_OF_BAG
+from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.tally import Tally
 
 if TYPE_CHECKING:
@@ -24,19 +27,13 @@ ESTIMATORS = hard.ESTIMATORS
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
-# With a few votes a row looks unanimous that is not; below this many on average no forest is called large enough.
-FEWEST_VOTES = 10
-
 # A wider interval, as a factor, tells little more than the order of magnitude.
 _WIDE = 4.0
 
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves to a bag.
-FEW_OUT_OF_BAG = 0.1
-
 
 @dataclass(frozen=True, eq=False)
-class SizeReport:
-    """The answer of `rfsize.size`.
+class SizeReport(Report):
+    """The answer of `rfsize.size` about labels.
 
     Attributes
     ----------
@@ -71,6 +68,7 @@ class SizeReport:
     voting: str
     predict_obeys: str | None
     _estimates: Mapping[str, Estimate]
+    _walk: Walk | None = None
 
     @classmethod
     def of(
@@ -82,8 +80,11 @@ class SizeReport:
         source: str,
         voting: str = "hard",
         estimator: str = "auto",
+        walk: Walk | None = None,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say, by one of the estimators.
+
+        ``walk`` lets `metric_gap` ask the trees again.
 
         Raises
         ------
@@ -95,7 +96,7 @@ class SizeReport:
         asked = tally.votes.asked
         n_rows = int(np.count_nonzero(asked))
         if n_rows == 0:
-            raise FewVotesError("no row has a vote" + _no_votes_advice(source))
+            raise FewVotesError("no row has a vote" + no_votes_advice(source))
         if voting == "soft" and tally.scores is None:
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing: give the model"
@@ -114,6 +115,7 @@ class SizeReport:
             voting=voting,
             predict_obeys=tally.predict_obeys,
             _estimates=estimates,
+            _walk=walk,
         )
 
     @property
@@ -132,16 +134,6 @@ class SizeReport:
     def estimator(self) -> str:
         """How the vote fractions were estimated: "plugin" or "smooth"."""
         return self._estimate.name
-
-    @property
-    def converged(self) -> bool:
-        """Whether the forest at hand has at least T*(α) trees, and votes enough to tell."""
-        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
-
-    @property
-    def n_kept(self) -> int:
-        """Trees that `rfsize.truncate` keeps: T*(α), or all of a forest that is too small."""
-        return int(self.n_trees) if self.converged else self.available
 
     @property
     def reason(self) -> str | None:
@@ -197,12 +189,12 @@ class SizeReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
-            "n_trees": _finite(self.n_trees),
-            "interval": [_finite(bound) for bound in self.interval],
+            "n_trees": finite(self.n_trees),
+            "interval": [finite(bound) for bound in self.interval],
             "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
-            "sizes": {voting: _finite(one.size(self.alpha)) for voting, one in self._estimates.items()},
+            "sizes": {voting: finite(one.size(self.alpha)) for voting, one in self._estimates.items()},
             "predict_obeys": self.predict_obeys,
             "available": self.available,
             "agreement": self.agreement(self.available),
@@ -238,15 +230,12 @@ class SizeReport:
     def headline(self) -> str:
         """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
         low, high = self.interval
-        return f"T*({self.alpha!r}) = {_trees(self.n_trees)} ({_trees(low)} to {_trees(high)})"
+        return f"T*({self.alpha!r}) = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
-            return (
-                f"{self.votes_per_row:.1f} votes per row, from {self.available:,} trees, are too few to tell how many "
-                f"trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
-            )
+            return self._few_votes("votes")
         if self.reason is not None:
             return (
                 f"no forest size reaches {self.alpha:.2%} agreement by this estimate: {self.reason}. All "
@@ -257,16 +246,6 @@ class SizeReport:
             f"forest on {self.alpha:.2%} of the rows; it agrees on about {self.agreement(self.available):.2%}. Train "
             "more trees, or ask for a lower alpha"
         )
-
-    def _more_votes(self) -> str:
-        share_of_votes = self.votes_per_row / self.available
-        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
-            return (
-                f"On a training row only {share_of_votes:.1%} of the trees may vote (the trees of "
-                "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "
-                "row out): give validation rows, or train with a smaller bagging fraction"
-            )
-        return "Train more trees"
 
     def __str__(self) -> str:
         rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} votes each on average"
@@ -302,22 +281,8 @@ class SizeReport:
         """Both sizes, and which of them the model's own predict goes by."""
         if self.other is None:
             return []
-        sizes = ", ".join(f"by {_VOTED[one.voting]} {_trees(one.n_trees)}" for one in (self, self.other))
+        sizes = ", ".join(f"by {_VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
         obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]
 
     __repr__ = __str__
-
-
-def _finite(size: int | float) -> int | None:
-    return int(size) if math.isfinite(size) else None
-
-
-def _trees(size: int | float) -> str:
-    return f"{size:,}" if math.isfinite(size) else "inf"
-
-
-def _no_votes_advice(source: str) -> str:
-    if source == "oob":
-        return ": every tree saw every row; lower the bagging fraction or give validation rows"
-    return ": nothing to size a forest from"

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, tally
-from rfsize.checks import choice, share, whole
-from rfsize.errors import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
+from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, scores_of, tally
+from rfsize.checks import choice, positive, share, whole
+from rfsize.deviation_report import CRITERIA, DeviationReport
+from rfsize.errors import NotAForestError, NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
+from rfsize.links import Link
+from rfsize.metric_gap import Walk
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.rows import n_rows
 from rfsize.tally import VOTINGS, Tally
@@ -154,36 +157,41 @@ def size(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float = 0.99,
+    alpha: float | None = None,
     oob: bool = False,
-    voting: str = "hard",
+    voting: str | None = None,
     estimator: str = "auto",
     threshold: float = 0.5,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
-) -> SizeReport:
-    """How many trees are enough: T*(α).
+) -> Any:
+    """How many trees are enough: T*.
 
     T*(α) is the smallest odd forest whose majority votes agree with those of the infinite forest on a
-    share α of the rows, on average over rows and forests. It says nothing about accuracy, and no labels
-    are needed.
+    share α of the rows, on average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the
+    smallest forest whose predictions are within ``tolerance`` of the infinite forest's. Neither says anything about
+    accuracy, and no labels are needed; how much a metric will still move is what `SizeReport.metric_gap` predicts.
 
     Parameters
     ----------
     model
-        As in `votes`, or counted `Votes`, for which ``X`` is left out.
+        As in `votes`, or counted `Votes`, for which ``X`` is left out. With ``criterion="score"`` also a regression
+        forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster`, `XGBRFRegressor` or `XGBRegressor`, or
+        scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels, only where `inbag` needs them.
     alpha : float, default 0.99
-        Confidence α, strictly between 0 and 1.
+        Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
         Use out-of-bag votes on the training rows.
     voting : {"hard", "soft"}, default "hard"
         Size the majority of the trees' votes, or their averaged scores, which ``predict`` of LightGBM, XGBoost and
-        scikit-learn's forests goes by. The report has both sizes.
+        scikit-learn's forests goes by. The report has both sizes. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions of two classes to all
@@ -191,13 +199,21 @@ def size(
         per row no forest is called large enough.
     threshold : float, default 0.5
         As in `votes`.
+    criterion : {"label", "probability", "score"}, default "label"
+        What is to agree with the infinite forest's: labels; probabilities that ``predict`` or ``predict_proba`` gives,
+        a row being as far off as the class that is farthest off; or scores: what ``predict`` gives for regression, for
+        classification the mean score of the trees before it becomes a probability (``predict(raw_score=True)`` of
+        LightGBM over the number of trees, ``predict(output_margin=True)`` of XGBoost).
+    tolerance : float, optional
+        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; needed
+        with these criteria.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
 
     Returns
     -------
-    SizeReport
-        T*(α), its 95 % interval, and whether the forest at hand is large enough.
+    SizeReport or DeviationReport
+        T*, its 95 % interval, and whether the forest at hand is large enough; for labels a `SizeReport`.
 
     Raises
     ------
@@ -222,7 +238,20 @@ def size(
 
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
     """
-    share("alpha", alpha)
+    choice("criterion", criterion, CRITERIA)
+    if criterion != "label":
+        refused = {"alpha": alpha, "voting": voting}
+        refused |= {} if estimator == "auto" else {"estimator": estimator}
+        refused |= {} if threshold == 0.5 else {"threshold": threshold}
+        _refuse_for(criterion, refused)
+        told = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+        return _deviation(model, X, y, criterion=criterion, tolerance=tolerance, oob=oob, **told)
+    if tolerance is not None:
+        raise ValueError(
+            "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
+        )
+    alpha = share("alpha", 0.99 if alpha is None else alpha)
+    voting = "hard" if voting is None else voting
     choice("voting", voting, VOTINGS)
     choice("estimator", estimator, ESTIMATORS)
     if isinstance(model, Votes):
@@ -246,7 +275,55 @@ def size(
         source="oob" if oob else "rows given",
         voting=voting,
         estimator=estimator,
+        walk=Walk(adapter, X, bags, threshold),
     )
+
+
+def _deviation(
+    model: Any, X: Any, y: Any, *, criterion: str, tolerance: float | None, oob: bool, **told: Any
+) -> DeviationReport:
+    """`size` by a criterion of predictions."""
+    if tolerance is None:
+        raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+    tolerance = positive("tolerance", tolerance)
+    if isinstance(model, Votes):
+        raise ValueError(
+            f"criterion={criterion!r} needs the trees' scores, of which counted Votes know nothing: give the model"
+        )
+    adapter = adapter_for(model, casts_votes=False)
+    if not adapter.averages_scores:
+        raise NotAForestError(
+            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
+            "trees: size the labels"
+        )
+    if criterion == "probability" and not adapter.classes.size:
+        raise ValueError(
+            "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
+        )
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    warn_of_dependence(adapter, stacklevel=4)
+    X = adapter.check(X)
+    bags = adapter.bags(n_rows(X), y, **told) if oob else None
+    return DeviationReport.of(
+        scores_of(adapter, X, bags),
+        adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity"),
+        criterion=criterion,
+        tolerance=tolerance,
+        available=adapter.n_trees,
+        source="oob" if oob else "rows given",
+        walk=Walk(adapter, X, bags),
+    )
+
+
+def _refuse_for(criterion: str, options: dict[str, Any]) -> None:
+    """Raise ``ValueError`` where options that only labels have are given."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, which asks how far off predictions "
+            "may be: leave out, and give tolerance"
+        )
 
 
 def truncate(
@@ -254,11 +331,11 @@ def truncate(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float = 0.99,
+    alpha: float | None = None,
     n_trees: int | None = None,
     **as_size: Any,
 ) -> Any:
-    """A forest of the first T*(α) trees, of the same type as ``model``.
+    """A forest of the first T* trees, of the same type as ``model``.
 
     Parameters
     ----------
@@ -267,14 +344,14 @@ def truncate(
     X, y, alpha
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
-        Trees to keep, in place of T*(α).
+        Trees to keep, in place of T*.
     **as_size
-        Further options of `size`.
+        Further options of `size`, such as ``criterion`` and ``tolerance``.
 
     Returns
     -------
     model of the caller's type
-        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*(α).
+        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*.
 
     Raises
     ------
@@ -284,11 +361,11 @@ def truncate(
     Warns
     -----
     NotConvergedWarning
-        If the forest has fewer than T*(α) trees; it says how many it would take.
+        If the forest has fewer than T* trees; it says how many it would take.
     """
     if isinstance(model, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=...)")
-    adapter = adapter_for(model)
+    adapter = adapter_for(model, casts_votes=n_trees is None and as_size.get("criterion", "label") == "label")
     if n_trees is None:
         report = size(adapter, X, y, alpha=alpha, **as_size)
         if not report.converged:
@@ -299,9 +376,9 @@ def truncate(
     return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
 
 
-def warn_of_dependence(adapter: Adapter) -> None:
+def warn_of_dependence(adapter: Adapter, *, stacklevel: int = 3) -> None:
     """Warn the caller's caller where the trees of a forest are no independent draws of all that it allows."""
     caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
     for category, caveat in caveats.items():
         if caveat is not None:
-            warnings.warn(caveat, category, stacklevel=3)
+            warnings.warn(caveat, category, stacklevel=stacklevel)

@@ -1,0 +1,212 @@
+"""DeviationReport: how many trees bring predictions near enough to the infinite forest's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rfsize import theory
+from rfsize.checks import positive, whole
+from rfsize.deviation import Deviation, Deviations, Sizes
+from rfsize.errors import FewVotesError
+from rfsize.links import Link
+from rfsize.metric_gap import Walk
+from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.scores import Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CRITERIA = ("label", "probability", "score")
+
+_WHAT = {"probability": "predicted probabilities", "score": "predicted scores"}
+
+
+@dataclass(frozen=True, eq=False)
+class DeviationReport(Report):
+    """The answer of `rfsize.size` about probabilities or scores.
+
+    Attributes
+    ----------
+    n_trees : int or float
+        T*, the smallest forest whose predictions are within ``tolerance`` of the infinite forest's both as root mean
+        square and as 95th percentile over rows; ``math.inf`` where no size is.
+    sizes : Sizes
+        The smallest forest by each of the two.
+    criterion : {"probability", "score"}
+        What is predicted.
+    tolerance : float
+        How far off it may be.
+    available : int
+        Trees of the forest at hand.
+    source : str
+        Where the scores come from: "oob" or "rows given".
+    n_rows : int
+        Rows whose scores were used.
+    n_dropped : int
+        Rows left out because less than two trees could score them.
+    votes_per_row : float
+        Mean number of trees asked per row.
+    """
+
+    n_trees: int | float
+    sizes: Sizes
+    criterion: str
+    tolerance: float
+    available: int
+    source: str
+    n_rows: int
+    n_dropped: int
+    votes_per_row: float
+    _deviations: Deviations
+    _walk: Walk | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scores: Scores,
+        link: Link,
+        *,
+        criterion: str,
+        tolerance: float,
+        available: int,
+        source: str,
+        walk: Walk | None = None,
+    ) -> DeviationReport:
+        """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
+
+        Raises
+        ------
+        FewVotesError
+            If no row has the scores of two trees.
+        """
+        used = scores.take(scores.asked > 1)
+        if not len(used):
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
+        deviations = Deviations(used, link)
+        sizes = deviations.sizes(tolerance)
+        return cls(
+            n_trees=max(sizes),
+            sizes=sizes,
+            criterion=criterion,
+            tolerance=tolerance,
+            available=int(available),
+            source=source,
+            n_rows=len(used),
+            n_dropped=len(scores) - len(used),
+            votes_per_row=float(used.asked.mean()),
+            _deviations=deviations,
+            _walk=walk,
+        )
+
+    @property
+    def reason(self) -> str | None:
+        """Why T* is infinite; None where it is not."""
+        if math.isfinite(self.n_trees):
+            return None
+        return f"more than {theory.MAX_TREES:,} trees would be needed"
+
+    @cached_property
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*, by the bootstrap over rows, with the scores of each row held fixed."""
+        low, high = self._deviations.interval(self.tolerance, self.n_trees)
+        return min(low, self.n_trees), max(high, self.n_trees)
+
+    def deviation(self, n_trees: int) -> Deviation:
+        """How far the predictions of a forest of ``n_trees`` are from the infinite forest's.
+
+        Returns
+        -------
+        Deviation
+            ``rms``, the root mean square over rows and forests, and ``p95``, the 95th percentile.
+
+        Raises
+        ------
+        ValueError
+            If ``n_trees`` is below 1.
+        """
+        return self._deviations.at(whole("n_trees", n_trees, at_least=1))
+
+    def size_at(self, tolerance: float) -> int | float:
+        """T* at another tolerance, from the same scores; ``math.inf`` where no size is within it.
+
+        Raises
+        ------
+        ValueError
+            If ``tolerance`` is not a positive number.
+        """
+        return max(self._deviations.sizes(positive("tolerance", tolerance)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+        return {
+            "n_trees": finite(self.n_trees),
+            "interval": [finite(bound) for bound in self.interval],
+            "criterion": self.criterion,
+            "tolerance": self.tolerance,
+            "sizes": {name: finite(size) for name, size in self.sizes._asdict().items()},
+            "available": self.available,
+            "deviation": self.deviation(self.available)._asdict(),
+            "converged": self.converged,
+            "reason": self.reason,
+            "source": self.source,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "votes_per_row": self.votes_per_row,
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw both deviations over the number of trees, with T* and the forest at hand.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.plots import plot_deviation
+
+        return plot_deviation(self, ax)
+
+    def headline(self) -> str:
+        """The estimate in one line, such as ``T*(probability within 0.01) = 613 (480 to 790)``."""
+        low, high = self.interval
+        return (
+            f"T*({self.criterion} within {self.tolerance!r}) = {in_words(self.n_trees)} ({in_words(low)} to "
+            f"{in_words(high)})"
+        )
+
+    def not_converged(self) -> str:
+        """What to say of a forest that is too small."""
+        if self.votes_per_row < FEWEST_VOTES:
+            return self._few_votes("scores")
+        needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES:,}"
+        return (
+            f"the forest has {self.available:,} trees, but {needed} are needed for {_WHAT[self.criterion]} within "
+            f"{self.tolerance!r} of the infinite forest's; its own are {self._off()}. Train more trees, or ask for a "
+            "larger tolerance"
+        )
+
+    def _off(self) -> str:
+        now = self.deviation(self.available)
+        return f"off by {now.rms:.3g} (root mean square), and by at most {now.p95:.3g} on 95 % of the rows"
+
+    def __str__(self) -> str:
+        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
+        if self.n_dropped:
+            rows += f"; {self.n_dropped:,} rows dropped, which less than two trees could score"
+        enough = f"enough: the {_WHAT[self.criterion]} of the {self.available:,} trees at hand are {self._off()}"
+        return "\n".join(
+            [
+                f"{self.headline()} trees, 95 % interval in brackets",
+                enough if self.converged else f"not enough: {self.not_converged()}",
+                f"by root mean square: {in_words(self.sizes.rms)} trees",
+                f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+                f"estimated from {rows}",
+            ]
+        )

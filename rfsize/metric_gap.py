@@ -1,0 +1,337 @@
+"""How much a metric of a forest's predictions will still move, up to the infinite forest.
+
+The trees of the forest are drawn again with replacement: the metric of the averages of such draws lies around that of
+the forest at hand as the latter lies around that of the infinite forest (M. Lopes (2019). "Estimating the algorithmic
+variance of randomized ensembles via the bootstrap." The Annals of Statistics 47(2), 1088-1112).
+
+A training row asks only the n of the T trees that were not trained on it, and the variance of its average is T/n times
+that of the forest, which sees new rows with all its trees. The metric's mean change, which comes from the variance on
+each row, is therefore taken of deviations scaled by √(n/T). What moves the metric to and fro is the covariance of rows
+with one another, which the n²/T trees that both ask leave as it is in the forest: C · (n²/T)/n² = C/T. So the spread is
+taken of deviations as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize import rows as matrix
+from rfsize.adapter import Adapter, Bags, walked
+from rfsize.checks import choice, class_indices, sample_weights
+from rfsize.errors import FewVotesError
+from rfsize.estimate import REPLICATES, SEED
+
+Floats = NDArray[np.float64]
+
+# What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
+# once for each such batch.
+_CELLS_HELD = 1 << 27
+_FEWEST_TREES = 10
+_COVERAGE = 0.95
+_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class MetricGap:
+    """What `SizeReport.metric_gap` predicts of a metric.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    value : float
+        The metric of the forest at hand; on training rows by its out-of-bag predictions, corrected for their being of
+        fewer trees.
+    change : float
+        What infinitely many trees are expected to change it by.
+    interval : tuple of float
+        95 % interval of the change.
+    available : int
+        Trees of the forest at hand.
+    source : str
+        Where the predictions come from: "oob" or "rows given".
+    n_rows : int
+        Rows that they are of.
+    """
+
+    metric: str
+    value: float
+    change: float
+    interval: tuple[float, float]
+    available: int
+    source: str
+    n_rows: int
+
+    @property
+    def limit(self) -> float:
+        """The metric expected of infinitely many trees."""
+        return self.value + self.change
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        return {**asdict(self), "interval": list(self.interval), "limit": self.limit}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        digits = int(np.clip(2 - np.floor(np.log10(max(high - low, 1e-12))), 3, 8))
+        return (
+            f"{self.metric} {self.value:.{digits}f} with {self.available:,} trees, about {self.limit:.{digits}f} with "
+            "infinitely many\n"
+            f"change {self.change:+.{digits}f}, 95 % interval {low:+.{digits}f} to {high:+.{digits}f}\n"
+            f"estimated by drawing the trees again {REPLICATES} times, on {self.n_rows:,} rows ({self.source})"
+        )
+
+    __repr__ = __str__
+
+
+class Walk(NamedTuple):
+    """What it takes to ask the trees of a forest again: references, no copies.
+
+    Attributes
+    ----------
+    adapter : Adapter
+        The forest.
+    X
+        Rows, which have been checked.
+    bags : Bags or None
+        For votes and scores of trees that did not train on the row.
+    threshold : float
+        Probability of class 1 above which it is predicted.
+    """
+
+    adapter: Adapter
+    X: Any
+    bags: Bags | None
+    threshold: float = 0.5
+
+
+Metric = str | Callable[[NDArray[Any], NDArray[Any]], float]
+
+
+def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MetricGap:
+    """Predict what infinitely many trees change a metric by; see `SizeReport.metric_gap`."""
+    n_rows, n_trees = matrix.n_rows(walk.X), walk.adapter.n_trees
+    if not walk.adapter.averages_scores:
+        raise ValueError(
+            "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
+            "predict averages"
+        )
+    judge = _judge(metric, walk, y, sample_weight, n_rows)
+    rng = np.random.default_rng(SEED)
+    weights = rng.multinomial(n_trees, np.full(n_trees, 1.0 / n_trees), size=REPLICATES).astype(np.float64)
+    batch = REPLICATES if judge.by_row else max(1, _CELLS_HELD // (n_rows * max(1, len(walk.adapter.classes))))
+    found = [_measured(walk, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
+    now, asked, used = found[0].now, found[0].asked, found[0].n_rows
+    if asked < _FEWEST_TREES:
+        raise FewVotesError(
+            f"{asked:.1f} trees per row are too few to tell how much the {judge.name} still moves; it takes at least "
+            f"{_FEWEST_TREES}: train more trees, or give validation rows"
+        )
+    scaled, as_asked = (
+        np.concatenate(parts) for parts in zip(*((one.scaled, one.as_asked) for one in found), strict=True)
+    )
+    change = float(now - scaled.mean())
+    tail = (1.0 - _COVERAGE) / 2.0
+    low, high = change - np.quantile(as_asked - as_asked.mean(), [1.0 - tail, tail])
+    return MetricGap(
+        metric=judge.name,
+        value=float(now + scaled.mean() - as_asked.mean()),
+        change=change,
+        interval=(float(low), float(high)),
+        available=n_trees,
+        source="rows given" if walk.bags is None else "oob",
+        n_rows=used,
+    )
+
+
+class _Measured(NamedTuple):
+    """The metric of the averages of all trees asked, and of each draw of them, shape (n_replicates,)."""
+
+    now: float
+    scaled: Floats
+    as_asked: Floats
+    asked: float
+    n_rows: int
+
+
+def _measured(walk: Walk, judge: _Judge, weights: Floats) -> _Measured:
+    """Ask the trees once, and average them by each row of ``weights``, shape (n_replicates, n_trees)."""
+    adapter, n_replicates = walk.adapter, len(weights)
+    # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
+    kinds = 1 if walk.bags is None else 2
+    tally = judge.start(1 + kinds * n_replicates)
+    total = n_rows = 0
+    cells = (2 + 2 * kinds) * n_replicates * max(adapter.leaves.n_scores, len(adapter.classes))
+    for rows, leaf, inbag in walked(adapter, walk.X, walk.bags, what="metric", cells=cells):
+        score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
+        # One column where the trees of a member share a bag, else one for each class.
+        counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
+        known = (counts.sum(axis=1) > 1).all(axis=1)
+        score, counts = score[known], counts[known]
+        asked = counts.sum(axis=1)
+        mean = (score * counts).sum(axis=1) / asked
+        drawn = np.maximum(_summed(weights, counts), 1e-9)  # where none was drawn, the mean stays
+        noise = _summed(weights, (score - mean[:, None, :]) * counts) / drawn * np.sqrt(asked / (asked - 1.0))
+        parts = [mean[None], mean + noise * np.sqrt(asked / adapter.n_trees), mean + noise][: 1 + kinds]
+        score = np.concatenate(parts)
+        predicted = adapter.link.probabilities(score) if adapter.classes.size else adapter.link.predicted(score)
+        tally.add(np.arange(rows.start, rows.stop)[known], predicted)
+        total, n_rows = total + asked.mean(axis=1).sum(), n_rows + len(asked)
+    if n_rows == 0:
+        raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
+    value = tally.conclude()
+    return _Measured(float(value[0]), value[1 : 1 + n_replicates], value[-n_replicates:], total / n_rows, n_rows)
+
+
+def _summed(weights: Floats, of_trees: Floats) -> Floats:
+    """Weighted sums over the trees, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_trees, n)."""
+    flat = of_trees.transpose(1, 0, 2).reshape(weights.shape[1], -1)
+    return (weights @ flat).reshape(len(weights), len(of_trees), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """A metric, with the truth of all rows.
+
+    Attributes
+    ----------
+    name : str
+    truth : ndarray, shape (n_rows,)
+        As the metric takes it.
+    weight : ndarray of float64, shape (n_rows,)
+    by_row : callable or None
+        What each row adds to a mean, shape (n_replicates, n_rows), from predictions of shape (n_replicates, n_rows,
+        n_outputs) and the truth.
+    whole : callable or None
+        The metric from the truth, predictions of shape (n_rows, n_outputs) and weights of all rows at once.
+    root : bool
+        Whether the metric is the root of the mean.
+    """
+
+    name: str
+    truth: NDArray[Any]
+    weight: Floats
+    by_row: Callable[[Floats, NDArray[Any]], Floats] | None = None
+    whole: Callable[[NDArray[Any], Floats, Floats], float] | None = None
+    root: bool = False
+
+    def start(self, n_replicates: int) -> _Mean | _Held:
+        return _Held(self, n_replicates) if self.by_row is None else _Mean(self, n_replicates)
+
+
+class _Mean:
+    """Adds up what the rows say."""
+
+    def __init__(self, judge: _Judge, n_replicates: int) -> None:
+        self._judge, self._sum, self._weight = judge, np.zeros(n_replicates), 0.0
+
+    def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
+        assert self._judge.by_row is not None
+        weight = self._judge.weight[rows]
+        self._sum += self._judge.by_row(predicted, self._judge.truth[rows]) @ weight
+        self._weight += weight.sum()
+
+    def conclude(self) -> Floats:
+        if self._weight == 0.0:
+            raise ValueError("sample_weight is 0 on all rows that were used")
+        mean = self._sum / self._weight
+        return np.sqrt(mean) if self._judge.root else mean
+
+
+class _Held:
+    """Holds all predictions, in single precision, for a metric of all rows at once."""
+
+    def __init__(self, judge: _Judge, n_replicates: int) -> None:
+        self._judge = judge
+        self._rows: list[NDArray[np.int64]] = []
+        self._predicted: list[NDArray[np.float32]] = []
+
+    def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
+        self._rows.append(rows)
+        self._predicted.append(predicted.astype(np.float32))
+
+    def conclude(self) -> Floats:
+        metric = self._judge.whole
+        assert metric is not None
+        rows = np.concatenate(self._rows)
+        truth, weight = self._judge.truth[rows], self._judge.weight[rows]
+        every = zip(*self._predicted, strict=True)
+        found = [metric(truth, np.concatenate(one).astype(np.float64), weight) for one in every]
+        values = np.array(found, dtype=np.float64)
+        if values.shape != (len(found),) or not np.isfinite(values).all():
+            raise ValueError(f"the metric must give one finite number, found {found[0]!r}")
+        return values
+
+
+_OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
+
+
+def _judge(metric: Metric, walk: Walk, y: ArrayLike, sample_weight: ArrayLike | None, n_rows: int) -> _Judge:
+    """The metric with its truth; raises ``ValueError`` where they do not fit the forest."""
+    classes = walk.adapter.classes
+    weight = sample_weights(sample_weight, n_rows)
+    if not isinstance(metric, str) and callable(metric):
+        given: Callable[[NDArray[Any], NDArray[Any]], float] = metric
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is for the metrics that rfsize knows by name; let the callable weigh its rows"
+            )
+        truth = np.asarray(y)
+        if truth.shape != (n_rows,):
+            raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
+        name = getattr(metric, "__name__", type(metric).__name__)
+        return _Judge(name, truth, weight, whole=lambda truth, predicted, _: given(truth, _as_given(predicted)))
+    names = _OF_CLASSES if classes.size else _OF_NUMBERS
+    kind = "classification" if classes.size else "regression"
+    choice("metric", metric, names, f"; or give a callable of y and the predictions of this {kind} forest")
+    if not classes.size:
+        return _of_numbers(metric, y, weight)
+    truth = class_indices(classes, y, n_rows)
+    if metric == "logloss":
+        return _Judge(metric, truth, weight, by_row=_logloss)
+    if metric == "accuracy":
+        threshold = walk.threshold if len(classes) == 2 else None
+        return _Judge(metric, truth, weight, by_row=lambda predicted, truth: _is_right(predicted, truth, threshold))
+    if len(classes) > 2:
+        raise ValueError(f"metric 'auc' is for two classes, and the forest has {len(classes)}; give a callable")
+    if len(np.unique(truth)) < 2:
+        raise ValueError("metric 'auc' compares rows of two classes, and y holds one only")
+    return _Judge(metric, truth, weight, whole=_auc)
+
+
+def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> _Judge:
+    try:
+        truth = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        truth = np.zeros(0)
+    if truth.shape != weight.shape or not np.isfinite(truth).all():
+        raise ValueError(f"y must hold one finite number per row of X ({len(weight)} rows)")
+    if metric == "rmse":
+        return _Judge(metric, truth, weight, by_row=lambda found, truth: (found[..., 0] - truth) ** 2, root=True)
+    return _Judge(metric, truth, weight, by_row=lambda found, truth: np.abs(found[..., 0] - truth))
+
+
+def _as_given(predicted: Floats) -> Floats:
+    """Predictions as metrics take them: of two classes the probability of class 1."""
+    return predicted[:, -1] if predicted.shape[1] <= 2 else predicted
+
+
+def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    return -np.log(np.clip(of_truth / predicted.sum(axis=2), _LEAST_PROBABILITY, 1.0))
+
+
+def _is_right(predicted: Floats, truth: NDArray[Any], threshold: float | None) -> Floats:
+    label = predicted.argmax(axis=2) if threshold is None else predicted[..., 1] > threshold
+    return (label == truth).astype(np.float64)
+
+
+def _auc(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, predicted[:, 1], sample_weight=weight))

@@ -1,0 +1,165 @@
+"""What all reports on the size of a forest have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from rfsize.metric_gap import Metric, MetricGap, Walk, metric_gap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
+FEWEST_VOTES = 10
+
+# A smaller share of out-of-bag votes than any sensible bagging fraction leaves to a bag.
+FEW_OUT_OF_BAG = 0.1
+
+
+class Report(ABC):
+    """The answer of `rfsize.size`.
+
+    Attributes
+    ----------
+    n_trees : int or float
+        T*, the smallest forest that is large enough; ``math.inf`` where no size is (`reason` says why).
+    available : int
+        Trees of the forest at hand.
+    source : str
+        Where the votes or scores come from: "oob" or "rows given" (or, in training, the validation set).
+    n_rows : int
+        Rows that were used.
+    n_dropped : int
+        Rows left out because too few trees could be asked about them.
+    votes_per_row : float
+        Mean number of trees asked per row.
+    """
+
+    n_trees: int | float
+    available: int
+    source: str
+    n_rows: int
+    n_dropped: int
+    votes_per_row: float
+    _walk: Walk | None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the forest at hand has at least T* trees, and votes enough to tell."""
+        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
+
+    @property
+    def n_kept(self) -> int:
+        """Trees that `rfsize.truncate` keeps: T*, or all of a forest that is too small."""
+        return int(self.n_trees) if self.converged else self.available
+
+    @property
+    @abstractmethod
+    def reason(self) -> str | None:
+        """Why T* is infinite; None where it is not."""
+
+    @property
+    @abstractmethod
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*."""
+
+    @abstractmethod
+    def not_converged(self) -> str:
+        """What to say of a forest that is too small."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """The estimate in one line."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+
+    @abstractmethod
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw it over the number of trees."""
+
+    def metric_gap(self, metric: Metric, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> MetricGap:
+        """How much a metric of what the framework predicts will still move, up to the infinite forest.
+
+        The trees are asked once more, on the rows that the report was made from, and drawn again with replacement
+        (Lopes 2019); with out-of-bag rows each row only by the trees that did not see it.
+
+        Parameters
+        ----------
+        metric : str or callable
+            "logloss", "auc" (two classes) or "accuracy"; of a regression forest "rmse" or "mae"; or a function of the
+            truth and the predictions that returns a number. It is given the probability of the second class, of
+            more classes an array of shape (n_rows, n_classes), of a regression forest its predictions.
+        y : array_like, shape (n_rows,)
+            Truth of the rows, in the encoding of the model.
+        sample_weight : array_like, shape (n_rows,), optional
+            Weights of the rows in the metric.
+
+        Returns
+        -------
+        MetricGap
+            The metric now, the change to expect, and its 95 % interval.
+
+        Raises
+        ------
+        FewVotesError
+            If less than ten trees were asked on average.
+        ValueError
+            If the report was not made from a model, or the metric or ``y`` does not fit it.
+
+        References
+        ----------
+        M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
+        Statistics 47(2), 1088-1112.
+        """
+        if self._walk is None:
+            raise ValueError(
+                "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
+                "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
+            )
+        return metric_gap(self._walk, metric, y, sample_weight)
+
+    def _few_votes(self, what: str) -> str:
+        """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
+        return (
+            f"{self.votes_per_row:.1f} {what} per row, from {self.available:,} trees, are too few to tell how many "
+            f"trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
+        )
+
+    def _more_votes(self) -> str:
+        share_of_votes = self.votes_per_row / self.available
+        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
+            return (
+                f"On a training row only {share_of_votes:.1%} of the trees may vote (the trees of "
+                "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "
+                "row out): give validation rows, or train with a smaller bagging fraction"
+            )
+        return "Train more trees"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_walk": None}  # neither model nor rows go into a pickle
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def finite(size: int | float) -> int | None:
+    """A size as ``json`` takes it."""
+    return int(size) if math.isfinite(size) else None
+
+
+def in_words(size: int | float) -> str:
+    """A size as reports print it."""
+    return f"{size:,}" if math.isfinite(size) else "inf"
+
+
+def no_votes_advice(source: str) -> str:
+    """What to do where no row has a vote, as the end of a sentence."""
+    if source == "oob":
+        return ": every tree saw every row; lower the bagging fraction or give validation rows"
+    return ": nothing to size a forest from"
