@@ -28,7 +28,7 @@ def cv_votes(
 
     A forest is trained without each fold in turn, and all of its trees vote on the rows of that fold. This
     serves where out-of-bag votes cannot be had: bags drawn on a GPU, whole queries, rows sampled by gradient,
-    no bagging at all, or an XGBoost forest of many classes. ``rfsize.size(votes, alpha=...)`` then sizes a forest;
+    or no bagging at all. ``rfsize.size(votes, alpha=...)`` then sizes a forest;
     strictly, one that is trained on the rows of all folds but one.
 
     Parameters

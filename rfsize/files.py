@@ -273,7 +273,7 @@ def _of_classes(framework: str, n_classes: int, objective: str | None) -> dict[s
     many = n_classes > 2 if objective is None else not objective.startswith("binary")
     if framework == "lightgbm":
         return {"objective": "multiclass", "num_class": n_classes} if many else {"objective": "binary"}
-    # One tree for all classes: trees of their own have bags of their own, and hardly a row is out of all of them.
+    # One tree for all classes has one bag; of trees with bags of their own, a few more votes are lost.
     one_tree = {"multi_strategy": "multi_output_tree"}
     return (
         {"objective": "multi:softprob", "num_class": n_classes, **one_tree}

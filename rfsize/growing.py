@@ -13,13 +13,11 @@ from rfsize.adapter import adapter_for, tally
 from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
-from rfsize.report import FEW_OUT_OF_BAG, SizeReport
+from rfsize.report import SizeReport
+from rfsize.report_base import FEWEST_VOTES
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
 from rfsize.training import ForestInTraining, parameters_of, trainer_for
-
-# Where hardly any tree may vote on a row, the largest forest allowed should give it so many votes at the least.
-_VOTES_WORTH_WAITING_FOR = 100
 
 
 def grow(
@@ -57,9 +55,7 @@ def grow(
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
     X_val : array_like, DataFrame, SciPy sparse matrix or Arrow table, optional
-        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes. An
-        XGBoost forest of many classes needs them: the trees of each class have bags of their own, so few rows
-        are out of all of them.
+        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes.
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
     voting : {"hard", "soft"}, default "hard"
@@ -190,13 +186,11 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
     told = forest.tally()
     share_of_votes = told.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
-    if share_of_votes < FEW_OUT_OF_BAG and expected < _VOTES_WORTH_WAITING_FOR:
+    if expected < FEWEST_VOTES:
         raise FewVotesError(
-            f"a training row is out of the bags of {share_of_votes:.2%} of the votes (an XGBoost forest draws bags for "
-            "the trees of each class, and a vote needs all of them to have left the row out), so "
-            f"{max_trees:,} trees would give it {expected:.1f} out-of-bag votes, too few to grow so many trees for: "
-            "give X_val, rows that the forest is not trained on, or train one tree for all classes "
-            "(multi_strategy='multi_output_tree')"
+            f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so {max_trees:,} trees "
+            f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
+            "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
     return goal.report(told, available=forest.n_trees, source="oob")
 

@@ -15,7 +15,6 @@ from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
 from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.metric_gap import Walk
-from rfsize.report_base import FEW_OUT_OF_BAG as FEW_OUT_OF_BAG
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.tally import Tally
 

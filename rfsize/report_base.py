@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
 
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves to a bag.
-FEW_OUT_OF_BAG = 0.1
+# A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
+_FEW_OUT_OF_BAG = 0.1
 
 
 class Report(ABC):
@@ -133,11 +133,10 @@ class Report(ABC):
 
     def _more_votes(self) -> str:
         share_of_votes = self.votes_per_row / self.available
-        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
+        if self.source == "oob" and share_of_votes < _FEW_OUT_OF_BAG:
             return (
-                f"On a training row only {share_of_votes:.1%} of the trees may vote (the trees of "
-                "each class of an XGBoost forest have bags of their own, and a vote needs all of them to have left the "
-                "row out): give validation rows, or train with a smaller bagging fraction"
+                f"On a training row only {share_of_votes:.1%} of the trees may vote: give validation rows, or train "
+                "with a smaller bagging fraction"
             )
         return "Train more trees"
 

@@ -114,8 +114,9 @@ class Candidate:
         if share < _FAIR_SHARE * expected:
             raise ValueError(
                 f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "
-                "XGBoost draws a bag for the tree of each class, and a vote is out of bag where all of them are: with "
-                "multi_strategy='multi_output_tree', from XGBoost 3.2 on, one tree and bag serve all classes"
+                "XGBoost draws a bag for the tree of each class, and a row has as many votes as the class has trees "
+                "that left it out which has the fewest: grow more trees (n_trees), or with "
+                "multi_strategy='multi_output_tree', from XGBoost 3.2 on, one tree and bag for all classes"
             )
 
     def forest(self) -> ForestInTraining:

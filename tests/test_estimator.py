@@ -196,13 +196,14 @@ def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) ->
     assert "no row is out of bag" in model.oob_refusal_
     with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
         RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
-    three = RightSizedClassifier(xgboost(), alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
+    large_bags = xgboost(subsample=0.95)
+    three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
     assert three.report_.source == "cross-validation"
-    assert "too few to grow so many trees for" in three.oob_refusal_
-    with pytest.raises(rfsize.FewVotesError, match="too few to grow so many trees for"):
-        RightSizedClassifier(xgboost(), votes="oob", max_trees=100).fit(data.X, data.three)
+    assert "too few to size a forest by" in three.oob_refusal_
+    with pytest.raises(rfsize.FewVotesError, match="too few to size a forest by"):
+        RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
     # The next fit forgets it.
-    assert three.fit(data.X, data.y).oob_refusal_ is None
+    assert three.set_params(estimator=xgboost()).fit(data.X, data.three).oob_refusal_ is None
 
 
 @pytest.mark.parametrize("votes", ["oob", "cv"])

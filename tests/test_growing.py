@@ -108,13 +108,17 @@ def test_three_classes(framework: str, data: Data) -> None:
 
 
 def test_hopeless_out_of_bag_votes_are_refused_at_once(data: Data) -> None:
-    ten = np.arange(len(data.y)) % 10
-    params = {**XGBOOST, "objective": "multi:softprob", "num_class": 10, "subsample": 0.8}
-    with pytest.raises(ValueError, match=r"5,000 trees would give it 0\.0 out-of-bag votes.*give X_val"):
-        rfsize.grow(params, xgb.DMatrix(data.X, ten))
-    params |= {"num_class": 5, "subsample": 0.632}
-    with pytest.raises(ValueError, match=r"out of the bags of 0\.\d+% of the votes.*too few to grow so many trees for"):
-        rfsize.grow(params, xgb.DMatrix(data.X, ten % 5))
+    params = {**XGBOOST, "subsample": 0.99}
+    with pytest.raises(rfsize.FewVotesError, match=r"500 trees would give it \d\.\d out-of-bag votes.*give X_val"):
+        rfsize.grow(params, xgb.DMatrix(data.X, data.y), max_trees=500)
+
+
+def test_trees_of_each_class_of_xgboost_have_out_of_bag_votes(data: Data) -> None:
+    params = {**XGBOOST, "objective": "multi:softprob", "num_class": 3}
+    booster, report = rfsize.grow(params, xgb.DMatrix(data.X, data.three), alpha=0.9, return_report=True)
+    assert report.source == "oob"
+    assert report.votes_per_row > 0.25 * report.available
+    assert rfsize.votes(booster, data.fresh).n_trees == report.n_kept
 
 
 def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:

@@ -360,11 +360,15 @@ def test_three_classes(framework: str, data: Data) -> None:
     assert scored.curve["score"][0] > 0.6
 
 
-def test_a_bag_for_each_class_is_no_fair_comparison(data: Data) -> None:
+def test_a_bag_for_each_class(data: Data) -> None:
     params, dtrain = many("xgboost", data)
     del params["multi_strategy"]
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, max_trees=500)
+    forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
+    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
     with pytest.raises(ValueError, match="multi_output_tree"):
-        select_bagging_fraction(params, dtrain, GRID, n_trees=TREES)
+        select_bagging_fraction(params, dtrain, [0.97], n_trees=20)
 
 
 def test_regression(framework: str, data: Data) -> None:
