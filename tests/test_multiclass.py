@@ -82,11 +82,12 @@ def test_a_rival_without_votes_does_not_matter() -> None:
 
 def test_ties_of_the_limit_never_converge() -> None:
     assert multiclass.disagreement(10**8 + 1, [[0.4, 0.4, 0.2]]) == pytest.approx(0.5, abs=1e-3)
-    report = rfsize.size(rfsize.Votes([[40, 40, 20], [100, 0, 0]]), alpha=0.9)
+    report = rfsize.size(rfsize.Votes([[40, 40, 20], [100, 0, 0]]), alpha=0.9, estimator="plugin")
     assert report.n_trees == math.inf
     assert report.reason is not None
     assert "50.00% of the rows several classes have the most votes" in report.reason
-    assert "more than" in rfsize.size(rfsize.Votes([[5000001, 5000000, 1]]), alpha=0.9999999).reason
+    near = rfsize.Votes([[5000001, 5000000, 1]])
+    assert "more than" in rfsize.size(near, alpha=0.9999999, estimator="plugin").reason
 
 
 @pytest.mark.parametrize(
@@ -110,17 +111,17 @@ def counted() -> rfsize.Votes:
 def test_size_is_the_smallest_that_is_enough(counted: rfsize.Votes) -> None:
     pi = counted.fractions()[counted.asked > 0]
     for alpha in (0.7, 0.9, 0.97):
-        report = rfsize.size(counted, alpha=alpha)
+        report = rfsize.size(counted, alpha=alpha, estimator="plugin")
         enough = [multiclass.agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
         assert enough == [False] * (len(enough) - 1) + [True]
-        assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9).n_trees
+        assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9, estimator="plugin").n_trees
         assert report.agreement(51) == pytest.approx(multiclass.agreement(51, pi).mean())
         assert (report.n_rows, report.n_dropped) == (2999, 1)
 
 
 def test_interval_is_the_bootstrap_over_rows(counted: rfsize.Votes) -> None:
     few = rfsize.Votes(counted.counts[100:400])
-    report = rfsize.size(few, alpha=0.9)
+    report = rfsize.size(few, alpha=0.9, estimator="plugin")
     pi = few.fractions()
     rng = np.random.default_rng(1)
 
@@ -139,7 +140,11 @@ def test_a_class_that_no_tree_votes_for_changes_nothing() -> None:
     two = rng.binomial(101, rng.beta(0.3, 0.3, size=500))
     counts = np.stack([101 - two, two], axis=1)
     three = np.column_stack([counts, np.zeros(500, dtype=int)])
-    assert rfsize.size(rfsize.Votes(three), alpha=0.95).n_trees == rfsize.size(rfsize.Votes(counts), alpha=0.95).n_trees
+    for estimator in ("plugin", "smooth"):
+        two_classes, three_classes = (
+            rfsize.size(rfsize.Votes(given), alpha=0.95, estimator=estimator).n_trees for given in (counts, three)
+        )
+        assert two_classes == three_classes
 
 
 @pytest.fixture(scope="module", params=["lightgbm", "xgboost"])

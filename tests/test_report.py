@@ -24,13 +24,13 @@ def votes_from(rng: np.random.Generator, n_rows: int, asked: int = 2001) -> rfsi
 def test_interval_is_the_bootstrap_over_rows() -> None:
     rng = np.random.default_rng(0)
     votes = votes_from(rng, 400)
-    report = rfsize.size(votes, alpha=0.95)
+    report = rfsize.size(votes, alpha=0.95, estimator="plugin")
     fractions = votes.fractions()[:, 1]
     replicates = [theory.ensemble_size(0.95, rng.choice(fractions, 400)) for _ in range(400)]
     low, high = np.quantile(replicates, [0.025, 0.975])
     assert report.interval[0] == pytest.approx(low, rel=0.2, abs=2)
     assert report.interval[1] == pytest.approx(high, rel=0.2, abs=2)
-    assert report.interval == rfsize.size(votes, alpha=0.95).interval
+    assert report.interval == rfsize.size(votes, alpha=0.95, estimator="plugin").interval
     assert all(bound % 2 == 1 for bound in report.interval)
 
 
@@ -39,19 +39,19 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
     truth = theory.ensemble_size(0.95, (np.sin(np.linspace(0, np.pi / 2, 20_001)[:-1] + 1e-5)) ** 2)
     covered = 0
     for _ in range(100):
-        low, high = rfsize.size(votes_from(rng, 500), alpha=0.95).interval
+        low, high = rfsize.size(votes_from(rng, 500), alpha=0.95, estimator="plugin").interval
         covered += low <= truth <= high
     assert 87 <= covered <= 100
 
 
 def test_interval_may_be_infinite() -> None:
     counts = np.array([[5, 5]] * 3 + [[0, 10]] * 97)
-    low, high = rfsize.size(rfsize.Votes(counts), alpha=0.98).interval
+    low, high = rfsize.size(rfsize.Votes(counts), alpha=0.98, estimator="plugin").interval
     assert low <= high == math.inf
 
 
 def test_unanimous_votes_need_one_tree() -> None:
-    report = rfsize.size(rfsize.Votes([[0, 10], [10, 0]]))
+    report = rfsize.size(rfsize.Votes([[0, 10], [10, 0]]), estimator="plugin")
     assert (report.n_trees, report.interval) == (1, (1, 1))
     assert report.converged
     assert report.agreement(1) == 1.0

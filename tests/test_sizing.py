@@ -70,7 +70,7 @@ def test_slow_counting_shows_its_progress(
 def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
     votes = rfsize.votes(booster, data.fresh)
     fractions = votes.fractions()[:, 1]
-    report = rfsize.size(booster, data.fresh, alpha=0.95)
+    report = rfsize.size(booster, data.fresh, alpha=0.95, estimator="plugin")
     assert report.n_trees == naive.ensemble_size(0.95, fractions.tolist(), 401)
     assert report.agreement(11) == pytest.approx(theory.mean_agreement(11, fractions))
     assert report.size_at(0.9) == theory.ensemble_size(0.9, fractions)
@@ -128,7 +128,7 @@ def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
 
 
 def test_rows_at_one_half_are_explained() -> None:
-    report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9)
+    report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9, estimator="plugin")
     assert report.n_trees == math.inf
     assert not report.converged
     assert "exactly half" in str(report)
