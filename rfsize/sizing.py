@@ -157,9 +157,9 @@ def size(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float | None = None,
+    alpha: float = 0.99,
     oob: bool = False,
-    voting: str | None = None,
+    voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
     criterion: str = "label",
@@ -240,18 +240,15 @@ def size(
     """
     choice("criterion", criterion, CRITERIA)
     if criterion != "label":
-        refused = {"alpha": alpha, "voting": voting}
-        refused |= {} if estimator == "auto" else {"estimator": estimator}
-        refused |= {} if threshold == 0.5 else {"threshold": threshold}
-        _refuse_for(criterion, refused)
+        given = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+        _refuse_for(criterion, given)
         told = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
         return _deviation(model, X, y, criterion=criterion, tolerance=tolerance, oob=oob, **told)
     if tolerance is not None:
         raise ValueError(
             "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
         )
-    alpha = share("alpha", 0.99 if alpha is None else alpha)
-    voting = "hard" if voting is None else voting
+    share("alpha", alpha)
     choice("voting", voting, VOTINGS)
     choice("estimator", estimator, ESTIMATORS)
     if isinstance(model, Votes):
@@ -316,9 +313,13 @@ def _deviation(
     )
 
 
+# Options that only labels have, as they are where nothing else is asked for.
+_OF_LABELS = {"alpha": 0.99, "voting": "hard", "estimator": "auto", "threshold": 0.5}
+
+
 def _refuse_for(criterion: str, options: dict[str, Any]) -> None:
     """Raise ``ValueError`` where options that only labels have are given."""
-    given = [name for name, value in options.items() if value is not None]
+    given = [name for name, value in options.items() if value != _OF_LABELS[name]]
     if given:
         raise ValueError(
             f"{' and '.join(given)} would say nothing with criterion={criterion!r}, which asks how far off predictions "
@@ -331,7 +332,7 @@ def truncate(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float | None = None,
+    alpha: float = 0.99,
     n_trees: int | None = None,
     **as_size: Any,
 ) -> Any:
