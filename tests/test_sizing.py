@@ -75,7 +75,7 @@ def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
     assert report.agreement(11) == pytest.approx(theory.mean_agreement(11, fractions))
     assert report.size_at(0.9) == theory.ensemble_size(0.9, fractions)
     assert (report.available, report.n_rows, report.source) == (TREES, len(data.fresh), "rows given")
-    assert str(rfsize.size(votes, alpha=0.95)).splitlines()[:2] == str(report).splitlines()[:2]
+    assert str(rfsize.size(votes, alpha=0.95, estimator="plugin")).splitlines()[:2] == str(report).splitlines()[:2]
 
 
 def test_out_of_bag_size_drops_rows_without_votes(booster: Any, data: Data) -> None:
