@@ -17,8 +17,8 @@ model = XGBClassifier(
 )
 model.fit(X_train, y_train)
 
-small = rfsize.truncate(model, X_val, alpha=0.98)
-small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
+small = rfsize.truncate(model, X_val, alpha=0.98, voting="soft")
+small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True, voting="soft")
 
 for name, forest in (("from validation rows", small), ("from out-of-bag votes", small_too)):
     same = np.mean(forest.predict(X_val) == model.predict(X_val))
