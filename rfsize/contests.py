@@ -83,6 +83,8 @@ class SmoothContests(Estimate):
         asked = counts.sum(axis=1)
         ranked = -np.sort(np.partition(-counts, _RIVALS, axis=1)[:, : _RIVALS + 1], axis=1)
         leader, *rivals = ranked.T
+        if not rivals[-1].any():
+            del rivals[-1]
         return cls([Contest.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
 
     @property
@@ -106,11 +108,10 @@ class SmoothContests(Estimate):
         return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, density.fractions, density.mass)
 
     def replicates(self, size: int | float) -> Curves:
-        """Disagreement under densities drawn from the posterior."""
+        """Disagreement under densities of the runners-up drawn from the posterior; what the third adds is kept."""
         around = min(size, theory.MAX_TREES / _FACTORS[-1]) * _FACTORS
         sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
-        curves = [
-            contest.density.draws @ np.stack([contest.overtaken(int(size)) for size in sizes], axis=1)
-            for contest in self._contests
-        ]
-        return Curves(sizes, np.sum(curves, axis=0))
+        density = self._contests[0].density
+        overtaken = np.stack([self._contests[0].overtaken(int(size)) for size in sizes], axis=1)
+        added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
+        return Curves(sizes, density.draws @ overtaken * added)

@@ -463,39 +463,3 @@ def cross_validated_votes(forest: Any, X: Any, y: Any, weight: Any, n_folds: int
             for row, label in zip(held_out, tree.predict(X[held_out]), strict=True):
                 counts[row][classes.index(trained.classes_[int(label)])] += 1
     return counts
-
-
-def cubic_spline(index: int, x: float, n_splines: int = 20, degree: int = 3) -> float:
-    """B-spline on even knots, by the recursion of Cox and de Boor."""
-    step = 1 / (n_splines - 3)
-    start = (index - 3) * step
-    if degree == 0:
-        return float(start <= x < start + step)
-    rising = (x - start) / (degree * step)
-    falling = (start + (degree + 1) * step - x) / (degree * step)
-    return rising * cubic_spline(index, x, n_splines, degree - 1) + falling * cubic_spline(
-        index + 1, x, n_splines, degree - 1
-    )
-
-
-def smooth_penalty(half: list[float], strength: float) -> float:
-    """Squares of the coefficients' first and second differences, and of their values: minus twice the log-prior."""
-    whole = [*half, *half[::-1]]
-    first = [after - before for before, after in pairwise(whole)]
-    second = [after - before for before, after in pairwise(first)]
-    return strength * (sum(d * d for d in first) + 4 * sum(d * d for d in second)) + 1e-3 * sum(b * b for b in half)
-
-
-def smooth_log_posterior(half: list[float], rows: list[tuple[int, int]], strength: float, points: int = 100) -> float:
-    """Of votes for class 1 and trees asked, under a density that is exp of a spline symmetric about one half."""
-    theta = [(place + 0.5) / (2 * points) for place in range(points)]
-    whole = [*half, *half[::-1]]
-    density = [math.exp(sum(b * cubic_spline(i, x) for i, b in enumerate(whole))) for x in theta]
-    total = 0.0
-    for count, asked in rows:
-        likelihood = 0.0
-        for x, f in zip(theta, density, strict=True):
-            pi = math.sin(math.pi / 2 * x) ** 2
-            likelihood += f * (pi**count * (1 - pi) ** (asked - count) + pi ** (asked - count) * (1 - pi) ** count)
-        total += math.log(likelihood / sum(density))
-    return total - smooth_penalty(half, strength) / 2

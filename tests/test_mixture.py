@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import naive
+import naive_mixture
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 import rfsize
-from rfsize import mixture, theory
+from rfsize import hard, mixture, theory
 from rfsize.votes import VoteHistogram
 
 DENSITIES = {
@@ -90,15 +90,16 @@ def cells_of(rows: list[tuple[int, int]]) -> VoteHistogram:
     return VoteHistogram(count, asked, np.array([rows.count(cell) for cell in cells]))
 
 
+@pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("strength", [0.01, 3.0])
-def test_fit_is_at_the_maximum_of_the_posterior(strength: float) -> None:
+def test_fit_is_at_the_maximum_of_the_posterior(strength: float, order: int) -> None:
     _, penalty = mixture._model()
     precision = strength * penalty + mixture._LEVEL * np.eye(len(penalty))
-    likelihood = mixture._Likelihood.of(mixture.VoteCells.of(cells_of(ROWS)))
+    likelihood = mixture._Likelihood.of(mixture.VoteCells.of(cells_of(ROWS)), order)
     fitted = mixture._maximised(likelihood, precision, np.zeros(len(penalty)))
-    best = naive.smooth_log_posterior(fitted.coefficients.tolist(), ROWS, strength)
+    best = naive_mixture.smooth_log_posterior(fitted.coefficients.tolist(), ROWS, strength, order)
     start = np.zeros(len(penalty)).tolist()
-    gain = best - naive.smooth_log_posterior(start, ROWS, strength)
+    gain = best - naive_mixture.smooth_log_posterior(start, ROWS, strength, order)
     ours = mixture._penalised(likelihood, precision, fitted.coefficients)[0]
     assert ours - mixture._penalised(likelihood, precision, np.array(start))[0] == pytest.approx(gain)
     curvature = (fitted.axes * fitted.precision) @ fitted.axes.T
@@ -106,16 +107,71 @@ def test_fit_is_at_the_maximum_of_the_posterior(strength: float) -> None:
     assert fitted.evidence == pytest.approx(ours + 0.5 * laplace)
     for direction in np.eye(len(penalty)) * 0.01:
         up, down = (
-            naive.smooth_log_posterior((fitted.coefficients + sign * direction).tolist(), ROWS, strength)
+            naive_mixture.smooth_log_posterior((fitted.coefficients + sign * direction).tolist(), ROWS, strength, order)
             for sign in (1, -1)
         )
         assert up - down == pytest.approx(0.0, abs=1e-4)
         assert 2.0 * best - up - down == pytest.approx(direction @ curvature @ direction, rel=1e-2)
 
 
+def grid_masses(density: mixture.Density) -> dict[float, float]:
+    """The density's probabilities where likelihoods are summed."""
+    theta = np.arcsin(np.sqrt(density.fractions)) * 2.0 / math.pi
+    height = density.mass / mixture._model()[0].widths
+    at_grid = np.interp(mixture._grid(), theta[::-1], height[::-1])
+    return dict(zip(mixture._fraction(mixture._grid()).tolist(), (at_grid / at_grid.sum()).tolist(), strict=True))
+
+
+def test_peak_is_the_gain_by_tied_rows() -> None:
+    rows = [(4, 8)] * 12 + [(0, 8)] * 5 + [(8, 8), (1, 8)]
+    density = mixture.fit(mixture.VoteCells.of(cells_of(rows)))
+    assert density.peak == pytest.approx(naive_mixture.peak(grid_masses(density), rows), rel=0.02)
+    assert density.peak > 0.5
+    assert mixture.fit(mixture.VoteCells.of(cells_of([(0, 8)] * 30))).peak == 0.0
+
+
+def test_peaks_are_told_from_smooth_densities() -> None:
+    rng = np.random.default_rng(0)
+    for name, density in DENSITIES.items():
+        for n_trees in (100, 1000):
+            counted = drawn(density, 3000, n_trees, seed=1)
+            assert mixture.fit(mixture.VoteCells.of(counted.histogram())).peak < 4.0, name
+    pi = np.concatenate([np.full(300, 0.5), rng.beta(0.4, 0.6, 2700)])
+    tied = votes_of(rng.binomial(500, pi), np.full(3000, 500))
+    assert mixture.fit(mixture.VoteCells.of(tied.histogram())).peak > 30.0
+
+
+def test_density_that_vanishes_at_one_half() -> None:
+    """Classes in third place tie with the leader where three classes tie, which fewer rows do the nearer it is."""
+    rng = np.random.default_rng(0)
+    drawn_pi = 0.5 - 0.5 * np.sqrt(rng.random(20_000))  # of density 4·(1 − 2π)
+    cells = mixture.VoteCells.of(votes_of(rng.binomial(60, drawn_pi), np.full(20_000, 60)).histogram())
+    for n_trees in (101, 1001):
+        pi = (np.arange(100_000) + 0.5) / 200_000
+        expected = float(np.mean(2.0 * (1.0 - 2.0 * pi) * theory.disagreement(n_trees, pi)))
+        found = [mixture.fit(cells, order) for order in (0, 1)]
+        apart = [abs(math.log(one.mass @ theory.disagreement(n_trees, one.fractions) / expected)) for one in found]
+        assert apart[1] < 0.1
+        assert apart[1] < apart[0]
+
+
+def test_means_given_the_fraction() -> None:
+    cells = mixture.VoteCells.of(cells_of(ROWS))
+    density = mixture.fit(cells)
+    rows = [(int(losing), int(asked)) for losing, asked in zip(cells.losing, cells.asked, strict=True)]
+    repeated = [row for row, n in zip(rows, cells.rows, strict=True) for _ in range(int(n))]
+    value = np.arange(len(rows)) ** 2.0
+    values = np.repeat(value, cells.rows.astype(int)).tolist()
+    masses = grid_masses(density)
+    found = mixture.given_fraction(cells, density, value)
+    for pi in list(masses)[3::16]:
+        expected = naive_mixture.mean_given(pi, masses, repeated, values)
+        assert np.interp(pi, density.fractions[::-1], found[::-1]) == pytest.approx(expected, rel=1e-3)
+
+
 def test_splines() -> None:
     theta = np.linspace(0.0, 1.0, 57)[:-1]
-    expected = [[naive.cubic_spline(i, x) for i in range(20)] for x in theta.tolist()]
+    expected = [[naive_mixture.cubic_spline(i, x) for i in range(20)] for x in theta.tolist()]
     assert mixture._splines(theta) == pytest.approx(np.array(expected), abs=1e-12)
 
 
@@ -229,18 +285,8 @@ def test_rows_without_votes_are_dropped() -> None:
     assert report.n_trees == smooth_size(votes)
 
 
-@pytest.mark.parametrize(
-    ("votes", "error", "message"),
-    [
-        (rfsize.Votes([[1, 2, 3]]), ValueError, "two classes, found 3; use estimator='plugin'"),
-        (rfsize.Votes([[0, 0]]), rfsize.FewVotesError, "no row has a vote"),
-    ],
-)
-def test_refusals(votes: rfsize.Votes, error: type[ValueError], message: str) -> None:
-    with pytest.raises(error, match=message):
-        rfsize.size(votes, estimator="smooth")
-
-
-def test_nothing_to_fit() -> None:
+def test_no_row_with_a_vote() -> None:
+    with pytest.raises(rfsize.FewVotesError, match="no row has a vote"):
+        rfsize.size(rfsize.Votes([[0, 0]]), estimator="smooth")
     with pytest.raises(ValueError, match="no row has a vote"):
-        mixture.smooth(rfsize.Votes([[0, 0]]))
+        hard.smooth(rfsize.Votes([[0, 0]]))
