@@ -10,8 +10,10 @@ into halves, one for training and one for the truth. The truth is T* by the plug
 trees (5001 where T* is in the thousands) on the rows that were not trained on; those of a table's repetitions are put
 together, since half of a small table is few rows. The estimates see the out-of-bag votes of the first trees of the
 same forest. Printed are the mean (bias) and the root mean square (rms) of log(T̂*/T*) over the repetitions, an infinite
-T̂* counted as 100 times T*; behind the median T* of each confidence, the standard deviation of its logarithm, by the
-bootstrap over the distinct rows of the truth; the last lines are means over the problems.
+T̂* counted as 100 times T*, and the share of the 95 % intervals that cover T*; for each confidence the median T*, and of
+its logarithm the standard deviation by the bootstrap over the rows of the truth, and over the training sets of a
+synthetic problem. The line "fresh" takes all votes on 300 of the fresh rows: what is left then is due to 300 rows being
+few. The last lines are means over the problems.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +40,7 @@ HARD = ("waveform", "Vehicle")  # whose T*(0.99) is above 1000
 FIRST_TREES = (50, 100, 200, 1000)
 ALPHAS = (0.95, 0.99, 0.995)
 TRAINING_ROWS, FRESH_ROWS = 300, 20_000
-ESTIMATORS = ("plugin", "smooth", "auto")
+ESTIMATORS = ("plugin", "auto")
 INFINITE = 100.0
 FRAMEWORKS = ("random forest", "LightGBM", "XGBoost", "XGBoost, vector leaves")
 COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, but two at least
@@ -110,21 +113,40 @@ def problems(tables: list[Path], many: bool) -> list[Problem]:
     ]
 
 
-def truths(problem: Problem, repetitions: list[Counted]) -> list[list[int | float]]:
-    """T* by repetition and confidence."""
+class Truth(NamedTuple):
+    """T* by confidence, and the standard deviation of its logarithm, since the rows it is taken from are finite."""
+
+    sizes: list[int | float]
+    errors: list[float]
+
+
+def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
+    """T* of each repetition."""
     fresh = [repetition.fresh for repetition in repetitions]
-    if problem.is_table:
-        fresh = [reduce(Votes.concat, fresh)] * len(fresh)
     reports = [rfsize.size(votes, estimator="plugin") for votes in fresh]
-    return [[report.size_at(alpha) for alpha in ALPHAS] for report in reports]
+    errors = [[spread(report, alpha) for alpha in ALPHAS] for report in reports]
+    if problem.is_table:
+        # The halves are of the same rows: together they say as much as one whole table.
+        reports = [rfsize.size(reduce(Votes.concat, fresh), estimator="plugin")] * len(fresh)
+        errors = [(np.median(errors, axis=0) / math.sqrt(min(len(fresh), 2))).tolist()] * len(fresh)
+    return [
+        Truth([report.size_at(alpha) for alpha in ALPHAS], error) for report, error in zip(reports, errors, strict=True)
+    ]
+
+
+def spread(report: rfsize.SizeReport, alpha: float) -> float:
+    """Standard deviation of log T*, from the bootstrap's 95 % interval."""
+    low, high = replace(report, alpha=alpha, n_trees=report.size_at(alpha)).interval
+    return math.log(high / low) / 3.92
 
 
 class Outcome(NamedTuple):
-    """What one estimate came to: the logarithm of its ratio to T*, whether the interval covers it, and its width."""
+    """What one estimate came to: the log of its ratio to T*, whether its interval covers T*, its width, its way."""
 
     log_ratio: float
     covered: bool
     log_width: float
+    is_smooth: bool
 
 
 def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> Outcome:
@@ -135,36 +157,46 @@ def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> O
         min(math.log(report.n_trees / truth), math.log(INFINITE)),
         low <= truth <= high,
         math.log(high / low) if math.isfinite(high) else math.inf,
+        report.estimator == "smooth",
     )
 
 
 def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np.ndarray:
-    """Outcomes, shape (estimators, numbers of trees, confidences, repetitions, 3); prints one line per estimator."""
+    """Outcomes, shape (estimators, numbers of trees, confidences, repetitions, 4); prints what they come to."""
     seeds = range(options.seed, options.seed + options.repetitions)
     repetitions = [counted(framework, problem, seed, options.votes) for seed in seeds]
     truth = truths(problem, repetitions)
-    sizes = " ".join(f"{np.median(column):g}" for column in zip(*truth, strict=True))
-    print(f"\n{problem.name}, {framework}: T* {sizes}")
-    found = np.array(
-        [
-            [
-                [
-                    [outcome(r.out_of_bag[n], estimator, alpha, t[i]) for r, t in zip(repetitions, truth, strict=True)]
-                    for i, alpha in enumerate(ALPHAS)
-                ]
-                for n in FIRST_TREES
-            ]
-            for estimator in ESTIMATORS
+    sizes = np.array([one.sizes for one in truth])
+    errors = np.median([one.errors for one in truth], axis=0)
+    varies = np.zeros(len(ALPHAS)) if problem.is_table else np.log(sizes).std(axis=0, ddof=1)
+    print(f"\n{problem.name}, {framework}: T*", end=" ")
+    columns = zip(np.median(sizes, axis=0), errors, varies, strict=True)
+    print(", ".join(f"{size:g} (± {error:.2f}; {apart:.2f})" for size, error, apart in columns))
+
+    def of(votes: list[Votes], estimator: str) -> list[list[Outcome]]:
+        return [
+            [outcome(one, estimator, alpha, size) for one, size in zip(votes, sizes[:, i], strict=True)]
+            for i, alpha in enumerate(ALPHAS)
         ]
+
+    found = np.array(
+        [[of([r.out_of_bag[n] for r in repetitions], estimator) for n in FIRST_TREES] for estimator in ESTIMATORS]
     )
     ratio = found[..., 0]
-    print_lines(ratio.mean(axis=-1), np.sqrt((ratio**2).mean(axis=-1)))
+    print_lines(ESTIMATORS, ratio.mean(axis=-1), np.sqrt((ratio**2).mean(axis=-1)))
+    covered = found[-1, ..., 1].mean(axis=-1)
+    print("covered  " + " | ".join("  ".join(f"{share:9.0%}" for share in shares) for shares in covered))
+    if not problem.is_table:
+        rng = np.random.default_rng(options.seed)
+        few = [r.fresh.counts[rng.choice(len(r.fresh), TRAINING_ROWS, replace=False)] for r in repetitions]
+        ratio = np.array(of([Votes(counts) for counts in few], ESTIMATORS[-1]))[None, None, ..., 0]
+        print_lines(("fresh",), ratio.mean(axis=-1), np.sqrt((ratio**2).mean(axis=-1)))
     return found
 
 
-def print_lines(bias: np.ndarray, rms: np.ndarray) -> None:
-    """Bias and rms, each of shape (estimators, numbers of trees, confidences)."""
-    for name, biases, errors in zip(ESTIMATORS, bias, rms, strict=True):
+def print_lines(names: tuple[str, ...], bias: np.ndarray, rms: np.ndarray) -> None:
+    """Bias and rms, each of shape (names, numbers of trees, confidences)."""
+    for name, biases, errors in zip(names, bias, rms, strict=True):
         cells = [
             " ".join(f"{b:+.2f} {r:.2f} " for b, r in zip(*pair, strict=True))
             for pair in zip(biases, errors, strict=True)
@@ -177,7 +209,7 @@ def print_summary(framework: str, outcomes: list[np.ndarray]) -> None:
     by_problem = np.stack([found[..., 0] for found in outcomes])
     print(f"\nall problems, {framework}: mean |bias| and mean rms")
     bias = np.abs(by_problem.mean(axis=-1)).mean(axis=0)
-    print_lines(bias, np.sqrt((by_problem**2).mean(axis=-1)).mean(axis=0))
+    print_lines(ESTIMATORS, bias, np.sqrt((by_problem**2).mean(axis=-1)).mean(axis=0))
     print("share of the 95 % intervals that cover T*, and their median width as a factor")
     covered = np.mean([found[..., 1].mean(axis=-1) for found in outcomes], axis=0)
     width = np.exp(np.median(np.concatenate([found[..., 2] for found in outcomes], axis=-1), axis=-1))
@@ -186,7 +218,9 @@ def print_summary(framework: str, outcomes: list[np.ndarray]) -> None:
             " ".join(f"{s:4.0%} {w:5.2f}" for s, w in zip(*pair, strict=True))
             for pair in zip(shares, factors, strict=True)
         ]
-        print(f"{name:8} " + " | ".join(cells), flush=True)
+        print(f"{name:8} " + " | ".join(cells))
+    is_smooth = np.concatenate([found[-1, :, 0, :, 3].ravel() for found in outcomes])
+    print(f"the smooth estimate was taken for {is_smooth.sum():.0f} of {is_smooth.size} forests", flush=True)
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ ESTIMATORS = hard.ESTIMATORS
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
-# A wider interval, as a factor, tells little more than the order of magnitude.
-_WIDE = 4.0
+# A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
+_WIDE, _FEW_TREES = 4.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class SizeReport(Report):
     def wide(self) -> bool:
         """Whether the data cannot tell T*(α): its interval spans more than a factor of 4."""
         low, high = self.interval
-        return high > _WIDE * low
+        return high > _WIDE * max(low, _FEW_TREES)
 
     def agreement(self, n_trees: int) -> float:
         """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (15) or (17).
