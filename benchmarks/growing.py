@@ -1,20 +1,21 @@
-"""Does a forest grown to T*(α) have the size that a single large forest asks for?
+"""Does training stop at the size that 5000 trees would give?
 
-    python benchmarks/growing.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz Vehicle.csv.gz DNA.csv.gz
+    python benchmarks/growing.py BreastCancer.csv.gz Ionosphere.csv.gz Vehicle.csv.gz DNA.csv.gz spam.csv.gz
 
 Each file is a table with the features first and the class in its last column, named target; four fifths of the rows
-train. The votes are out-of-bag, or for XGBoost forests of several classes, whose rows are out of the bags of too few
-votes, on the last fifth. For each of a few seeds: the size that `rfsize.grow` and (LightGBM) `rfsize.SizeCallback` stop
-at, and the size that one forest of 3000 trees gives, all its votes counted. Geometric means, and the spread over seeds.
+train. For each of a few seeds, and for majority votes and averaged scores: T*(α) at which `rfsize.SizeCallback`
+(LightGBM) and `rfsize.grow` (XGBoost) stop, and T*(α) of a forest of 5000 trees of the same parameters, seed and rows,
+all by out-of-bag votes. Geometric means over the seeds; the mean of log(stopped at / T* of 5000 trees), with its
+standard error; and the trees trained, as a multiple of T* of 5000 trees. 100 trees are trained at the least.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import math
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightgbm as lgb
 import numpy as np
@@ -24,7 +25,15 @@ from sklearn.model_selection import train_test_split
 
 import rfsize
 
-TREES = 3000
+TREES = 5000
+
+
+class Stop(NamedTuple):
+    """T* at which a training stopped, trees trained by then, and T* of the large forest."""
+
+    size: float
+    trained: int
+    large: float
 
 
 def parameters(framework: str, n_classes: int, seed: int) -> dict[str, Any]:
@@ -54,50 +63,61 @@ def parameters(framework: str, n_classes: int, seed: int) -> dict[str, Any]:
     }
 
 
-def sizes(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, alpha: float) -> dict[str, float]:
-    """T*(α) each way, and seconds to grow."""
-    X, X_val, y, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
+def stops(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, asked: argparse.Namespace) -> dict[str, Stop]:
+    """Where training stops, by each rule of voting."""
+    X, _, y, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
     params = parameters(framework, y.nunique(), seed)
-    by_votes_on_fresh = framework == "XGBoost" and y.nunique() > 2
-    given = {"X_val": X_val} if by_votes_on_fresh else {}
-    found = {}
-    start = time.perf_counter()
-    data = lgb.Dataset(X, y) if framework == "LightGBM" else xgb.DMatrix(X, y)
-    found["grow"] = rfsize.grow(params, data, alpha=alpha, return_report=True, **given)[1].n_trees
-    found["seconds"] = time.perf_counter() - start
     if framework == "LightGBM":
-        callback = rfsize.SizeCallback(alpha=alpha)
-        lgb.train(params, lgb.Dataset(X, y), 5000, callbacks=[callback])
-        found["callback"] = callback.report_.n_trees
         large = lgb.train(params, lgb.Dataset(X, y), TREES)
     else:
-        large = xgb.train({**params, "num_parallel_tree": TREES}, data, 1)
-    rows = {"X": X_val} if by_votes_on_fresh else {"X": X, "oob": True}
-    found["large"] = rfsize.size(large, alpha=alpha, **rows).n_trees
+        large = xgb.train({**params, "num_parallel_tree": TREES}, xgb.DMatrix(X, y), 1)
+    target = rfsize.size(large, X, oob=True, alpha=asked.alpha, estimator=asked.estimator)
+    found = {}
+    for voting in ("hard", "soft"):
+        options = {"alpha": asked.alpha, "voting": voting, "estimator": asked.estimator}
+        if framework == "LightGBM":
+            callback = rfsize.SizeCallback(**options)
+            lgb.train(params, lgb.Dataset(X, y), TREES, callbacks=[callback])
+            report = callback.report_
+        else:
+            _, report = rfsize.grow(params, xgb.DMatrix(X, y), max_trees=TREES, return_report=True, **options)
+        of_large = target if voting == "hard" else target.other
+        found[voting] = Stop(min(report.n_trees, TREES), report.available, min(of_large.n_trees, TREES))
     return found
 
 
+def in_words(logs: np.ndarray) -> str:
+    """Mean and its standard error."""
+    return f"{logs.mean():+.2f} ± {logs.std(ddof=1) / math.sqrt(len(logs)):.2f}"
+
+
 def main() -> None:
-    """Print one line per table and framework."""
+    """Print one line per table, framework and rule of voting."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--frameworks", nargs="+", default=["LightGBM", "XGBoost"])
     parser.add_argument("--alpha", type=float, default=0.99)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--estimator", default="auto")
     options = parser.parse_args()
     warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
-    print(f"{'table':14} {'framework':10} {'grow':>16} {'callback':>16} {'one large forest':>17} {'grow, s':>8}")
+    print("| table | framework | voting | stopped at | T* of 5000 trees | log of the ratio | trained / T* |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    all_logs: dict[str, list[float]] = {"hard": [], "soft": []}
     for path in options.tables:
         table = pd.read_csv(path)
         X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
-        for framework in ("LightGBM", "XGBoost"):
-            each = [sizes(framework, X, y, seed, options.alpha) for seed in range(options.seeds)]
-            cells = []
-            for way in ("grow", "callback", "large"):
-                logs = np.log([found[way] for found in each if way in found])
-                cells.append(f"{np.exp(logs.mean()):.0f} ×/÷ {np.exp(logs.std(ddof=1)):.2f}" if logs.size else "")
-            seconds = np.median([found["seconds"] for found in each])
-            name = path.name.split(".")[0]
-            print(f"{name:14} {framework:10} {cells[0]:>16} {cells[1]:>16} {cells[2]:>17} {seconds:>8.1f}", flush=True)
+        for framework in options.frameworks:
+            each = [stops(framework, X, y, seed, options) for seed in range(options.seeds)]
+            for voting, known in all_logs.items():
+                size, trained, large = np.array([found[voting] for found in each], dtype=float).T
+                logs = np.log(size / large)
+                known.append(logs.mean())
+                means = (f"{np.exp(np.log(sizes).mean()):.0f}" for sizes in (size, large))
+                cells = [path.name.split(".")[0], framework, voting, *means, in_words(logs)]
+                print(f"| {' | '.join(cells)} | {np.mean(trained / large):.1f} |", flush=True)
+    for voting, known in all_logs.items():
+        print(f"{voting}: log of the ratio, mean over the lines {in_words(np.array(known))}")
 
 
 if __name__ == "__main__":

@@ -250,6 +250,8 @@ class SklearnBagging(SklearnEnsemble):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        # Scikit-learn averages the members' probabilities where these have any.
+        self.predict_obeys = "soft" if hasattr(model.estimators_[0], "predict_proba") else "hard"
         n_classes = len(self.classes)
         # All members share one leaf for each class.
         self.leaves = Leaves(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +62,8 @@ class SklearnInTraining(ForestInTraining):
         # To fit on must not draw from the caller's own generator.
         self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
         self.n_trees = ensemble.n_trees
-        self._threshold, self.cut = threshold, ensemble.cut(threshold)
+        self._threshold = threshold
+        self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._count(ensemble)
 
@@ -105,7 +107,9 @@ class SklearnInTraining(ForestInTraining):
     def tally(self) -> Tally:
         if self._ensemble.no_bags is not None:
             raise InbagError(self._ensemble.no_bags)
-        return super().tally()
+        told = super().tally()
+        scores = told.scores if self._ensemble.averages_scores else None
+        return replace(told, scores=scores, predict_obeys=self._ensemble.predict_obeys)
 
     def booster(self) -> Any:
         return self._ensemble.truncated(self.n_trees).set_params(**self._settings)

@@ -283,6 +283,8 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
 
 def tally(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Tally:
     """Votes and scores of all members on every row; see `count_votes`."""
+    if not adapter.averages_scores:
+        return Tally(count_votes(adapter, X, threshold, bags), predict_obeys=adapter.predict_obeys)
     scores: list[Scores] = []
     votes = _counted_in_blocks(adapter, X, threshold, bags, scores)
     return Tally(votes, Scores.stacked(scores), adapter.cut(threshold), adapter.predict_obeys)

@@ -53,7 +53,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Confidence α, strictly between 0 and 1.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
-        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores.
+        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores (of
+        bagging over other learners than trees, of which these are not known, the vote).
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
         The ``estimator`` of `size`.
     max_trees : int, default 5000
@@ -249,7 +250,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""
         choice("voting", self.voting, ("auto", *VOTINGS))
-        voting = self.voting if self.voting != "auto" else "soft" if self.stop_table is None else "hard"
+        voting = self.voting
+        if voting == "auto":
+            voting = "soft" if self.stop_table is None and not self._other_members() else "hard"
         goal = Goal(self.alpha, voting, self.size_estimator)
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
@@ -271,14 +274,18 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _check_table(self, n_classes: int) -> None:
         """Refuse a stop table that no forest of this kind can have, before the training."""
-        base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
-        if self.stop_table is not None and base is not None and not isinstance(base, DecisionTreeClassifier):
+        if self.stop_table is not None and self._other_members():
             raise NotAForestError(
-                f"stop_table={self.stop_table!r} needs a compiled forest, but {type(base).__name__}s are no decision "
+                f"stop_table={self.stop_table!r} needs a compiled forest, but {self._other_members()}s are no decision "
                 "trees; leave stop_table=None"
             )
         if self.stop_table not in (None, "lossless"):
             StopTable.build(1, alpha=self.alpha, rule=cast(Rule, self.stop_table), n_classes=n_classes)
+
+    def _other_members(self) -> str | None:
+        """What the members of a bagging ensemble are, where they are no decision trees."""
+        base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
+        return None if base is None or isinstance(base, DecisionTreeClassifier) else type(base).__name__
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""

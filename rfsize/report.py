@@ -98,8 +98,11 @@ class SizeReport(Report):
             raise FewVotesError("no row has a vote" + no_votes_advice(source))
         if voting == "soft" and tally.scores is None:
             raise ValueError(
-                "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing: give the model"
+                "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
+                "that are no trees: give a model of trees, or leave voting='hard'"
             )
+        if voting == "soft" and not (tally.scores.asked > 1).any():
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
         estimates = {"hard": ESTIMATORS[estimator](tally.votes)}
         if tally.scores is not None and (tally.scores.asked > 1).any():
             estimates["soft"] = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
