@@ -163,7 +163,7 @@ def as_votes(lead: Floats, asked: NDArray[np.int32]) -> VoteHistogram:
     Votes of which a fraction q is for the rival are draws of ±1, of which the leader's lead is (1 − 2q)/√(4q(1 − q)).
     """
     # With n in place of n − 1 in the variance, as it is of votes.
-    slant = np.minimum(lead * np.sqrt(1.0 - 1.0 / asked), 1e150)
+    slant = np.minimum(lead / np.sqrt(1.0 - 1.0 / asked), 1e150)
     length = np.sqrt(1.0 + slant**2)
     losing: NDArray[Any] = asked * 0.5 / (length * (length + slant))  # q with all of its digits, however small
     return VoteHistogram(losing, asked.astype(np.int64), np.ones(len(asked), dtype=np.int64))
