@@ -5,28 +5,28 @@ rival, the class that wins in the limit leads on one tree by a draw with mean μ
 central limit theorem T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
 
 Leads measured on a few trees scatter, which makes rows look closer to a tie than they are, just as counted vote
-fractions do; and the remedy is the same density, of Φ(−lead) in place of the vote fraction (`rfsize.mixture`). Of n
-normal scores, √2·asinh(lead/√2) is measured with a variance of 1/n whatever the lead is,
-
-    N. Laubscher (1960). "Normalizing the noncentral t and F distributions." Annals of Mathematical Statistics 31(4),
-    1105-1112.
+fractions do, and the remedy is the same density over the rows (`rfsize.mixture`). It needs the noise of a lead. That
+of n trees has a variance of 1/n near a tie, whatever the trees score; further off it depends on how their scores are
+distributed, which in forests is nearer to two points than to a normal law: it grows with the lead μ/σ about as
+(1 + (μ/σ)²)² in scikit-learn's, and with a power of 1.5 in LightGBM's and XGBoost's. So a lead is taken for that of
+draws of ±1, which are votes: (1 − 2q)/√(4q(1 − q)) where a fraction q is for the rival; and of long leads no more than
+that they are long, since a wrong noise there bends the density at the tie as well, the more so the more rows there are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
-from rfsize.mixture import Density, VoteCells, fit
+from rfsize.mixture import Density, fit
 from rfsize.scores import Scores
-from rfsize.votes import VoteHistogram
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,11 @@ _PARTS, _LEAST, _MOST = 512, 1e-12, 40.0
 # Rows from which the size is guessed before all are looked at, and from which what further rivals add is told.
 _SOME_ROWS = 1000
 _RIVAL_ROWS = 5000
+
+# Leads of one and above, or above three times their noise, are only known to be as long.
+_LONG, _LONG_IN_NOISE = 1.0, 3.0
+
+_CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells alike in lead, and in the trees asked, are put together
 
 
 class Leads(NamedTuple):
@@ -157,16 +162,47 @@ def plug_in(scores: Scores, cut: float) -> SoftLeads:
     return SoftLeads.of(Leads.of(scores, cut))
 
 
-def as_votes(lead: Floats, asked: NDArray[np.int32]) -> VoteHistogram:
-    """As many votes, each row for itself, that would put the leader as far ahead of a rival, and leave it as uncertain.
+class LeadCells(NamedTuple):
+    """Measured leads, put together where they hardly differ: a few hundred cells whatever the number of rows.
 
-    Votes of which a fraction q is for the rival are draws of ±1, of which the leader's lead is (1 − 2q)/√(4q(1 − q)).
+    Attributes
+    ----------
+    angle : ndarray of float, shape (n_cells,)
+        Arc tangent of the lead, the scale on which the noise of votes is even.
+    asked : ndarray of float, shape (n_cells,)
+        Trees whose scores it was measured on; the noise has a variance of 1/asked.
+    far : ndarray of bool, shape (n_cells,)
+        Whether the angle is known to be at least that, and no more.
+    rows : ndarray of float, shape (n_cells,)
+        Rows of each cell.
     """
-    # With n in place of n − 1 in the variance, as it is of votes.
-    slant = np.minimum(lead * np.sqrt(1.0 - 1.0 / asked), 1e150)
-    length = np.sqrt(1.0 + slant**2)
-    losing: NDArray[Any] = asked * 0.5 / (length * (length + slant))  # q with all of its digits, however small
-    return VoteHistogram(losing, asked.astype(np.int64), np.ones(len(asked), dtype=np.int64))
+
+    angle: Floats
+    asked: Floats
+    far: NDArray[np.bool_]
+    rows: Floats
+
+    @classmethod
+    def of(cls, lead: Floats, asked: NDArray[np.int32]) -> LeadCells:
+        """Leads over one rival each, shape (n_rows,)."""
+        most = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(asked)))
+        # With n in place of n − 1 in the variance, as it is of votes.
+        angle = np.minimum(np.arctan(lead / np.sqrt(1.0 - 1.0 / asked)), most)
+        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
+        place = np.where(angle < most, np.floor(angle * _CELLS_PER_RADIAN), 2 * _CELLS_PER_RADIAN)
+        _, group = np.unique(size * (2 * _CELLS_PER_RADIAN + 1) + place, return_inverse=True)
+        rows = np.bincount(group).astype(np.float64)
+        trees = np.bincount(group, weights=asked)
+        far = np.bincount(group, weights=angle >= most) > 0.0
+        return cls(np.bincount(group, weights=asked * angle) / trees, trees / rows, far, rows)
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """Of leads as that of votes of which a fraction π is for the rival, or of the rival over the leader."""
+        true = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi))
+        noise = np.sqrt(self.asked)[:, None]
+        ahead, behind = (noise * (sign * true - self.angle[:, None]) for sign in (1.0, -1.0))
+        far = np.logaddexp(log_ndtr(ahead), log_ndtr(behind))
+        return np.where(self.far[:, None], far, np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2))
 
 
 class SmoothLeads(Estimate):
@@ -214,7 +250,7 @@ class SmoothLeads(Estimate):
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
-    return SmoothLeads(fit(VoteCells.of(as_votes(leads.lead.min(axis=1), leads.asked))), SoftLeads.of(leads))
+    return SmoothLeads(fit(LeadCells.of(leads.lead.min(axis=1), leads.asked)), SoftLeads.of(leads))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
