@@ -38,16 +38,17 @@ def metric_gap(
     may_vote: np.ndarray,
     weights: np.ndarray,
     score_of: Callable[[np.ndarray], float],
-    as_asked: bool,
+    right: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> tuple[float, float, tuple[float, float]]:
     """Value, change and interval of a metric of mean scores by the bootstrap of trees.
 
     Scores have the shape (n_rows, n_trees, n_scores), and ``may_vote`` says which trees did not see the row; where some
-    did, the mean change is scaled to a forest of all trees, and the spread is ``as_asked``.
+    did, the mean change is scaled to a forest of all trees. ``right`` says of each row whether its label is, where the
+    metric is the share of those.
     """
     n_rows, n_trees, n_scores = scores.shape
     mean = np.array([scores[row, may_vote[row]].mean(axis=0) for row in range(n_rows)])
-    at_hand, oob = [], []
+    at_hand, oob, changed = [], [], []
     for weight in weights:
         small, large = np.empty((2, n_rows, n_scores))
         for row in range(n_rows):
@@ -56,8 +57,15 @@ def metric_gap(
             away = (scores[row, its].mean(axis=0) - mean[row] if its else 0.0) * math.sqrt(n / (n - 1))
             small[row], large[row] = mean[row] + away, mean[row] + away * math.sqrt(n / n_trees)
         oob.append(score_of(small))
+        if right is not None:
+            changed.append(right(small) != right(mean))
         at_hand.append(score_of(large))
     now = score_of(mean)
     value, change = now + np.mean(at_hand) - np.mean(oob), now - np.mean(at_hand)
-    low, high = change - np.quantile(np.array(oob) - np.mean(oob), [0.975, 0.025])
+    spread = np.array(oob) - np.mean(oob)
+    if right is not None:
+        chance = sum(np.mean(row) ** 2 for row in np.array(changed).T) / n_rows**2
+        change *= max(0.0, 1.0 - chance / change**2)
+        spread *= math.sqrt(1.0 + chance / max(np.var(spread), chance))
+    low, high = change - np.quantile(spread, [0.975, 0.025])
     return value, change, (low, high)
