@@ -304,15 +304,6 @@ def _counted_in_blocks(
     return Votes(counts, adapter.classes, adapter.n_trees)
 
 
-def scores_of(adapter: Adapter, X: Any, bags: Bags | None = None) -> Scores:
-    """Scores of all members on every row; see `count_votes`."""
-    parts = []
-    for _, leaf, inbag in walked(adapter, X, bags, what="scores"):
-        leaf, may_vote = left_out(leaf, inbag)
-        parts.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
-    return Scores.stacked(parts)
-
-
 def walked(
     adapter: Adapter, X: Any, bags: Bags | None, *, what: str, cells: int = 0
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_] | None]]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rfsize import theory
+from rfsize.adapter import Adapter, Bags, left_out, walked
 from rfsize.estimate import REPLICATES, SEED
 from rfsize.links import Link
 from rfsize.scores import Scores
@@ -26,11 +27,12 @@ Floats = NDArray[np.float64]
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 
 _COVERAGE = 0.95
-_DRAWS = 1 << 18  # over all rows
+_DRAWS = 1 << 17  # over all rows
 _FEWEST_DRAWS = 2  # on each
 # Sizes around T* at which the bootstrap knows the deviation, and groups of rows per factor of e in it.
-_FACTORS = 2.0 ** np.arange(-2.0, 2.25, 0.25)
+_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
 _GROUPS_PER_FACTOR = 32.0
+_ANY_SIZE = 100  # deviations of which tell about where others are
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -49,6 +51,27 @@ class Deviation(NamedTuple):
     p95: float
 
 
+def read(adapter: Adapter, X: Any, bags: Bags | None, link: Link) -> tuple[Scores, float]:
+    """Scores of all trees on every row, and how uncertain they leave the mean squared deviation, as a share of it.
+
+    All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a sum of
+    what each tree adds to it, and the trees are independent draws. Arguments as in `rfsize.adapter.count_votes`.
+    """
+    parts, added = [], np.zeros(adapter.n_trees)
+    for _, leaf, inbag in walked(adapter, X, bags, what="scores"):
+        score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
+        counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
+        asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        mean = np.sum(score * counts, axis=1, keepdims=True) / asked
+        away = link.moved(mean, (score - mean) * counts)
+        added += np.sum(away**2 / asked, axis=(0, 2))
+        ordered, may_vote = left_out(leaf, inbag)
+        parts.append(Scores.of(score if ordered is leaf else adapter.leaves.raw_scores(ordered), may_vote))
+    total = added.sum()
+    noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
+    return Scores.stacked(parts), float(noise)
+
+
 class Deviations:
     """Deviations of forests of any size, from the scores of some trees.
 
@@ -58,10 +81,12 @@ class Deviations:
         Of rows that two trees or more have scored.
     link : Link
         From mean scores to what deviates.
+    noise : float
+        Standard error of the mean squared deviation as a share of it, from the trees.
     """
 
-    def __init__(self, scores: Scores, link: Link) -> None:
-        self._link = link
+    def __init__(self, scores: Scores, link: Link, noise: float = 0.0) -> None:
+        self._link, self._noise = link, noise
         self._mean = scores.mean[:, None, :]
         self._limit = link.predicted(self._mean)
         draws = max(_FEWEST_DRAWS, -(-_DRAWS // len(scores)))
@@ -75,7 +100,9 @@ class Deviations:
     def at(self, n_trees: float) -> Deviation:
         """Deviation of a forest of ``n_trees``."""
         found = self._by_draw(n_trees)
-        return Deviation(math.sqrt(np.mean(found**2)), float(np.quantile(found, 1.0 - SHARE_BEYOND)))
+        return Deviation(
+            math.sqrt(np.mean(found**2)), float(np.quantile(found, 1.0 - SHARE_BEYOND, method="inverted_cdf"))
+        )
 
     def sizes(self, tolerance: float) -> Sizes:
         """The smallest forests within ``tolerance``; ``math.inf`` where no size is."""
@@ -86,10 +113,16 @@ class Deviations:
         def by_p95(n_trees: int) -> bool:
             return bool(np.mean(self._by_draw(n_trees) > tolerance) <= SHARE_BEYOND)
 
-        return Sizes(_smallest(by_rms), _smallest(by_p95))
+        # Both deviations fall about as 1/√T.
+        guesses = (_ANY_SIZE * (deviation / tolerance) ** 2 for deviation in self.at(_ANY_SIZE))
+        return Sizes(*(_smallest(of, guess) for of, guess in zip((by_rms, by_p95), guesses, strict=True)))
 
     def interval(self, tolerance: float, size: int | float) -> tuple[int | float, int | float]:
-        """95 % interval of the size within ``tolerance``, found to be ``size``, by the bootstrap over rows."""
+        """95 % interval of the size within ``tolerance``, found to be ``size``.
+
+        Rows are drawn again with replacement, and the squared deviations, which sizes are proportional to, are as
+        uncertain as the trees leave them.
+        """
         around = np.maximum(min(size, theory.MAX_TREES) * _FACTORS, 1.0)
         square, beyond = np.empty((2, len(self._mean), len(around)))
         for index, n_trees in enumerate(around):
@@ -100,12 +133,14 @@ class Deviations:
         _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
         rows = np.bincount(group)
         sums = [np.stack([np.bincount(group, weights=column) for column in of.T]) for of in (square, beyond)]
-        drawn = np.random.default_rng(SEED).multinomial(rows.sum(), rows / rows.sum(), size=REPLICATES) / rows
+        rng = np.random.default_rng(SEED)
+        drawn = rng.multinomial(rows.sum(), rows / rows.sum(), size=REPLICATES) / rows
         by_rms, by_p95 = (drawn @ of.T / rows.sum() for of in sums)
         sizes = np.maximum(_crossing(around, by_rms, tolerance**2), _crossing(around, by_p95, SHARE_BEYOND))
+        sizes *= np.exp(self._noise * rng.standard_normal(REPLICATES))
         tail = (1.0 - _COVERAGE) / 2.0
         low, high = np.quantile(sizes, [tail, 1.0 - tail], method="inverted_cdf")
-        return _whole(low), _whole(high)
+        return _whole(max(low, 1.0)), _whole(high)
 
 
 class Sizes(NamedTuple):
@@ -141,14 +176,17 @@ def _drawn(scores: Scores, draws: int) -> Floats:
     return np.asarray(normal @ root.transpose(0, 2, 1))
 
 
-def _smallest(is_within: Callable[[int], bool]) -> int | float:
+def _smallest(is_within: Callable[[int], bool], guess: float) -> int | float:
     """The smallest forest within, of which larger ones are too; ``math.inf`` beyond the largest searched for."""
-    high = 1
+    low = high = math.ceil(min(max(guess, 1.0), theory.MAX_TREES))
+    step = max(1, high // 16)
+    while low > 0 and is_within(low):
+        low, high, step = low - step, low, 2 * step
     while not is_within(high):
-        high *= 4
-        if high > theory.MAX_TREES:
+        if high == theory.MAX_TREES:
             return math.inf
-    low = high // 4
+        low, high, step = high, min(high + step, theory.MAX_TREES), 2 * step
+    low = max(low, 0)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_within(middle) else (middle, high)

@@ -24,7 +24,7 @@ CRITERIA = ("label", "probability", "score")
 _WHAT = {"probability": "predicted probabilities", "score": "predicted scores"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeviationReport(Report):
     """The answer of `rfsize.size` about probabilities or scores.
 
@@ -68,6 +68,7 @@ class DeviationReport(Report):
         cls,
         scores: Scores,
         link: Link,
+        noise: float = 0.0,
         *,
         criterion: str,
         tolerance: float,
@@ -77,6 +78,8 @@ class DeviationReport(Report):
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
 
+        ``noise`` is what `rfsize.deviation.read` says of the trees, and ``walk`` lets `metric_gap` ask them again.
+
         Raises
         ------
         FewVotesError
@@ -85,7 +88,7 @@ class DeviationReport(Report):
         used = scores.take(scores.asked > 1)
         if not len(used):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
-        deviations = Deviations(used, link)
+        deviations = Deviations(used, link, noise)
         sizes = deviations.sizes(tolerance)
         return cls(
             n_trees=max(sizes),
@@ -110,7 +113,7 @@ class DeviationReport(Report):
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*, by the bootstrap over rows, with the scores of each row held fixed."""
+        """95 % interval of T*, by the bootstrap over rows and the scatter of the trees."""
         low, high = self._deviations.interval(self.tolerance, self.n_trees)
         return min(low, self.n_trees), max(high, self.n_trees)
 

@@ -40,6 +40,17 @@ class Link:
             return np.exp(score)
         return np.sign(score) * score * score if self.kind == "square" else score
 
+    def moved(self, score: Floats, by: Floats) -> Floats:
+        """What the predictions move by, to first order, where mean scores do; arguments as in `predicted`."""
+        found, by = self.predicted(score), self.slope * by
+        if self.kind in ("logistic", "one-vs-all"):
+            return found * (1.0 - found) * by
+        if self.kind == "softmax":
+            return found * (by - np.sum(found * by, axis=-1, keepdims=True))
+        if self.kind == "exp":
+            return found * by
+        return 2.0 * self.slope * np.abs(score) * by if self.kind == "square" else by
+
     def probabilities(self, score: Floats) -> Floats:
         """Probabilities of all classes from mean scores, shape (…, n_classes); of two classes there is one score."""
         if score.shape[-1] > 1:

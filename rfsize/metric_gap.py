@@ -9,6 +9,11 @@ that of the forest, which sees new rows with all its trees. The metric's mean ch
 each row, is therefore taken of deviations scaled by √(n/T). What moves the metric to and fro is the covariance of rows
 with one another, which the n²/T trees that both ask leave as it is in the forest: C · (n²/T)/n² = C/T. So the spread is
 taken of deviations as they are.
+
+Accuracy moves in steps. On which side of a tie the forest at hand happens to be on a row says nothing of where more
+trees will be, but draws of its trees, which fall on both sides, would make it foretell a change. A row that they change
+with probability p adds p² to the variance of that change, which is made as much smaller as it owes to this, and its
+interval as much longer.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ Floats = NDArray[np.float64]
 
 # What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
 # once for each such batch.
-_CELLS_HELD = 1 << 27
+_CELLS_HELD = 1 << 26
 _FEWEST_TREES = 10
 _COVERAGE = 0.95
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -135,12 +140,15 @@ def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLik
     scaled, as_asked = (
         np.concatenate(parts) for parts in zip(*((one.scaled, one.as_asked) for one in found), strict=True)
     )
-    change = float(now - scaled.mean())
+    change, spread = float(now - scaled.mean()), as_asked - as_asked.mean()
+    if found[0].chance > 0.0:
+        change *= max(0.0, 1.0 - found[0].chance / change**2) if change else 0.0
+        spread *= np.sqrt(1.0 + found[0].chance / np.maximum(spread.var(), found[0].chance))
     tail = (1.0 - _COVERAGE) / 2.0
-    low, high = change - np.quantile(as_asked - as_asked.mean(), [1.0 - tail, tail])
+    low, high = change - np.quantile(spread, [1.0 - tail, tail])
     return MetricGap(
         metric=judge.name,
-        value=float(now + scaled.mean() - as_asked.mean()),
+        value=float(now + (scaled.mean() - as_asked.mean())),
         change=change,
         interval=(float(low), float(high)),
         available=n_trees,
@@ -150,11 +158,25 @@ def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLik
 
 
 class _Measured(NamedTuple):
-    """The metric of the averages of all trees asked, and of each draw of them, shape (n_replicates,)."""
+    """A metric of averages of trees.
+
+    Attributes
+    ----------
+    now : float
+        Of all trees that each row may ask.
+    scaled, as_asked : ndarray of float, shape (n_replicates,)
+        Of draws of them, as noisy as the whole forest is and as they are.
+    chance : float
+        Variance of the change that draws foretell, from where the rows at a tie happened to fall.
+    asked : float
+        Trees asked about a row, on average.
+    n_rows : int
+    """
 
     now: float
     scaled: Floats
     as_asked: Floats
+    chance: float
     asked: float
     n_rows: int
 
@@ -185,7 +207,14 @@ def _measured(walk: Walk, judge: _Judge, weights: Floats) -> _Measured:
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
     value = tally.conclude()
-    return _Measured(float(value[0]), value[1 : 1 + n_replicates], value[-n_replicates:], total / n_rows, n_rows)
+    return _Measured(
+        now=float(value[0]),
+        scaled=value[1 : 1 + n_replicates],
+        as_asked=value[-n_replicates:],
+        chance=tally.chance(),
+        asked=total / n_rows,
+        n_rows=n_rows,
+    )
 
 
 def _summed(weights: Floats, of_trees: Floats) -> Floats:
@@ -211,6 +240,8 @@ class _Judge:
         The metric from the truth, predictions of shape (n_rows, n_outputs) and weights of all rows at once.
     root : bool
         Whether the metric is the root of the mean.
+    steps : bool
+        Whether rows add one of two values.
     """
 
     name: str
@@ -219,6 +250,7 @@ class _Judge:
     by_row: Callable[[Floats, NDArray[Any]], Floats] | None = None
     whole: Callable[[NDArray[Any], Floats, Floats], float] | None = None
     root: bool = False
+    steps: bool = False
 
     def start(self, n_replicates: int) -> _Mean | _Held:
         return _Held(self, n_replicates) if self.by_row is None else _Mean(self, n_replicates)
@@ -228,13 +260,17 @@ class _Mean:
     """Adds up what the rows say."""
 
     def __init__(self, judge: _Judge, n_replicates: int) -> None:
-        self._judge, self._sum, self._weight = judge, np.zeros(n_replicates), 0.0
+        self._judge, self._sum, self._weight, self._chance = judge, np.zeros(n_replicates), 0.0, 0.0
 
     def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
         assert self._judge.by_row is not None
         weight = self._judge.weight[rows]
-        self._sum += self._judge.by_row(predicted, self._judge.truth[rows]) @ weight
+        found = self._judge.by_row(predicted, self._judge.truth[rows])
+        self._sum += found @ weight
         self._weight += weight.sum()
+        if self._judge.steps:
+            differs = np.abs(found[1:] - found[0])[-REPLICATES:].mean(axis=0)
+            self._chance += np.sum((weight * differs) ** 2)
 
     def conclude(self) -> Floats:
         if self._weight == 0.0:
@@ -242,18 +278,21 @@ class _Mean:
         mean = self._sum / self._weight
         return np.sqrt(mean) if self._judge.root else mean
 
+    def chance(self) -> float:
+        return float(self._chance / self._weight**2)
+
 
 class _Held:
-    """Holds all predictions, in single precision, for a metric of all rows at once."""
+    """Holds all predictions, for a metric of all rows at once."""
 
     def __init__(self, judge: _Judge, n_replicates: int) -> None:
         self._judge = judge
         self._rows: list[NDArray[np.int64]] = []
-        self._predicted: list[NDArray[np.float32]] = []
+        self._predicted: list[Floats] = []
 
     def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
         self._rows.append(rows)
-        self._predicted.append(predicted.astype(np.float32))
+        self._predicted.append(predicted)
 
     def conclude(self) -> Floats:
         metric = self._judge.whole
@@ -261,11 +300,14 @@ class _Held:
         rows = np.concatenate(self._rows)
         truth, weight = self._judge.truth[rows], self._judge.weight[rows]
         every = zip(*self._predicted, strict=True)
-        found = [metric(truth, np.concatenate(one).astype(np.float64), weight) for one in every]
+        found = [metric(truth, np.concatenate(one), weight) for one in every]
         values = np.array(found, dtype=np.float64)
         if values.shape != (len(found),) or not np.isfinite(values).all():
             raise ValueError(f"the metric must give one finite number, found {found[0]!r}")
         return values
+
+    def chance(self) -> float:
+        return 0.0
 
 
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
@@ -296,7 +338,7 @@ def _judge(metric: Metric, walk: Walk, y: ArrayLike, sample_weight: ArrayLike | 
         return _Judge(metric, truth, weight, by_row=_logloss)
     if metric == "accuracy":
         threshold = walk.threshold if len(classes) == 2 else None
-        return _Judge(metric, truth, weight, by_row=lambda predicted, truth: _is_right(predicted, truth, threshold))
+        return _Judge(metric, truth, weight, by_row=lambda found, truth: _is_right(found, truth, threshold), steps=True)
     if len(classes) > 2:
         raise ValueError(f"metric 'auc' is for two classes, and the forest has {len(classes)}; give a callable")
     if len(np.unique(truth)) < 2:
@@ -334,4 +376,5 @@ def _is_right(predicted: Floats, truth: NDArray[Any], threshold: float | None) -
 def _auc(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
     from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc_score(truth, predicted[:, 1], sample_weight=weight))
+    # Rows of the same leaves are tied, whatever the last bits of their sums say.
+    return float(roc_auc_score(truth, predicted[:, 1].astype(np.float32), sample_weight=weight))

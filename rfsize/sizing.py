@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, scores_of, tally
+from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, tally
 from rfsize.checks import choice, positive, share, whole
+from rfsize.deviation import read
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotAForestError, NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.links import Link
@@ -304,9 +305,12 @@ def _deviation(
     warn_of_dependence(adapter, stacklevel=4)
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, **told) if oob else None
+    link = adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
+    scores, noise = read(adapter, X, bags, link)
     return DeviationReport.of(
-        scores_of(adapter, X, bags),
-        adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity"),
+        scores,
+        link,
+        noise,
         criterion=criterion,
         tolerance=tolerance,
         available=adapter.n_trees,

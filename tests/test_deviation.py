@@ -1,0 +1,277 @@
+"""How far predictions are from the infinite forest's, and the forests that bring them near enough."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import naive_deviation as naive
+import numpy as np
+import pytest
+from conftest import Data, predict, train_lightgbm, train_xgboost
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+import rfsize
+from rfsize.deviation import Deviations
+from rfsize.deviation_report import DeviationReport
+from rfsize.links import LINKS, Link
+from rfsize.scores import Scores
+
+
+def scores_with(mean: Any, covariance: Any, asked: int = 100) -> Scores:
+    """Scores of one row with given moments."""
+    mean, covariance = np.atleast_2d(mean), np.atleast_2d(covariance)
+    one, other = np.triu_indices(mean.shape[1])
+    return Scores(np.array([asked], dtype=np.int32), mean, covariance[one, other][None] * (asked - 1.0))
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_links(kind: str) -> None:
+    score = np.random.default_rng(0).normal(size=(7, 3))
+    expected = [naive.predicted(kind, 1.5 * row) for row in score]
+    link, by = Link(kind, 1.5), np.array([0.3, -0.2, 1.0])
+    assert np.allclose(link.predicted(score), expected)
+    slope = (link.predicted(score + 1e-6 * by) - link.predicted(score - 1e-6 * by)) / 2e-6
+    assert np.allclose(link.moved(score, by), slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "identity"])
+def test_probabilities_of_two_classes(kind: str) -> None:
+    score = np.array([[0.2], [0.7]])
+    of_1 = np.array([naive.predicted(kind, row)[0] for row in score])
+    assert np.allclose(Link(kind).probabilities(score), np.stack([1.0 - of_1, of_1], axis=1))
+    far = Link("logistic").probabilities(np.array([[60.0]]))
+    assert 0.0 < far[0, 0] < 1e-25
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean", "covariance"),
+    [
+        ("identity", [3.0], [[4.0]]),
+        ("logistic", [2.0], [[9.0]]),
+        ("exp", [1.0], [[1.0]]),
+        ("square", [0.1], [[1.0]]),
+        ("softmax", [1.0, 0.5, -1.0], [[4.0, 1.0, -2.0], [1.0, 2.0, 0.0], [-2.0, 0.0, 5.0]]),
+        ("one-vs-all", [1.0, -0.5], [[4.0, 3.0], [3.0, 4.0]]),
+    ],
+)
+@pytest.mark.parametrize("n_trees", [2, 50])
+def test_deviation_through_the_link(kind: str, mean: Any, covariance: Any, n_trees: int) -> None:
+    """Also where a linearised link would be far off: the standard deviation of the logistic one's score is 2.1."""
+    found = Deviations(scores_with(mean, covariance), Link(kind)).at(n_trees)
+    expected = naive.deviations(kind, mean, covariance, n_trees, 20_000)
+    assert found.rms == pytest.approx(np.sqrt(np.mean(expected**2)), rel=0.04)
+    assert found.p95 == pytest.approx(np.quantile(expected, 0.95), rel=0.03)
+
+
+def some_scores(n_rows: int = 600, asked: int = 80, n_scores: int = 1, seed: int = 0) -> Scores:
+    rng = np.random.default_rng(seed)
+    mean, spread = 2.0 * rng.normal(size=(n_rows, 1, n_scores)), rng.gamma(3.0, 0.5, size=(n_rows, 1, 1))
+    return Scores.of(mean + spread * rng.normal(size=(n_rows, asked, n_scores)))
+
+
+def test_rms_of_plain_means_is_exact() -> None:
+    scores = some_scores()
+    found = Deviations(scores, Link("identity")).sizes(0.1)
+    assert found.rms == pytest.approx(scores.covariance(0, 0).mean() / 0.01, rel=0.01)
+
+
+@pytest.mark.parametrize(("kind", "n_scores"), [("logistic", 1), ("identity", 1), ("softmax", 3)])
+@pytest.mark.parametrize("tolerance", [0.01, 0.3])
+def test_sizes_are_the_smallest(kind: str, n_scores: int, tolerance: float) -> None:
+    deviations = Deviations(some_scores(n_scores=n_scores), Link(kind))
+    sizes = deviations.sizes(tolerance)
+    for name, size in sizes._asdict().items():
+        assert getattr(deviations.at(size), name) <= tolerance
+        assert size == 1 or getattr(deviations.at(size - 1), name) > tolerance
+
+
+def test_trees_that_all_say_the_same_need_one() -> None:
+    scores = Scores.of(np.ones((5, 20, 3)))
+    assert Deviations(scores, Link("softmax")).sizes(1e-6) == (1, 1)
+    assert Deviations(scores, Link("softmax")).interval(1e-6, 1) == (1, 1)
+
+
+def test_no_size_is_enough_for_next_to_nothing() -> None:
+    report = report_of(some_scores(), 1e-9)
+    assert report.n_trees == math.inf
+    assert report.n_kept == 100
+    assert "1,000,000,001" in report.not_converged()
+    assert report.to_dict()["n_trees"] is None
+
+
+def report_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> DeviationReport:
+    return DeviationReport.of(
+        scores, Link(kind), criterion="probability", tolerance=tolerance, available=available, source="oob"
+    )
+
+
+@pytest.mark.parametrize("kind", ["logistic", "identity"])
+def test_interval_is_the_bootstrap_over_rows(kind: str) -> None:
+    scores = some_scores(300)
+    rng = np.random.default_rng(2)
+    replicates = [report_of(scores.take(rng.integers(300, size=300)), 0.05, kind).n_trees for _ in range(40)]
+    low, high = report_of(scores, 0.05, kind).interval
+    assert high - low == pytest.approx(3.92 * np.std(replicates), rel=0.35)
+    assert (low + high) / 2.0 == pytest.approx(np.mean(replicates), rel=0.04)
+
+
+def test_interval_covers_the_truth_as_often_as_it_says() -> None:
+    truth = report_of(some_scores(100_000, 200, seed=99), 0.05).n_trees
+    covered = 0
+    for seed in range(40):
+        low, high = report_of(some_scores(300, seed=seed), 0.05).interval
+        covered += low <= truth <= high
+    assert 34 <= covered <= 40
+
+
+def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:
+    rng = np.random.default_rng(3)
+    may_vote = rng.random((50, 30)) < 0.5
+    may_vote[:4] = False
+    may_vote[4, 1:] = False
+    scores = Scores.of(rng.normal(size=(50, 30, 1)), may_vote)
+    report = report_of(scores, 0.05)
+    assert (report.n_rows, report.n_dropped) == (45, 5)
+    assert "5 rows dropped" in str(report)
+    with pytest.raises(rfsize.FewVotesError, match="no row has the scores of two trees"):
+        report_of(scores.take(np.arange(4)), 0.05)
+
+
+def test_few_scores_are_too_few_to_tell() -> None:
+    report = report_of(some_scores(asked=9), 10.0, available=24)
+    assert report.n_trees == 1
+    assert not report.converged
+    assert "9.0 scores per row" in report.not_converged()
+
+
+def test_report(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    for tolerance in (0.001, 0.2):
+        report = report_of(some_scores(), tolerance)
+        values = json.loads(json.dumps(report.to_dict()))
+        assert values["n_trees"] == report.n_trees == max(report.sizes)
+        assert values["deviation"]["rms"] == report.deviation(100).rms
+        assert report.interval[0] <= report.n_trees <= report.interval[1]
+        assert report.size_at(2.0 * tolerance) < report.n_trees or report.n_trees == 1
+        assert report.headline() in str(report) == repr(report)
+        assert ("not enough" in str(report)) != report.converged
+        assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+        axes = report.plot()
+        axes.figure.savefig(tmp_path / "report.png")
+        assert ("large enough" in axes.get_title()) == report.converged
+        _, mine = plt.subplots()
+        assert report.plot(ax=mine) is mine
+    plt.close("all")
+    with pytest.raises(ValueError, match="n_trees must be"):
+        report.deviation(0)
+    with pytest.raises(ValueError, match="tolerance must be"):
+        report.size_at(0.0)
+
+
+def test_probability_is_what_the_booster_predicts(data: Data) -> None:
+    """Every 15 trees next to 600; single forests are up to 1.8 times as far off as on average."""
+    model = train_lightgbm(data.X, data.y, 600)
+    off = model.predict(data.fresh) - [
+        model.predict(data.fresh, start_iteration=first, num_iteration=15) for first in range(0, 600, 15)
+    ]
+    report = rfsize.size(model, data.X, oob=True, criterion="probability", tolerance=0.05)
+    on_rows = rfsize.size(model, data.fresh, criterion="probability", tolerance=0.05)
+    # All of them are a part of the 600.
+    share = math.sqrt(1.0 - 15.0 / 600.0)
+    for found, error in ((on_rows, 0.03), (report, 0.08)):
+        assert np.sqrt(np.mean(off**2)) == pytest.approx(share * found.deviation(15).rms, rel=error)
+        assert np.quantile(np.abs(off), 0.95) == pytest.approx(share * found.deviation(15).p95, rel=error)
+
+
+def test_noise_of_the_trees(data: Data) -> None:
+    """Sizes of forests of other seeds scatter about as the noise says."""
+    wanted: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
+    reports = [rfsize.size(train_lightgbm(data.X, data.y, 40, seed=seed), data.fresh, **wanted) for seed in range(30)]
+    scatter = np.std(np.log([report.sizes.rms for report in reports]), ddof=1)
+    noises = [report._deviations._noise for report in reports]
+    assert scatter == pytest.approx(np.mean(noises), rel=0.35)
+
+
+def test_score_is_the_mean_raw_score(booster: Any, data: Data) -> None:
+    report = rfsize.size(booster, data.X, oob=True, criterion="score", tolerance=0.1)
+    assert report.source == "oob"
+    assert report.votes_per_row == pytest.approx(0.368 * 61, rel=0.05)
+    probability = predict(booster, data.fresh)
+    given = rfsize.size(booster, data.fresh, criterion="score", tolerance=0.1)
+    assert np.allclose(given._deviations._mean[:, 0, 0], np.log(probability / (1.0 - probability)), atol=1e-5)
+
+
+@pytest.mark.parametrize("criterion", ["probability", "score"])
+def test_several_classes(criterion: str, lgb_multiclass: Any, xgb_multiclass: Any, data: Data) -> None:
+    for model in (lgb_multiclass, xgb_multiclass):
+        report = rfsize.size(model, data.fresh, criterion=criterion, tolerance=0.2)
+        assert 1 <= report.n_trees < 5000
+        assert report.deviation(21).rms < report.deviation(21).p95
+
+
+def test_truncate(booster: Any, data: Data) -> None:
+    options: dict[str, Any] = {"criterion": "probability", "tolerance": 0.05}
+    report = rfsize.size(booster, data.fresh, **options)
+    assert report.converged
+    small = rfsize.truncate(booster, data.fresh, **options)
+    assert rfsize.votes(small, data.fresh).n_trees == report.n_kept == report.n_trees
+    with pytest.warns(rfsize.NotConvergedWarning, match="off by"):
+        assert (
+            rfsize.votes(rfsize.truncate(booster, data.fresh, **{**options, "tolerance": 0.001}), data.X).n_trees == 61
+        )
+
+
+def test_scikit_learn(data: Data) -> None:
+    forest = RandomForestClassifier(60, random_state=0, max_depth=6).fit(data.X, data.three)
+    report = rfsize.size(forest, data.X, oob=True, criterion="probability", tolerance=0.1)
+    small = rfsize.truncate(forest, n_trees=20).predict_proba(data.fresh)
+    off = np.abs(small - forest.predict_proba(data.fresh)).max(axis=1)
+    expected = report.deviation(20).rms * math.sqrt(1.0 - 20.0 / 60.0)
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"criterion": "probability"}, "needs a tolerance"),
+        ({"criterion": "score"}, "needs a tolerance"),
+        ({"criterion": "votes", "tolerance": 0.1}, "criterion must be one of"),
+        ({"tolerance": 0.1}, "tolerance is for criterion='probability'"),
+        ({"criterion": "score", "tolerance": 0.0}, "positive number"),
+        ({"criterion": "score", "tolerance": math.inf}, "positive number"),
+        ({"criterion": "score", "tolerance": "much"}, "positive number"),
+        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.99}, "alpha would say nothing"),
+        ({"criterion": "score", "tolerance": 0.1, "voting": "hard"}, "voting would say nothing"),
+        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9, "estimator": "plugin"}, "alpha and estimator would"),
+        ({"criterion": "probability", "tolerance": 0.1, "threshold": 0.3}, "threshold would say nothing"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], message: str, lgb_booster: Any, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        rfsize.size(lgb_booster, data.fresh, **options)
+    with pytest.raises(ValueError, match=message):
+        rfsize.truncate(lgb_booster, data.fresh, **options)
+
+
+def test_what_has_no_scores_is_refused(lgb_booster: Any, data: Data) -> None:
+    wanted: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
+    with pytest.raises(ValueError, match="counted Votes"):
+        rfsize.size(rfsize.votes(lgb_booster, data.fresh), **wanted)
+    with pytest.raises(ValueError, match="X is missing"):
+        rfsize.size(lgb_booster, **wanted)
+    neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
+    with pytest.raises(rfsize.NotAForestError, match="only their votes are read"):
+        rfsize.size(neighbours, data.fresh, **wanted)
+    with pytest.raises(rfsize.NotAForestError, match="gbdt"):
+        rfsize.size(train_lightgbm(data.X, data.y, 3, boosting="gbdt"), data.fresh, **wanted)
+    with pytest.raises(rfsize.NotAForestError, match="rounds"):
+        rfsize.size(train_xgboost(data.X, data.y, 2, rounds=3), data.fresh, **wanted)
