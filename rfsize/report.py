@@ -96,16 +96,16 @@ class SizeReport(Report):
         n_rows = int(np.count_nonzero(asked))
         if n_rows == 0:
             raise FewVotesError("no row has a vote" + no_votes_advice(source))
-        if voting == "soft" and tally.scores is None:
+        estimates = {"hard": ESTIMATORS[estimator](tally.votes)}
+        if tally.scores is not None and (tally.scores.asked > 1).any():
+            estimates["soft"] = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
+        elif voting == "soft" and tally.scores is not None:
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
+        elif voting == "soft":
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
                 "that are no trees: give a model of trees, or leave voting='hard'"
             )
-        if voting == "soft" and not (tally.scores.asked > 1).any():
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
-        estimates = {"hard": ESTIMATORS[estimator](tally.votes)}
-        if tally.scores is not None and (tally.scores.asked > 1).any():
-            estimates["soft"] = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
         return cls(
             n_trees=estimates[voting].size(alpha),
             alpha=float(alpha),
