@@ -42,6 +42,7 @@ _STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, the smoothest first, from
 _LEVEL = 1e-3  # precision of the coefficients' common level, which f does not depend on
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
+_PROPOSED = 4  # draws for each of those that are kept
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
 _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
 
@@ -172,9 +173,10 @@ def fit(cells: Cells, order: int = 0) -> Density:
     basis, penalty = _model()
     likelihood = _Likelihood.of(cells, order)
     coefficients = np.zeros(basis.grid.shape[1])
+    penalties = [strength * penalty + _LEVEL * np.eye(len(penalty)) for strength in _STRENGTHS]
     fits = []
-    for strength in _STRENGTHS:
-        fitted = _maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients)
+    for each in penalties:
+        fitted = _maximised(likelihood, each, coefficients)
         coefficients = fitted.coefficients
         fits.append(fitted)
     evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
@@ -184,7 +186,7 @@ def fit(cells: Cells, order: int = 0) -> Density:
     return Density(
         basis.fractions,
         mass=weights @ basis.mass(found, order),
-        draws=basis.mass(_draws(fits, weights), order),
+        draws=basis.mass(_draws(likelihood, penalties, fits, weights), order),
         peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
     )
 
@@ -300,9 +302,13 @@ class _Likelihood(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """The most probable coefficients, the log marginal likelihood, and the posterior precision in its own axes."""
+    """The most probable coefficients, their penalised log-likelihood, the log marginal likelihood, and the precision.
+
+    The posterior precision of the coefficients is given along its own axes.
+    """
 
     coefficients: Floats
+    value: float
     evidence: float
     precision: Floats
     axes: Floats
@@ -326,7 +332,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
             break
         coefficients, (value, mass, cell) = coefficients + taken, moved
     evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())
-    return _Fit(coefficients, float(evidence), precision, axes)
+    return _Fit(coefficients, value, float(evidence), precision, axes)
 
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
@@ -353,14 +359,26 @@ def _derivatives(
     return slope, known + (means.T * likelihood.rows) @ means + penalty
 
 
-def _draws(fits: list[_Fit], weights: Floats) -> Floats:
-    """Coefficients drawn from the posterior, normal for each strength; shape (REPLICATES, n_splines)."""
+def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], weights: Floats) -> Floats:
+    """Coefficients drawn from the posterior, shape (REPLICATES, n_splines).
+
+    They are drawn from a normal distribution for each strength, and from these again as they are probable: where hardly
+    a row is near some fraction, the density there may be far lower than the most probable one, but not far higher.
+    """
     generator = np.random.default_rng(SEED)
-    chosen = generator.choice(len(fits), size=REPLICATES, p=weights)
-    noise = generator.standard_normal((REPLICATES, len(fits[0].coefficients)))
-    return np.stack(
-        [
-            fits[i].coefficients + fits[i].axes @ (z / np.sqrt(fits[i].precision))
-            for i, z in zip(chosen, noise, strict=True)
-        ]
-    )
+    n_proposed = _PROPOSED * REPLICATES
+    chosen = generator.choice(len(fits), size=n_proposed, p=weights)
+    noise = generator.standard_normal((n_proposed, len(fits[0].coefficients)))
+    proposed, gain = np.empty_like(noise), np.empty(n_proposed)
+    for index, (fitted, penalty) in enumerate(zip(fits, penalties, strict=True)):
+        of_it = chosen == index
+        drawn = fitted.coefficients + (noise[of_it] / np.sqrt(fitted.precision)) @ fitted.axes.T
+        proposed[of_it] = drawn
+        gain[of_it] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, penalty, drawn)
+    mass = _probabilities(proposed @ _model()[0].grid.T + likelihood.log_base)
+    with np.errstate(divide="ignore"):
+        gain += np.log(mass @ likelihood.values.T) @ likelihood.rows + 0.5 * (noise**2).sum(axis=1)
+    importance = np.exp(gain - gain.max())
+    # Cut off, so that no single one is all there is: E. Ionides (2008), "Truncated importance sampling."
+    importance = np.minimum(importance, importance.mean() * math.sqrt(n_proposed))
+    return np.asarray(proposed[generator.choice(n_proposed, size=REPLICATES, p=importance / importance.sum())])

@@ -290,3 +290,11 @@ def test_no_row_with_a_vote() -> None:
         rfsize.size(rfsize.Votes([[0, 0]]), estimator="smooth")
     with pytest.raises(ValueError, match="no row has a vote"):
         hard.smooth(rfsize.Votes([[0, 0]]))
+
+
+@pytest.mark.parametrize(("n_rows", "highest"), [(10, 1000), (100, 3), (3000, 1)])
+def test_unanimous_rows_bound_the_interval(n_rows: int, highest: int) -> None:
+    """Densities that would put rows near a tie, where none is, are not drawn from the posterior."""
+    report = rfsize.size(rfsize.Votes([[100, 0]] * n_rows), estimator="smooth")
+    assert report.n_trees == 1
+    assert report.interval[1] <= highest
