@@ -202,7 +202,7 @@ def test_wide_intervals_are_named() -> None:
     assert high < 4 * low
     assert narrow.wide is narrow.to_dict()["wide"] is False
     assert "cannot tell" not in str(narrow)
-    easy = rfsize.size(rfsize.Votes([[0, 30]] * 60 + [[3, 27]]), alpha=0.9)
+    easy = rfsize.size(rfsize.Votes([[0, 30]] * 5 + [[9, 21]]), alpha=0.9)
     assert easy.interval[1] > 4 * easy.interval[0]
     assert not easy.wide
     endless = rfsize.size(rfsize.Votes([[5, 5]] * 3 + [[0, 10]] * 97), alpha=0.98, estimator="plugin")
