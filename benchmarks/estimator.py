@@ -168,10 +168,10 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
     truth = truths(problem, repetitions)
     sizes = np.array([one.sizes for one in truth])
     errors = np.median([one.errors for one in truth], axis=0)
-    varies = np.zeros(len(ALPHAS)) if problem.is_table else np.log(sizes).std(axis=0, ddof=1)
-    print(f"\n{problem.name}, {framework}: T*", end=" ")
-    columns = zip(np.median(sizes, axis=0), errors, varies, strict=True)
-    print(", ".join(f"{size:g} (± {error:.2f}; {apart:.2f})" for size, error, apart in columns))
+    apart = ["" if problem.is_table else f"; {np.log(column).std(ddof=1):.2f}" for column in sizes.T]
+    columns = zip(np.median(sizes, axis=0), errors, apart, strict=True)
+    shown = ", ".join(f"{size:g} (± {error:.2f}{varies})" for size, error, varies in columns)
+    print(f"\n{problem.name}, {framework}: T* {shown}")
 
     def of(votes: list[Votes], estimator: str) -> list[list[Outcome]]:
         return [
