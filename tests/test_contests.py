@@ -129,6 +129,20 @@ def test_each_rank_is_fitted_to_its_own_votes() -> None:
     assert report.agreement(1) == pytest.approx(mass @ (contests[0].share * leading))
 
 
+def test_curves_of_the_interval_have_what_the_third_class_adds() -> None:
+    counts = drawn(np.random.default_rng(10).dirichlet([2.0, 2.0, 2.0], size=300), 60, 10)
+    found = SmoothContests.of(counts)
+    nearest = found._contests[0]
+    curves = found.replicates(101)
+    for place, n_trees in enumerate(curves.sizes.tolist()):
+        overtaken = nearest.overtaken(n_trees)
+        added = found.disagreement(n_trees) / (nearest.density.mass @ overtaken)
+        assert curves.disagreement[:, place] == pytest.approx(nearest.density.draws @ overtaken * added)
+    assert added > 1.0
+    assert curves.sizes[0] == 1
+    assert curves.sizes[-1] == 101 * 256 + 1
+
+
 def test_order_of_rows_and_of_classes_does_not_matter() -> None:
     votes = drawn(fractions(300, np.random.default_rng(6)), 60, 6)
     report = rfsize.size(votes, estimator="smooth")
