@@ -152,8 +152,8 @@ def main() -> None:
                 expected = (1.0 - case.alpha) * np.sqrt(1.0 + np.minimum(trees, options.trees) / options.others).mean()
                 print(
                     f"{path.name.split('.')[0]:14} {framework:22} {case.source:16} {case.voting:6} "
-                    f"{case.alpha:>6} {np.median(trees):>12.0f} {enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {expected:>8.2%} "
-                    f"{np.median(seconds):>8.2f}",
+                    f"{case.alpha:>6} {np.median(trees):>12.0f} {enough.sum():>6.0f} "
+                    f"{differs.mean():>9.2%} ± {error:.2%} {expected:>8.2%} {np.median(seconds):>8.2f}",
                     flush=True,
                 )
 
