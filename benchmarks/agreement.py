@@ -4,13 +4,16 @@
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
 
+    python benchmarks/agreement.py --first-trees 100 --voting hard soft -- spam.csv.gz Ionosphere.csv.gz
+
 Each file is a table with the features first and the class in its last column, named target. For each of ten
 splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated from out-of-bag votes on them, and from
-votes on half of the held-out rows; the forest is truncated, and its votes on the held-out rows (the other
-half of them, for validation rows) are compared with those of 5000 other trees, grown from another seed. Where the
-bags leave too few out-of-bag votes (an XGBoost forest of several classes), there is no line for them. "Enough" counts
-the splits whose forest had T*(α) trees; all of its trees are compared in the others. "Expected" is what the noise of
-the other trees makes of 1 − α, for votes that are dense around a tie: (1 − α)·√(1 + T*/other trees).
+votes on half of the held-out rows, of all trees or of the first; the forest is truncated, and its labels of the
+held-out rows (the other half of them, for validation rows) are compared with those of 5000 other trees, grown from
+another seed: the majority of the votes for hard voting, what the model's own `predict` says for soft voting. Where the
+bags leave too few out-of-bag votes, there is no line for them. "Enough" counts the splits whose forest had T*(α) trees;
+all of its trees are compared in the others. "Expected" is what the noise of the other trees makes of 1 − α, for rows
+that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,6 +43,8 @@ BAGGED = {
     "stumps, bagged": DecisionTreeClassifier(max_depth=1),
 }
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
+
+FEWEST_VOTES = 10  # per row, to size a forest by
 
 
 def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
@@ -76,31 +81,46 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
     )
 
 
+def labels(model: Any, X: pd.DataFrame, voting: str) -> np.ndarray:
+    """What a forest says of rows by a rule of voting."""
+    return rfsize.votes(model, X).winner() if voting == "hard" else np.asarray(model.predict(X))
+
+
+class Case(NamedTuple):
+    """One line of the table."""
+
+    source: str
+    voting: str
+    alpha: float
+
+
 def one_split(
     framework: str, X: pd.DataFrame, y: pd.Series, seed: int, options: argparse.Namespace
-) -> dict[tuple[str, float], tuple[float, ...]]:
-    """T*, whether the forest has it, disagreement, and seconds to size, by source of the votes and confidence."""
+) -> dict[Case, tuple[float, ...]]:
+    """T*, whether the forest has it, disagreement, and seconds to size."""
     X, X_held, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
     model = forest(framework, options.trees, seed, options.columns).fit(X, y)
     other = forest(framework, options.others, seed + 1000, options.columns).fit(X, y)
+    first = rfsize.truncate(model, n_trees=options.first_trees or options.trees)
     half = len(X_held) // 2
     sources = {
         "out-of-bag": ({"X": X, "oob": True}, X_held),
         "validation rows": ({"X": X_held[:half]}, X_held[half:]),
     }
     found = {}
-    expected = rfsize.votes(other, X_held).winner()
-    for source, (given, fresh) in sources.items():
-        start = time.perf_counter()
-        report = rfsize.size(model, **given)
-        seconds = time.perf_counter() - start
-        if report.votes_per_row < 100:
-            continue
-        for alpha in options.alpha:
-            trees = report.size_at(alpha)
-            small = rfsize.truncate(model, n_trees=int(min(trees, options.trees)))
-            differs = rfsize.votes(small, fresh).winner() != expected[-len(fresh) :]
-            found[source, alpha] = (trees, trees <= options.trees, float(differs.mean()), seconds)
+    for voting in options.voting:
+        expected = labels(other, X_held, voting)
+        for source, (given, fresh) in sources.items():
+            start = time.perf_counter()
+            report = rfsize.size(first, voting=voting, **given)
+            seconds = time.perf_counter() - start
+            if report.votes_per_row < FEWEST_VOTES:
+                continue
+            for alpha in options.alpha:
+                trees = report.size_at(alpha)
+                small = rfsize.truncate(model, n_trees=int(min(trees, options.trees)))
+                differs = float(np.mean(labels(small, fresh, voting) != expected[-len(fresh) :]))
+                found[Case(source, voting, alpha)] = (trees, trees <= options.trees, differs, seconds)
     return found
 
 
@@ -113,10 +133,12 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=2001, help="of the forest that is truncated")
     parser.add_argument("--others", type=int, default=5000, help="trees that it is compared with")
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.99])
+    parser.add_argument("--first-trees", type=int, help="trees whose votes tell T*; all by default")
+    parser.add_argument("--voting", nargs="+", choices=("hard", "soft"), default=["hard"])
     parser.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     options = parser.parse_args()
     print(
-        f"{'table':14} {'framework':22} {'votes':16} {'alpha':>6} {'T* (median)':>12} {'enough':>6} "
+        f"{'table':14} {'framework':22} {'votes':16} {'voting':6} {'alpha':>6} {'T* (median)':>12} {'enough':>6} "
         f"{'disagreement':>17} {'expected':>8} {'seconds':>8}"
     )
     for path in options.tables:
@@ -124,14 +146,14 @@ def main() -> None:
         X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
         for framework in options.frameworks:
             splits = [one_split(framework, X, y, seed, options) for seed in range(options.splits)]
-            for source, alpha in splits[0]:
-                trees, enough, differs, seconds = np.array([split[source, alpha] for split in splits]).T
+            for case in splits[0]:
+                trees, enough, differs, seconds = np.array([split[case] for split in splits]).T
                 error = differs.std(ddof=1) / np.sqrt(len(differs))
-                expected = (1.0 - alpha) * np.sqrt(1.0 + np.minimum(trees, options.trees) / options.others).mean()
+                expected = (1.0 - case.alpha) * np.sqrt(1.0 + np.minimum(trees, options.trees) / options.others).mean()
                 print(
-                    f"{path.name.split('.')[0]:14} {framework:22} {source:16} {alpha:>6} {np.median(trees):>12.0f} "
-                    f"{enough.sum():>6.0f} {differs.mean():>9.2%} ± {error:.2%} {expected:>8.2%} "
-                    f"{np.median(seconds):>8.2f}",
+                    f"{path.name.split('.')[0]:14} {framework:22} {case.source:16} {case.voting:6} "
+                    f"{case.alpha:>6} {np.median(trees):>12.0f} {enough.sum():>6.0f} "
+                    f"{differs.mean():>9.2%} ± {error:.2%} {expected:>8.2%} {np.median(seconds):>8.2f}",
                     flush=True,
                 )
 

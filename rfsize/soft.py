@@ -25,6 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.hard import is_followed
 from rfsize.mixture import Density, fit
 from rfsize.scores import Scores
 
@@ -44,6 +45,10 @@ _RIVAL_ROWS = 5000
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
 
 _CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells alike in lead, and in the trees asked, are put together
+
+_PEAKED = (
+    "the scores show more rows at a tie than a smooth density has, and T* may be far larger than any estimate says"
+)
 
 
 class Leads(NamedTuple):
@@ -250,7 +255,20 @@ class SmoothLeads(Estimate):
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
-    return SmoothLeads(fit(LeadCells.of(leads.lead.min(axis=1), leads.asked)), SoftLeads.of(leads))
+    density = fit(LeadCells.of(leads.lead.min(axis=1), leads.asked))
+    found = SmoothLeads(density, SoftLeads.of(leads))
+    if not is_followed(density.peak):
+        found.caveat = _PEAKED
+    return found
 
 
-ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": plug_in, "plugin": plug_in, "smooth": smooth}
+def automatic(scores: Scores, cut: float) -> Estimate:
+    """The smooth estimate, unless the scores have a peak at a tie that it cannot follow, as of votes."""
+    found: Estimate = smooth(scores, cut)
+    if found.caveat is not None:
+        found = plug_in(scores, cut)
+        found.caveat = _PEAKED
+    return found
+
+
+ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": automatic, "plugin": plug_in, "smooth": smooth}

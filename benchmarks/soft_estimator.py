@@ -1,0 +1,149 @@
+"""How near the estimates of T* for averaged scores come to the truth, from the out-of-bag scores of 50 to 1000 trees.
+
+    python benchmarks/soft_estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
+    python benchmarks/soft_estimator.py --many --frameworks LightGBM --repetitions 3 -- Vehicle.csv.gz DNA.csv.gz
+    python benchmarks/soft_estimator.py --normal --frameworks LightGBM XGBoost -- spam.csv.gz
+
+The problems, and what is printed, are those of benchmarks/estimator.py, with 8000 fresh rows; the truth is T* by the
+plug-in estimate from the scores of 2001 trees. With --rows, synthetic problems have more training rows than 300. With
+--normal, what that rests on: the disagreement with the mean of all 2001 trees of as many as 5 to 201 trees drawn from
+them, over what the normal law says, on the fresh rows of each problem; the same trees for all rows, in 400 draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import estimator
+import numpy as np
+from agreement import forest
+from estimator import ALPHAS, COLUMNS, FIRST_TREES, FRAMEWORKS, INFINITE, TREES, Problem, print_lines, print_summary
+
+import rfsize
+from rfsize import soft
+from rfsize.adapter import adapter_for, tally
+from rfsize.scores import Scores
+
+SIZES, DRAWS = (5, 11, 21, 41, 61, 101, 201), 400
+ESTIMATORS = ("plugin", "auto")
+
+
+class Scored(NamedTuple):
+    """Scores of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+
+    out_of_bag: dict[int, Scores]
+    fresh: Scores
+    cut: float
+
+
+def trained(framework: str, problem: Problem, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A forest, the features that it was trained on, and those of fresh rows."""
+    (X, y), fresh = problem.draw(seed)
+    return forest(framework, TREES, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y), X, fresh
+
+
+def scored(framework: str, problem: Problem, seed: int) -> Scored:
+    """Train a forest and gather its scores."""
+    model, X, fresh = trained(framework, problem, seed)
+
+    def out_of_bag(n_trees: int) -> Scores:
+        first = adapter_for(rfsize.truncate(model, n_trees=n_trees))
+        return tally(first, X, 0.5, first.bags(len(X), None, None, None, None)).scores
+
+    whole = tally(adapter_for(model), fresh, 0.5)
+    return Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
+
+
+def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> list[tuple[float, ...]]:
+    """By confidence the log of the ratio to T*, whether the interval covers T*, its width, and the way taken."""
+    found = soft.ESTIMATORS[name](scores, cut)
+    outcomes = []
+    for alpha, size in zip(ALPHAS, truth, strict=True):
+        estimate = found.size(alpha)
+        low, high = found.replicates(estimate).interval(alpha)
+        low, high = min(low, estimate), max(high, estimate)
+        outcomes.append(
+            (
+                min(math.log(estimate / size), math.log(INFINITE)),
+                low <= size <= high,
+                math.log(high / low) if math.isfinite(high) else math.inf,
+                found.name == "smooth",
+            )
+        )
+    return outcomes
+
+
+def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np.ndarray:
+    """Outcomes, shape (estimators, numbers of trees, confidences, repetitions, 4); prints what they come to."""
+    repetitions = [scored(framework, problem, seed) for seed in range(options.seed, options.seed + options.repetitions)]
+    fresh = [repetition.fresh for repetition in repetitions]
+    if problem.is_table:
+        fresh = [Scores.stacked(fresh)] * len(fresh)
+    whole = [soft.plug_in(one, repetition.cut) for one, repetition in zip(fresh, repetitions, strict=True)]
+    truth = [[one.size(alpha) for alpha in ALPHAS] for one in whole]
+    print(f"\n{problem.name}, {framework}: T* " + " ".join(f"{size:g}" for size in np.median(truth, axis=0)))
+    found = np.array(
+        [
+            [
+                [outcome(r.out_of_bag[n], r.cut, name, sizes) for r, sizes in zip(repetitions, truth, strict=True)]
+                for n in FIRST_TREES
+            ]
+            for name in ESTIMATORS
+        ]
+    ).transpose(0, 1, 3, 2, 4)
+    ratio = found[..., 0]
+    print_lines(ESTIMATORS, ratio.mean(axis=-1), np.sqrt((ratio**2).mean(axis=-1)))
+    covered = found[-1, ..., 1].mean(axis=-1)
+    print("covered  " + " | ".join("  ".join(f"{share:9.0%}" for share in shares) for shares in covered))
+    return found
+
+
+def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> Iterator[float]:
+    """By size, the real disagreement with all trees over that of the normal law; two classes."""
+    model, _, fresh = trained(framework, problem, seed)
+    adapter = adapter_for(model)
+    score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset)[:, :, 0] - adapter.cut(0.5)
+    leads = soft.Leads.of(Scores.of(score[:, :, None]), 0.0).lead
+    said, estimate = score.mean(axis=1) > 0.0, soft.SoftLeads(leads, np.ones(len(leads)))
+    rng = np.random.default_rng(seed)
+    for size in SIZES:
+        near = leads[:, 0] < 5.0 / math.sqrt(size)
+        trees = rng.integers(0, TREES, (DRAWS, size))
+        differs = [np.mean((score[near][:, some].mean(axis=1) > 0.0) != said[near]) for some in trees]
+        yield float(np.mean(differs) * near.mean() / estimate.disagreement(size))
+
+
+def main() -> None:
+    """Print each problem, and the means over the problems."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=Path)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:1])
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--many", action="store_true", help="problems of several classes")
+    parser.add_argument("--rows", type=int, default=300, help="training rows of a synthetic problem")
+    parser.add_argument("--normal", action="store_true", help="how well the normal law holds")
+    parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
+    options = parser.parse_args()
+    estimator.TRAINING_ROWS, estimator.FRESH_ROWS = options.rows, 8000
+    header = " ".join(f"{f'α = {alpha}':11}" for alpha in ALPHAS)
+    sizes = FIRST_TREES if not options.normal else SIZES
+    print("real disagreement over the normal law's; trees:" if options.normal else f"bias and rms, for each {header};")
+    print(", ".join(map(str, sizes)) + " trees")
+    for framework in options.frameworks:
+        outcomes = []
+        for problem in estimator.problems(options.tables, options.many):
+            if options.normal:
+                ratios = ratios_to_the_normal_law(problem, framework, options.seed)
+                print(f"{problem.name:14} {framework:14} " + " ".join(f"{ratio:5.2f}" for ratio in ratios), flush=True)
+            else:
+                outcomes.append(compare(problem, framework, options))
+        if outcomes:
+            print_summary(framework, outcomes)
+
+
+if __name__ == "__main__":
+    main()
