@@ -14,7 +14,7 @@ from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.report import SizeReport
-from rfsize.report_base import FEWEST_VOTES
+from rfsize.report_base import FEW_OUT_OF_BAG, FEWEST_VOTES
 from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
 from rfsize.training import ForestInTraining, parameters_of, trainer_for
@@ -186,7 +186,8 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
     told = forest.tally()
     share_of_votes = told.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
-    if expected < FEWEST_VOTES:
+    # Of a few trees, too few votes are a matter for the report, which says how many it takes.
+    if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise FewVotesError(
             f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so {max_trees:,} trees "
             f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "

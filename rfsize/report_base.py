@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FEWEST_VOTES = 10
 
 # A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
-_FEW_OUT_OF_BAG = 0.1
+FEW_OUT_OF_BAG = 0.1
 
 
 class Report(ABC):
@@ -133,7 +133,7 @@ class Report(ABC):
 
     def _more_votes(self) -> str:
         share_of_votes = self.votes_per_row / self.available
-        if self.source == "oob" and share_of_votes < _FEW_OUT_OF_BAG:
+        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
             return (
                 f"On a training row only {share_of_votes:.1%} of the trees may vote: give validation rows, or train "
                 "with a smaller bagging fraction"
