@@ -2,13 +2,13 @@
 
     python benchmarks/metric_gap.py spam.csv.gz BreastCancer.csv.gz Satellite.csv.gz
 
-Each file is a table with the features first and the class in its last column, named target. In each split two thirds
-of the rows train one forest of 5000 trees, and several of other seeds, which are cut to 50, 100 and 200. The change of a
-metric of the predicted probabilities on the held-out rows, from the small forest to the large one, is compared with what
-`metric_gap` predicts of the small one, from the held-out rows and from out-of-bag rows. Printed are the intervals (95 %)
-that cover the real change, the mean of the real changes and of the predicted ones, the root mean square of the real ones
-and of what the prediction leaves of them, and the mean length of the intervals over 3.92, which is the standard error that
-they claim.
+Each file is a table with the features first and the class in its last column, named target. In each split two
+thirds of the rows train one forest of 5000 trees, and several of other seeds, which are cut to 50, 100 and 200.
+The change of a metric of the predicted probabilities on the held-out rows, from the small forest to the large
+one, is compared with what `metric_gap` predicts of the small one, from the held-out rows and from out-of-bag
+rows. Printed are the intervals (95 %) that cover the real change, the mean of the real changes and of the
+predicted ones, the root mean square of the real ones and of what the prediction leaves of them, and the mean
+length of the intervals over 3.92, which is the standard error that they claim.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def main() -> None:
     parser.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     options = parser.parse_args()
     print(
-        f"{'table':14} {'framework':22} {'trees':>5} {'rows':10} {'metric':9} {'covered':>9} {'mean':>9} {'predicted':>9} "
-        f"{'rms':>8} {'left':>8} {'claimed':>8}"
+        f"{'table':14} {'framework':22} {'trees':>5} {'rows':10} {'metric':9} {'covered':>9} {'mean':>9} "
+        f"{'predicted':>9} {'rms':>8} {'left':>8} {'claimed':>8}"
     )
     for path in options.tables:
         table = pd.read_csv(path)
