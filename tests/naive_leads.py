@@ -40,11 +40,14 @@ def size(rows: list[list[float]], alpha: float) -> int:
     return n_trees
 
 
-def losing_votes(lead: float, asked: int) -> float:
-    """Votes for the rival, of so many, whose mean as ±1 is as many times their standard deviation, by bisection."""
-    low, high = 0.0, 0.5
-    for _ in range(200):
-        fraction = (low + high) / 2.0
-        ahead = [1.0 - 2.0 * fraction, math.sqrt(asked / (asked - 1) * 4.0 * fraction * (1.0 - fraction))]
-        low, high = (low, fraction) if ahead[0] < lead * ahead[1] else (fraction, high)
-    return asked * low
+def log_likelihood(lead: float, asked: int, fraction: float) -> float:
+    """Of a measured lead over a rival that a fraction of votes is for, up to a constant."""
+    angle = math.atan(lead / math.sqrt(1.0 - 1.0 / asked))
+    most = math.atan(max(1.0, 3.0 / math.sqrt(asked)))
+    true = math.atan((1.0 - 2.0 * fraction) / math.sqrt(4.0 * fraction * (1.0 - fraction)))
+    if angle < most:
+        near, far = (-asked * (angle - sign * true) ** 2 / 2.0 for sign in (1.0, -1.0))
+        return near + math.log1p(math.exp(far - near))
+    return math.log(
+        sum(0.5 * math.erfc((most - sign * true) * math.sqrt(asked) / math.sqrt(2.0)) for sign in (1.0, -1.0))
+    )
