@@ -28,6 +28,7 @@ from rfsize import soft
 from rfsize.adapter import adapter_for, tally
 from rfsize.scores import Scores
 
+PARTS = ("asked", "mean", "scatter")
 SIZES, DRAWS = (5, 11, 21, 41, 61, 101, 201), 400
 ESTIMATORS = ("plugin", "auto")
 
@@ -46,8 +47,14 @@ def trained(framework: str, problem: Problem, seed: int) -> tuple[Any, np.ndarra
     return forest(framework, TREES, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y), X, fresh
 
 
-def scored(framework: str, problem: Problem, seed: int) -> Scored:
-    """Train a forest and gather its scores."""
+def scored(framework: str, problem: Problem, seed: int, options: argparse.Namespace) -> Scored:
+    """Train a forest and gather its scores, or take those that were stored."""
+    name = f"{framework}-{problem.name}-{'' if problem.is_table else options.rows}-{seed}.npz"
+    path = options.scores and options.scores / name.replace(" ", "_").replace(",", "")
+    if path is not None and path.exists():
+        with np.load(path) as stored:
+            by_trees = {n: Scores(*(stored[f"{n}-{part}"] for part in PARTS)) for n in (*FIRST_TREES, TREES)}
+            return Scored(by_trees, by_trees.pop(TREES), float(stored["cut"]))
     model, X, fresh = trained(framework, problem, seed)
 
     def out_of_bag(n_trees: int) -> Scores:
@@ -55,7 +62,12 @@ def scored(framework: str, problem: Problem, seed: int) -> Scored:
         return tally(first, X, 0.5, first.bags(len(X), None, None, None, None)).scores
 
     whole = tally(adapter_for(model), fresh, 0.5)
-    return Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
+    found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
+    if path is not None:
+        by_trees = {**found.out_of_bag, TREES: found.fresh}
+        arrays = {f"{n}-{part}": getattr(scores, part) for n, scores in by_trees.items() for part in PARTS}
+        np.savez(path, cut=found.cut, **arrays)
+    return found
 
 
 def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> list[tuple[float, ...]]:
@@ -79,7 +91,9 @@ def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> 
 
 def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np.ndarray:
     """Outcomes, shape (estimators, numbers of trees, confidences, repetitions, 4); prints what they come to."""
-    repetitions = [scored(framework, problem, seed) for seed in range(options.seed, options.seed + options.repetitions)]
+    repetitions = [
+        scored(framework, problem, seed, options) for seed in range(options.seed, options.seed + options.repetitions)
+    ]
     fresh = [repetition.fresh for repetition in repetitions]
     if problem.is_table:
         fresh = [Scores.stacked(fresh)] * len(fresh)
@@ -124,6 +138,7 @@ def main() -> None:
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:1])
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--many", action="store_true", help="problems of several classes")
+    parser.add_argument("--scores", type=Path, help="folder to keep the forests' scores in, and to take them from")
     parser.add_argument("--rows", type=int, default=300, help="training rows of a synthetic problem")
     parser.add_argument("--normal", action="store_true", help="how well the normal law holds")
     parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
