@@ -7,14 +7,15 @@
 The problems, and what is printed, are those of benchmarks/estimator.py, with 8000 fresh rows; the truth is T* by the
 plug-in estimate from the scores of 2001 trees. With --rows, synthetic problems have more training rows than 300. With
 --normal, what that rests on: the disagreement with the mean of all 2001 trees of as many as 5 to 201 trees drawn from
-them, over what the normal law says, on the fresh rows of each problem; the same trees for all rows, in 400 draws.
+them, over what the normal law says, on the fresh rows of each problem (3000 of a synthetic one), in 400 draws, each of
+which has the same trees for all rows. Of several classes the normal law is taken for each rival, and both the product
+and the sum over the rivals are compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import estimator
 import numpy as np
 from agreement import forest
 from estimator import ALPHAS, COLUMNS, FIRST_TREES, FRAMEWORKS, INFINITE, TREES, Problem, print_lines, print_summary
+from scipy.special import ndtr
 
 import rfsize
 from rfsize import soft
@@ -116,19 +118,31 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
     return found
 
 
-def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> Iterator[float]:
-    """By size, the real disagreement with all trees over that of the normal law; two classes."""
+def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> tuple[list[float], list[float]]:
+    """By size, real disagreement with all trees over that of the normal law; by the product and the sum over rivals."""
     model, _, fresh = trained(framework, problem, seed)
     adapter = adapter_for(model)
-    score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset)[:, :, 0] - adapter.cut(0.5)
-    leads = soft.Leads.of(Scores.of(score[:, :, None]), 0.0).lead
-    said, estimate = score.mean(axis=1) > 0.0, soft.SoftLeads(leads, np.ones(len(leads)))
+    score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset).astype(np.float32)
+    cut = adapter.cut(0.5) if score.shape[2] == 1 else 0.0
+    leads = soft.Leads.of(Scores.of(score), cut).lead
+    estimate = soft.SoftLeads(leads, np.ones(len(leads)))
+
+    def said(mean: np.ndarray) -> np.ndarray:
+        return mean[:, 0] > cut if mean.shape[1] == 1 else mean.argmax(axis=1)
+
+    limit = said(score.mean(axis=1))
     rng = np.random.default_rng(seed)
+    by_product, by_sum = [], []
     for size in SIZES:
-        near = leads[:, 0] < 5.0 / math.sqrt(size)
-        trees = rng.integers(0, TREES, (DRAWS, size))
-        differs = [np.mean((score[near][:, some].mean(axis=1) > 0.0) != said[near]) for some in trees]
-        yield float(np.mean(differs) * near.mean() / estimate.disagreement(size))
+        near = leads.min(axis=1) < 5.0 / math.sqrt(size)
+        close = score[near]
+        differs = [
+            np.mean(said(close[:, some].mean(axis=1)) != limit[near]) for some in rng.integers(0, TREES, (DRAWS, size))
+        ]
+        real = float(np.mean(differs) * near.mean())
+        by_product.append(real / estimate.disagreement(size))
+        by_sum.append(real / float(ndtr(-math.sqrt(size) * leads).sum(axis=1).mean()))
+    return by_product, by_sum
 
 
 def main() -> None:
@@ -143,7 +157,7 @@ def main() -> None:
     parser.add_argument("--normal", action="store_true", help="how well the normal law holds")
     parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
     options = parser.parse_args()
-    estimator.TRAINING_ROWS, estimator.FRESH_ROWS = options.rows, 8000
+    estimator.TRAINING_ROWS, estimator.FRESH_ROWS = options.rows, 3000 if options.normal else 8000
     header = " ".join(f"{f'α = {alpha}':11}" for alpha in ALPHAS)
     sizes = FIRST_TREES if not options.normal else SIZES
     print("real disagreement over the normal law's; trees:" if options.normal else f"bias and rms, for each {header};")
@@ -152,8 +166,13 @@ def main() -> None:
         outcomes = []
         for problem in estimator.problems(options.tables, options.many):
             if options.normal:
-                ratios = ratios_to_the_normal_law(problem, framework, options.seed)
-                print(f"{problem.name:14} {framework:14} " + " ".join(f"{ratio:5.2f}" for ratio in ratios), flush=True)
+                for kind, ratios in zip(
+                    ("product", "sum") if options.many else ("",),
+                    ratios_to_the_normal_law(problem, framework, options.seed),
+                    strict=False,
+                ):
+                    cells = " ".join(f"{ratio:5.2f}" for ratio in ratios)
+                    print(f"{problem.name:14} {framework:22} {kind:8} {cells}", flush=True)
             else:
                 outcomes.append(compare(problem, framework, options))
         if outcomes:

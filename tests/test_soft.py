@@ -185,6 +185,17 @@ def test_a_pile_of_rows_at_a_tie_is_told() -> None:
     assert soft.ESTIMATORS["auto"](drawn(300, 100, 0), 0.0).name == "smooth"
 
 
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_certain_rows_need_the_fewer_trees_the_more_they_are(n_scores: int) -> None:
+    score = np.zeros((100_000, 30, n_scores))
+    score[:, :, -1] = 1.0
+    scores = Scores.of(score)
+    sizes = [soft.smooth(scores.take(np.arange(n)), 0.5).size(0.95) for n in (1, 10, 100, 1000, 100_000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 10
+    assert sizes[-1] == 1
+
+
 def drawn(n_rows: int, n_trees: int, seed: int) -> Scores:
     """Scores of ±1 and a little more, of rows whose leads are as votes with fractions from a beta distribution."""
     rng = np.random.default_rng(seed)
