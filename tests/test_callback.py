@@ -162,27 +162,28 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
 def test_blurred_scores_are_left_out(data: Data) -> None:
     """Where a probability is so near to 1 that scores are rounded, the vote is clear and the score is not."""
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(3000, 8))
-    y = (X[:, 0] > 1.85).astype(int)
+    X = rng.normal(size=(1500, 8))
+    y = (X[:, 0] > np.quantile(X[:, 0], 0.9715)).astype(int)
     params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
     callback = rfsize.SizeCallback(alpha=0.9999, votes="oob")
     readers = []
     watch = _watched(callback, readers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
-        model = lgb.train(params, lgb.Dataset(X, y), 100, callbacks=[watch])
+        lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[watch])
+    model = lgb.train(params, lgb.Dataset(X, y), 60)
     (reader,) = readers
     asked, scores = reader.asked, reader.scores
     assert (scores.asked < asked).any()
     assert (scores.asked <= asked).all()
     outside = ~rfsize.inbag(model, X)
-    alone = np.stack([model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(100)])
+    alone = np.stack([model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(60)])
     whole = scores.asked == asked
     for row in np.flatnonzero(whole & (asked > 1))[:300]:
         heard = alone[outside[:, row], row]
         assert scores.mean[row, 0] == pytest.approx(heard.mean(), rel=0.01)
         assert scores.scatter[row, 0] == pytest.approx(np.sum((heard - heard.mean()) ** 2), rel=0.03, abs=1e-6)
-    assert (np.abs(scores.mean[scores.asked > 0]) <= np.abs(alone).max()).all()
+    assert (np.abs(scores.mean[scores.asked > 0]) <= 1.01 * np.abs(alone).max()).all()
 
 
 def _watched(callback: Any, readers: list[Any]) -> Any:
