@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -13,7 +14,12 @@ import pytest
 from conftest import LIGHTGBM, Data, train_lightgbm
 
 import rfsize
+from rfsize.adapter import adapter_for, tally
+from rfsize.goal import Goal
 from rfsize.integrations.lightgbm import LightGbmBags
+from rfsize.integrations.lightgbm_callback import _duration
+from rfsize.scores import Scores
+from rfsize.tally import Tally
 
 
 def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options: Any) -> lgb.Booster:
@@ -119,13 +125,117 @@ def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     assert not callback.report_.converged
 
 
+def test_averaged_scores_stop_the_training(data: Data) -> None:
+    """Scores read in training are those of the finished forest, so both sizes are."""
+    callback = rfsize.SizeCallback(alpha=0.97, voting="soft", estimator="plugin")
+    model = train(data, callback)
+    report = callback.report_
+    assert (report.voting, report.predict_obeys) == ("soft", "soft")
+    assert model.num_trees() == report.n_trees <= report.available < 300
+    whole = train_lightgbm(data.X, data.y, report.available)
+    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft", estimator="plugin")
+    assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
+    assert report.other.to_dict() == expected.other.to_dict()
+    assert report.n_trees != report.other.n_trees
+
+
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    callback = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=40)
+    params = {"objective": objective, "num_class": 3}
+    train(data, callback, y=data.three, params=params)
+    whole = train_lightgbm(data.X, data.three, callback.report_.available, **params)
+    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft", estimator="plugin")
+    assert callback.report_.n_trees == expected.n_trees
+    # Of too many rows and classes, every so many rows are looked at; here every third.
+    monkeypatch.setattr("rfsize.integrations.lightgbm_reading._SCATTER_CELLS", 3001)
+    some = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=callback.report_.available)
+    train(data, some, y=data.three, params=params)
+    assert (some.report_.n_rows, some.report_.available) == (callback.report_.n_rows, callback.report_.available)
+    assert some.report_.other.n_trees == callback.report_.other.n_trees
+    known = tally(adapter_for(whole), data.X, 0.5, adapter_for(whole).bags(len(data.X), None, None, None, None))
+    thinned = Tally(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), 0.0, "soft")
+    again = Goal(0.9, "soft", "plugin").report(thinned, available=callback.report_.available, source="oob")
+    assert some.report_.n_trees == again.n_trees
+
+
+def test_blurred_scores_are_left_out(data: Data) -> None:
+    """Where a probability is so near to 1 that scores are rounded, the vote is clear and the score is not."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1500, 8))
+    y = (X[:, 0] > np.quantile(X[:, 0], 0.9715)).astype(int)
+    params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
+    callback = rfsize.SizeCallback(alpha=0.9999, votes="oob")
+    readers = []
+    watch = _watched(callback, readers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[watch])
+    model = lgb.train(params, lgb.Dataset(X, y), 60)
+    (reader,) = readers
+    asked, scores = reader.asked, reader.scores
+    assert (scores.asked < asked).any()
+    assert (scores.asked <= asked).all()
+    outside = ~rfsize.inbag(model, X)
+    alone = np.stack([model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(60)])
+    whole = scores.asked == asked
+    for row in np.flatnonzero(whole & (asked > 1))[:300]:
+        heard = alone[outside[:, row], row]
+        assert scores.mean[row, 0] == pytest.approx(heard.mean(), rel=0.01)
+        assert scores.scatter[row, 0] == pytest.approx(np.sum((heard - heard.mean()) ** 2), rel=0.03, abs=1e-6)
+    assert (np.abs(scores.mean[scores.asked > 0]) <= 1.01 * np.abs(alone).max()).all()
+
+
+def _watched(callback: Any, readers: list[Any]) -> Any:
+    """The same, and the reader that it reads with."""
+
+    def watch(env: Any) -> None:
+        if callback._reader is not None and not readers:
+            readers.extend(callback._reader._each)
+        callback(env)
+
+    return watch
+
+
 def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    callback = rfsize.SizeCallback(alpha=0.97, log_every=50)
-    train(data, callback)
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        model = train(data, callback, 1000)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[50] T*(0.97) = ")
-    assert " to " in lines[0]
-    assert lines[1].startswith("[100] ")
+    assert len(lines) == callback.report_.available // 50
+    for trees, line in enumerate(lines, start=1):
+        assert re.fullmatch(rf"\[{50 * trees}\] T\*\(0\.985\) = [\d,]+ \([\d,]+ to [\d,]+\), about \d+ s to go", line)
+    assert model.num_trees() == callback.report_.n_trees > 100
+
+
+def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With three seconds a tree, the trees still to train take three seconds each."""
+    clock = {"now": 100.0}
+    monkeypatch.setattr("rfsize.integrations.lightgbm_callback.time.perf_counter", lambda: clock["now"])
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60)
+    seen = []
+
+    def tick(env: Any) -> None:
+        callback(env)
+        seen.append((env.iteration + 1, callback.report_, callback.seconds_to_go_))
+        clock["now"] += 3.0
+
+    tick.order = callback.order
+    with pytest.warns(rfsize.NotConvergedWarning):
+        train(data, tick, 90)
+    told = {trees: (report, seconds) for trees, report, seconds in seen}
+    assert told[1][1] is None
+    assert told[20][1] == pytest.approx(3.0 * 40)  # the first estimate that may end it is at 60 trees or more
+    assert told[60][0].n_trees > 90
+    assert told[60][1] == pytest.approx(3.0 * 30)
+    assert told[90][1] == 0.0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("more than the 90 trees allowed, about 3 min to go") == (told[20][0].n_trees > 90)
+    assert lines[2].endswith("more than the 90 trees allowed, about 90 s to go")
+    assert [_duration(one) for one in (0.2, 119.0, 120.0, 7199.0, 7200.0)] == [
+        *("about 1 s", "about 119 s", "about 2 min", "about 120 min", "about 2 h")
+    ]
 
 
 def test_classifier_and_a_second_training_with_the_same_callback(data: Data) -> None:
@@ -253,6 +363,12 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     expected = rfsize.size(rfsize.Votes(counts), alpha=0.9)
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
     assert expected.available == report.available
+    held_out = [
+        tally(adapter_for(one), data.X[rows], 0.5) for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
+    ]
+    scores = Scores.stacked([one.scores for one in held_out])
+    soft = Goal(0.9, "soft").report(Tally(rfsize.Votes(counts), scores), available=report.available, source="")
+    assert report.other.n_trees == soft.n_trees
 
 
 def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
@@ -322,7 +438,10 @@ def test_unknown_validation_set(data: Data) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"alpha": 1.0}, {"alpha": None}, {"threshold": 0.0}, {"min_trees": 0}, {"min_trees": 2.5}, {"log_every": -1}],
+    [
+        *({"alpha": 1.0}, {"alpha": None}, {"threshold": 0.0}, {"min_trees": 0}, {"min_trees": 2.5}, {"log_every": -1}),
+        *({"voting": "averaged"}, {"estimator": "best"}),
+    ],
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
