@@ -5,13 +5,14 @@
 
 Each file is a table with the features first and the class in its last column, named target; for regression its
 first column is predicted from the other features. `friedman` is scikit-learn's make_friedman1, with 1500
-training rows and 5000 fresh ones. Numbers to predict are scaled to a standard deviation of 1. In each split two
+training rows and 3000 fresh ones. Numbers to predict are scaled to a standard deviation of 1. In each split two
 thirds of the rows train a forest; from the out-of-bag scores of its first 100 trees `size` tells how many keep
 the root mean square of the deviation within the tolerance, and how many its 95th percentile. The forest is cut
 to each, and compared with 5000 other trees, grown from another seed, on the held-out rows. Their own noise
-makes √(1 + T/5000) of the tolerance: "expected". "T*" of 5000 trees on the held-out rows is what the estimate
-from 100 trees is compared with last: the mean and the root mean square of the logarithm of their ratio, and how
-often the 95 % interval covers it (where the held-out rows are few, their own noise adds to the misses).
+makes √(1 + T/5000) of the tolerance: "expected". T* from the scores of 1000 of them on the held-out rows is
+what the estimate from 100 trees is compared with last: the mean and the root mean square of the logarithm of
+their ratio, and how often the 95 % interval covers it (where the held-out rows are few, their own noise adds to
+the misses).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def regressor(framework: str, n_trees: int, seed: int) -> Any:
 def parts(name: str, split: int, regression: bool) -> tuple[Any, Any, NDArray[Any]]:
     """Training rows, held-out rows and training targets."""
     if name == "friedman":
-        X, y = make_friedman1(6500, noise=1.0, random_state=split)
+        X, y = make_friedman1(4500, noise=1.0, random_state=split)
         return X[:1500], X[1500:], y[:1500] / y.std()
     table = pd.read_csv(name)
     X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes.to_numpy()
@@ -65,7 +66,7 @@ def predictions(model: Any, X: Any) -> NDArray[np.float64]:
 
 
 def one_split(name: str, framework: str, split: int, options: argparse.Namespace) -> tuple[float, ...]:
-    """Sizes, real deviations of forests of these sizes, and the size of 5000 trees with whether the interval has it."""
+    """Sizes, real deviations of forests of these sizes, and the size by the others with whether the interval has it."""
     X, X_held, y = parts(name, split, options.regression)
 
     def trained(n_trees: int, seed: int) -> Any:
@@ -83,7 +84,7 @@ def one_split(name: str, framework: str, split: int, options: argparse.Namespace
     for size in report.sizes:
         small = rfsize.truncate(whole, n_trees=int(min(size, options.most)))
         off.append(np.abs(predictions(small, X_held) - limit).max(axis=1))
-    truth = rfsize.size(other, X_held, **wanted).n_trees
+    truth = rfsize.size(rfsize.truncate(other, n_trees=1000), X_held, **wanted).n_trees
     low, high = report.interval
     return (
         *report.sizes,

@@ -16,6 +16,7 @@ import numpy as np
 
 from rfsize import __version__
 from rfsize.adapter import framework_of
+from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotConvergedWarning
 from rfsize.files import (
     check_model_name,
@@ -33,10 +34,11 @@ from rfsize.files import (
 from rfsize.growing import grow
 from rfsize.predictor import compile as compiled
 from rfsize.predictor import load
-from rfsize.report import SizeReport
+from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing import size, truncate, votes
 from rfsize.stop_table import StopTable
+from rfsize.tally import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
@@ -80,11 +82,13 @@ def _parser() -> argparse.ArgumentParser:
 
     sizing = commands.add_parser("size", help="print how many trees are enough")
     _add_inputs(sizing)
+    _add_criterion(sizing)
     sizing.add_argument("--json", action="store_true", help="print the report as JSON")
     sizing.set_defaults(run=_size)
 
     cutting = commands.add_parser("truncate", help="write the forest of the first T* trees")
     _add_inputs(cutting)
+    _add_criterion(cutting)
     cutting.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the small model to"
     )
@@ -149,6 +153,24 @@ def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of row
     parser.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
+
+
+def _add_criterion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--voting",
+        choices=VOTINGS,
+        default="hard",
+        help="size the majority vote, or the averaged scores (default hard)",
+    )
+    parser.add_argument("--estimator", choices=list(ESTIMATORS), default="auto", help="how agreement is estimated")
+    parser.add_argument(
+        "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        help="how far off probabilities or scores may be: root mean square, and 95 %% of rows",
+    )
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -326,15 +348,20 @@ def _written_whole(output: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def _report(options: argparse.Namespace, model: Any) -> SizeReport:
+def _report(options: argparse.Namespace, model: Any) -> SizeReport | DeviationReport:
     X, y = load_table(options.data, options.target)
-    return size(
+    report: SizeReport | DeviationReport = size(
         model,
         features_of(model, X),
         y,
         alpha=options.alpha,
         oob=options.oob,
+        voting=options.voting,
+        estimator=options.estimator,
+        criterion=options.criterion,
+        tolerance=options.tolerance,
         threshold=options.threshold,
         seed=options.seed,
         subsample=options.subsample,
     )
+    return report

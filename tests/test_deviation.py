@@ -129,6 +129,15 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
     assert 34 <= covered <= 40
 
 
+def test_noise_of_the_trees_makes_the_interval_longer() -> None:
+    scores = some_scores(3000)
+    size = Deviations(scores, Link("identity")).sizes(0.1).p95
+    length = [
+        np.log(np.divide(*Deviations(scores, Link("identity"), noise).interval(0.1, size))) for noise in (0.0, 0.1)
+    ]
+    assert -length[1] / 3.92 == pytest.approx(math.hypot(length[0] / 3.92, 0.1), rel=0.15)
+
+
 def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:
     rng = np.random.default_rng(3)
     may_vote = rng.random((50, 30)) < 0.5
@@ -210,6 +219,15 @@ def test_score_is_the_mean_raw_score(booster: Any, data: Data) -> None:
     assert np.allclose(given._deviations._mean[:, 0, 0], np.log(probability / (1.0 - probability)), atol=1e-5)
 
 
+def test_objectives_with_a_slope(data: Data) -> None:
+    model = train_lightgbm(data.X, data.y, 20, sigmoid=0.4)
+    report = rfsize.size(model, data.fresh, criterion="probability", tolerance=0.05)
+    assert np.allclose(report._deviations._limit[:, 0, 0], model.predict(data.fresh))
+    model = train_lightgbm(data.X, data.three, 20, objective="multiclassova", num_class=3, sigmoid=2.0)
+    report = rfsize.size(model, data.fresh, criterion="probability", tolerance=0.05)
+    assert np.allclose(report._deviations._limit[:, 0], model.predict(data.fresh))
+
+
 @pytest.mark.parametrize("criterion", ["probability", "score"])
 def test_several_classes(criterion: str, lgb_multiclass: Any, xgb_multiclass: Any, data: Data) -> None:
     for model in (lgb_multiclass, xgb_multiclass):
@@ -249,8 +267,8 @@ def test_scikit_learn(data: Data) -> None:
         ({"criterion": "score", "tolerance": 0.0}, "positive number"),
         ({"criterion": "score", "tolerance": math.inf}, "positive number"),
         ({"criterion": "score", "tolerance": "much"}, "positive number"),
-        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.99}, "alpha would say nothing"),
-        ({"criterion": "score", "tolerance": 0.1, "voting": "hard"}, "voting would say nothing"),
+        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9}, "alpha would say nothing"),
+        ({"criterion": "score", "tolerance": 0.1, "voting": "soft"}, "voting would say nothing"),
         ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9, "estimator": "plugin"}, "alpha and estimator would"),
         ({"criterion": "probability", "tolerance": 0.1, "threshold": 0.3}, "threshold would say nothing"),
     ],
