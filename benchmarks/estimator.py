@@ -4,16 +4,16 @@
     python benchmarks/estimator.py --frameworks LightGBM XGBoost --repetitions 3 -- spam.csv.gz
     python benchmarks/estimator.py --many --frameworks "random forest" LightGBM --repetitions 3 -- Vehicle.csv.gz
 
-A synthetic problem (five of two classes; with --many, waveform, of three) draws 300 training rows, and 20,000 fresh
-ones for the truth; each file, a table with the features first and the class in its last column, named target, is split
-into halves, one for training and one for the truth. The truth is T* by the plug-in estimate from the votes of 2001
-trees (5001 where T* is in the thousands) on the rows that were not trained on; those of a table's repetitions are put
-together, since half of a small table is few rows. The estimates see the out-of-bag votes of the first trees of the
-same forest. Printed are the mean (bias) and the root mean square (rms) of log(T̂*/T*) over the repetitions, an infinite
-T̂* counted as 100 times T*, and the share of the 95 % intervals that cover T*; for each confidence the median T*, and of
-its logarithm the standard deviation by the bootstrap over the rows of the truth, and over the training sets of a
-synthetic problem. The line "fresh" takes all votes on 300 of the fresh rows: what is left then is due to 300 rows being
-few. The last lines are means over the problems.
+A synthetic problem (five of two classes; with --many, waveform, of three) draws 300 training rows, and 8000 fresh ones
+(or as many as --fresh says) for the truth; each file, a table with the features first and the class in its last column,
+named target, is split into halves, one for training and one for the truth. The truth is T* by the plug-in estimate from
+the votes of 2001 trees (5001 where T* is in the thousands) on the rows that were not trained on; those of a table's
+repetitions are put together, since half of a small table is few rows. The estimates see the out-of-bag votes of the
+first trees of the same forest. Printed are the mean (bias) and the root mean square (rms) of log(T̂*/T*) over the
+repetitions, an infinite T̂* counted as 100 times T*, and the share of the 95 % intervals that cover T*; for each
+confidence the median T*, and of its logarithm the standard deviation by the bootstrap over the rows of the truth, and
+over the training sets of a synthetic problem. The line "fresh" takes all votes on 300 of the fresh rows: what is left
+then is due to 300 rows being few. The last lines are means over the problems.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TREES, MORE_TREES = 2001, 5001
 HARD = ("waveform", "Vehicle")  # whose T*(0.99) is above 1000
 FIRST_TREES = (50, 100, 200, 1000)
 ALPHAS = (0.95, 0.99, 0.995)
-TRAINING_ROWS, FRESH_ROWS = 300, 20_000
+TRAINING_ROWS = 300
 ESTIMATORS = ("plugin", "auto")
 INFINITE = 100.0
 FRAMEWORKS = ("random forest", "LightGBM", "XGBoost", "XGBoost, vector leaves")
@@ -90,10 +90,10 @@ def counted(framework: str, problem: Problem, seed: int, store: Path | None) -> 
         return Counted({n: Votes(stored[str(n)], n_trees=n) for n in FIRST_TREES}, Votes(stored["fresh"]))
 
 
-def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, np.ndarray]:
+def synthetic(problem: Callable[[int, np.random.Generator], Rows], n_fresh: int, seed: int) -> tuple[Rows, np.ndarray]:
     """Training rows, and the features of fresh ones."""
     generator = np.random.default_rng(seed)
-    return problem(TRAINING_ROWS, generator), problem(FRESH_ROWS, generator)[0]
+    return problem(TRAINING_ROWS, generator), problem(n_fresh, generator)[0]
 
 
 def halves(path: Path, seed: int) -> tuple[Rows, np.ndarray]:
@@ -105,11 +105,11 @@ def halves(path: Path, seed: int) -> tuple[Rows, np.ndarray]:
     return (X, y), fresh
 
 
-def problems(tables: list[Path], many: bool) -> list[Problem]:
+def problems(options: argparse.Namespace) -> list[Problem]:
     """The synthetic ones, and the tables."""
-    synthetics = (waveform,) if many else (twonorm, ringnorm, threenorm, circle, first_wave)
-    return [Problem(problem.__name__, partial(synthetic, problem), False) for problem in synthetics] + [
-        Problem(path.name.split(".")[0], partial(halves, path), True) for path in tables
+    synthetics = (waveform,) if options.many else (twonorm, ringnorm, threenorm, circle, first_wave)
+    return [Problem(problem.__name__, partial(synthetic, problem, options.fresh), False) for problem in synthetics] + [
+        Problem(path.name.split(".")[0], partial(halves, path), True) for path in options.tables
     ]
 
 
@@ -230,13 +230,16 @@ def main() -> None:
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS[:1])
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--many", action="store_true", help="problems of several classes")
+    parser.add_argument(
+        "--fresh", type=int, default=8000, help="rows that the truth of synthetic problems is taken from"
+    )
     parser.add_argument("--votes", type=Path, help="folder to keep the forests' votes in, and to take them from")
     parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
     options = parser.parse_args()
     header = " ".join(f"{f'α = {alpha}':11}" for alpha in ALPHAS)
     print(f"bias and rms; {', '.join(map(str, FIRST_TREES))} trees, for each {header}")
     for framework in options.frameworks:
-        outcomes = [compare(problem, framework, options) for problem in problems(options.tables, options.many)]
+        outcomes = [compare(problem, framework, options) for problem in problems(options)]
         print_summary(framework, outcomes)
 
 
