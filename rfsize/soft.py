@@ -106,7 +106,8 @@ class SoftLeads(Estimate):
     """The measured leads of all rows, taken for the true ones.
 
     With several rivals, agreement is taken as the product over them. It claims too little where the leads over two
-    rivals go together, as they mostly do, and is nearer than one minus the sum (benchmarks/soft_estimator.py).
+    rivals go together, as they mostly do, and is nearer than one minus the sum (benchmarks/soft_estimator.py); where
+    they do not, it claims too much by no more than the product of the probabilities that either rival overtakes.
     """
 
     def __init__(self, lead: Floats, rows: Floats) -> None:
