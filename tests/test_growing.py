@@ -89,6 +89,24 @@ def test_the_callback_and_growing_stop_at_the_same_size(data: Data) -> None:
     assert np.array_equal(grown.predict(data.fresh), by_callback.predict(data.fresh))
 
 
+@pytest.mark.parametrize("estimator", ["plugin", "auto"])
+def test_averaged_scores_end_the_growth(estimator: str, framework: str, data: Data) -> None:
+    options = {"alpha": 0.97, "voting": "soft", "estimator": estimator}
+    booster, report = rfsize.grow(
+        params_of(framework), data_of(framework, data.X, data.y), return_report=True, **options
+    )
+    assert report.voting == "soft"
+    assert rfsize.votes(booster, data.fresh).n_trees == report.n_trees <= report.available
+    assert report.other.voting == "hard"
+    if report.n_trees == report.available:
+        expected = rfsize.size(booster, data.X, oob=True, **options)
+        assert (expected.n_trees, expected.other.n_trees) == (report.n_trees, report.other.n_trees)
+    on_fresh = rfsize.grow(
+        params_of(framework), data_of(framework, data.X, data.y), X_val=data.fresh, return_report=True, **options
+    )[1]
+    assert (on_fresh.voting, on_fresh.source) == ("soft", "rows given")
+
+
 def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
     with pytest.warns(rfsize.NotConvergedWarning, match="30 trees"):
         booster = rfsize.grow(
@@ -223,6 +241,8 @@ def test_dependence_is_warned_of(data: Data) -> None:
         (lambda f, p, d, D: rfsize.grow(p, D.X, D.y), "leave|an estimator|Dataset"),
         (lambda f, p, d, D: rfsize.grow(p, d, D.y), "y and sample_weight are for an estimator"),
         (lambda f, p, d, D: rfsize.grow(p, d, alpha=1.0), "strictly between"),
+        (lambda f, p, d, D: rfsize.grow(p, d, voting="averaged"), "voting"),
+        (lambda f, p, d, D: rfsize.grow(p, d, estimator="best"), "estimator"),
         (lambda f, p, d, D: rfsize.grow(p, d, max_trees=0), "max_trees must be a whole number"),
         (lambda f, p, d, D: rfsize.grow(p, d, min_trees=2.5), "min_trees must be a whole number"),
         (lambda f, p, d, D: rfsize.grow({**p, "objective": REGRESSION[f]}, d), "regression forest"),

@@ -14,6 +14,7 @@ from conftest import LIGHTGBM, Data, train_lightgbm, train_xgboost
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_scorer, roc_auc_score
 
 import rfsize
+from rfsize.adapter import adapter_for, tally
 from rfsize.criteria import Comparison
 from rfsize.sampling import (
     DEFAULT_FRACTIONS,
@@ -67,6 +68,27 @@ def losses(counted: list[rfsize.Votes], y: np.ndarray) -> np.ndarray:
     """Whether the majority errs, on the rows that all forests have votes for."""
     voted = np.all([votes.asked > 0 for votes in counted], axis=0)
     return np.array([(votes.winner() != y)[voted] for votes in counted], dtype=float)
+
+
+def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> None:
+    """Of the trees that did not see a row, the label of the mean probability, as the framework averages."""
+    found = search(framework, data, [0.3, 0.5], voting="soft", estimator="plugin")
+    assert found.report.voting == "soft"
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    for row in found.curve:
+        params = {"bagging_fraction": row["fraction"]} if framework == "lightgbm" else {"subsample": row["fraction"]}
+        train = train_lightgbm if framework == "lightgbm" else train_xgboost
+        model = train(X, y, TREES, **params)
+        adapter = adapter_for(model)
+        told = tally(adapter, X, 0.5, adapter.bags(ROWS, None, None, None, None))
+        wrong = (told.scores.mean[:, 0] > told.cut) != y
+        assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
+        assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees
+    hard = search(framework, data, [0.3, 0.5])
+    assert hard.curve["error"].tolist() != found.curve["error"].tolist()
+    assert hard.curve["size"].tolist() != found.curve["size"].tolist()
+    with pytest.raises(ValueError, match="voting"):
+        search(framework, data, [0.3, 0.5], voting="averaged")
 
 
 def standard_error(values: np.ndarray) -> float:

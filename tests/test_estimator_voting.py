@@ -1,0 +1,58 @@
+"""Which T* a `RightSizedClassifier` is of: that of votes, or of averaged scores."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from conftest import Data
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+import rfsize
+from rfsize import RightSizedClassifier
+from rfsize.goal import Goal
+from rfsize.scores import Scores
+from rfsize.tally import Tally
+
+
+def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
+    forest = RandomForestClassifier(max_depth=4, random_state=1)
+    sizes = {}
+    for table, voting in ((None, "soft"), ("lossless", "hard"), ("threshold", "hard")):
+        report = RightSizedClassifier(forest, alpha=0.95, stop_table=table).fit(data.X, data.y).report_
+        assert (report.voting, report.predict_obeys) == (voting, "soft")
+        sizes[voting] = report.n_trees
+    assert sizes["hard"] != sizes["soft"]
+    named = RightSizedClassifier(forest, alpha=0.95, voting="hard", size_estimator="plugin").fit(data.X, data.y)
+    assert (named.report_.voting, named.report_.estimator) == ("hard", "plugin")
+    with pytest.raises(ValueError, match="predicts by the majority vote, and voting='soft' sizes the averaged scores"):
+        RightSizedClassifier(forest, voting="soft", stop_table="lossless").fit(data.X, data.y)
+    with pytest.raises(ValueError, match="voting must be"):
+        RightSizedClassifier(forest, voting="averaged").fit(data.X, data.y)
+    others = BaggingClassifier(LogisticRegression(), max_samples=0.5, random_state=1)
+    assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_.voting == "hard"
+    with pytest.raises(ValueError, match="members that are no trees"):
+        RightSizedClassifier(others, alpha=0.9, voting="soft").fit(data.X, data.y)
+
+
+def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data: Data) -> None:
+    forest = RandomForestClassifier(max_depth=4, random_state=1)
+    model = RightSizedClassifier(forest, alpha=0.9, votes="cv", cv=3, min_trees=25).fit(data.X, data.three)
+    trees = model.report_.available
+    alone = np.zeros((trees, len(data.X), 3))
+    for train, held_out in StratifiedKFold(3).split(data.X, data.three):
+        part = clone(forest).set_params(n_estimators=trees).fit(data.X[train], data.three[train])
+        alone[:, held_out] = [tree.predict_proba(data.X[held_out]) for tree in part.estimators_]
+    votes = rfsize.Votes(naive.votes(alone.argmax(axis=2), 3, np.zeros(alone.shape[:2], dtype=bool)))
+    told = Tally(votes, Scores.of(alone.transpose(1, 0, 2)))
+    expected = Goal(0.9, "soft").report(told, available=trees, source="")
+    assert model.report_.n_trees == expected.n_trees
+    assert model.report_.interval == expected.interval
+    # Forests that lack a class tell no scores that could be compared.
+    y = np.where(np.arange(300) == 7, -1, data.y[:300])
+    lacking = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15)
+    with pytest.warns(UserWarning, match="only 1 member"):
+        assert lacking.fit(data.X[:300], y).report_.n_rows == 300
