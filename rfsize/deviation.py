@@ -20,6 +20,7 @@ from rfsize import theory
 from rfsize.adapter import Adapter, Bags, left_out, walked
 from rfsize.estimate import REPLICATES, SEED
 from rfsize.links import Link
+from rfsize.rows import CELLS_PER_BLOCK
 from rfsize.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -165,15 +166,24 @@ def _drawn(scores: Scores, draws: int) -> Floats:
         # The quantiles of as many equal parts, at another place in each row's parts.
         place = np.arange(draws) + ((np.arange(n_rows) + 0.5) * _GOLDEN % 1.0)[:, None]
         return np.asarray(np.sqrt(scores.covariance(0, 0))[:, None] * ndtri(place / draws))[:, :, None]
-    covariance = np.empty((n_rows, n_scores, n_scores))
+    drawn = np.random.default_rng(SEED).standard_normal((n_rows, draws, n_scores))
+    step = max(1, CELLS_PER_BLOCK // n_scores**2)
+    for start in range(0, n_rows, step):
+        rows = np.arange(start, min(start + step, n_rows))
+        drawn[rows] @= _root_of_covariance(scores.take(rows)).transpose(0, 2, 1)
+    return drawn
+
+
+def _root_of_covariance(scores: Scores) -> Floats:
+    """Lower triangular root of each row's covariance of the classes' scores, shape (n_rows, n_scores, n_scores)."""
+    n_scores = scores.n_scores
+    covariance = np.empty((len(scores), n_scores, n_scores))
     for one in range(n_scores):
         for other in range(n_scores):
             covariance[:, one, other] = scores.covariance(one, other)
     # Less trees than classes leave it singular, and so do scores that add up to a constant.
     least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
-    root = np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores))
-    normal = np.random.default_rng(SEED).standard_normal((n_rows, draws, n_scores))
-    return np.asarray(normal @ root.transpose(0, 2, 1))
+    return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores)))
 
 
 def _smallest(is_within: Callable[[int], bool], guess: float) -> int | float:
