@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _INTEGRATIONS = {name: f"rfsize.integrations.{name}" for name in ("lightgbm", "xgboost", "sklearn")}
 _WEIGHTED = {"sklearn": "rfsize.integrations.sklearn_boosting"}
 
+# Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
+_SCORES_HELD = 1 << 25
+
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -282,7 +285,10 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
 
 
 def tally(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Tally:
-    """Votes and scores of all members on every row; see `count_votes`."""
+    """Votes of all members on every row, and their scores, of many rows and classes on a part of the rows.
+
+    See `count_votes`.
+    """
     if not adapter.averages_scores:
         return Tally(count_votes(adapter, X, threshold, bags), predict_obeys=adapter.predict_obeys)
     scores: list[Scores] = []
@@ -296,11 +302,14 @@ def _counted_in_blocks(
     """Votes; the scores of each block of rows are appended where they are asked for."""
     n_classes, cast = len(adapter.classes), adapter.voter(threshold)
     counts = np.zeros((matrix.n_rows(X), n_classes), dtype=np.int32)
+    every = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD
     for rows, leaf, inbag in walked(adapter, X, bags, what="votes"):
         leaf, may_vote = left_out(leaf, inbag)
         counts[rows] = counted(cast(leaf), n_classes, may_vote)
         if scores is not None:
-            scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
+            part = slice(-rows.start % every, None, every)
+            raw = adapter.leaves.raw_scores(leaf[part])
+            scores.append(Scores.of(raw, None if may_vote is None else may_vote[part]))
     return Votes(counts, adapter.classes, adapter.n_trees)
 
 

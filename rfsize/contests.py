@@ -4,11 +4,12 @@ Of the votes on a row, those for the leading class and for one rival are binomia
 rival's part of them has a density over the rows, like the vote fractions of two classes, and `rfsize.mixture` fits it:
 one density to the votes of the runners-up, and one to those of the classes in third place. A forest of T trees casts
 T·s votes for either, s the share of the two, and near a tie disagreement goes by (T·s)^(−1/2); so s is averaged as
-s^(−1/2), at each value of the rival's part over the rows that may have it. Disagreement is the sum over both rivals of
-the probability that they overtake the leader: that both do is rare. Classes in fourth place and below are left out.
+s^(−1/2), at each value of the rival's part over the rows that may have it. Agreement is the product over both rivals of
+the mean probability that they do not overtake the leader: as if that went by chance, while the rows on which both may
+are the same, so for a few trees it claims too little. Classes in fourth place and below are left out.
 
 The classes are ranked by the votes themselves. Where several rivals are alike the first of them looks closer to the
-leader than it is, and the next less close; the sum makes good for most of that.
+leader than it is, and the next less close; the product makes good for most of that.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class SmoothContests(Estimate):
     def disagreement(self, n_trees: int) -> float:
         # A single tree votes for some other class than the leader, whichever it is.
         contests = self._contests if n_trees > 1 else self._contests[:1]
-        return float(sum(contest.density.mass @ contest.overtaken(n_trees) for contest in contests))
+        agrees = [1.0 - contest.density.mass @ contest.overtaken(n_trees) for contest in contests]
+        return float(1.0 - np.prod(agrees))
 
     def size(self, alpha: float) -> int | float:
         return theory.smallest_odd(self.disagreement, alpha)

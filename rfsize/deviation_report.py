@@ -87,7 +87,7 @@ class DeviationReport(Report):
         """
         used = scores.take(scores.asked > 1)
         if not len(used):
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
         deviations = Deviations(used, link, noise)
         sizes = deviations.sizes(tolerance)
         return cls(

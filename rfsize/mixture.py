@@ -213,7 +213,9 @@ def given_fraction(cells: Cells, density: Density, value: Floats) -> Floats:
     likelihood = _Likelihood.of(cells)
     probability = likelihood.values * at_grid
     probability *= (likelihood.rows / probability.sum(axis=1))[:, None]
-    return np.interp(theta, _grid(), value @ probability / probability.sum(axis=0))
+    rows = probability.sum(axis=0)
+    some = rows > 0.0  # of many votes, no row may have the fractions between
+    return np.interp(theta, _grid()[some], (value @ probability)[some] / rows[some])
 
 
 def _peak(likelihood: _Likelihood, mass: Floats) -> float:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize import hard, soft
 from rfsize.checks import share, whole
@@ -28,6 +29,26 @@ _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
+
+
+class _Rule(NamedTuple):
+    """The estimate by one rule of voting, and the rows that it is from, as a report has them."""
+
+    estimate: Estimate
+    n_rows: int
+    n_dropped: int
+    votes_per_row: float
+
+    @classmethod
+    def of(cls, estimate: Estimate, asked: NDArray[np.int32], *, at_least: int) -> _Rule:
+        """From the rows of which so many trees were asked ``at_least``."""
+        used = asked[asked >= at_least]
+        return cls(estimate, len(used), len(asked) - len(used), float(used.mean()))
+
+    def told(self, alpha: float) -> dict[str, Any]:
+        """What a report says by this rule."""
+        said = {name: value for name, value in self._asdict().items() if name != "estimate"}
+        return {"n_trees": self.estimate.size(alpha), **said}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +87,7 @@ class SizeReport(Report):
     votes_per_row: float
     voting: str
     predict_obeys: str | None
-    _estimates: Mapping[str, Estimate]
+    _rules: Mapping[str, _Rule]
     _walk: Walk | None = None
 
     @classmethod
@@ -92,45 +113,41 @@ class SizeReport(Report):
         ValueError
             If α is out of range, the estimator does not fit the votes, or there are no scores to size by.
         """
-        asked = tally.votes.asked
-        n_rows = int(np.count_nonzero(asked))
-        if n_rows == 0:
-            raise FewVotesError("no row has a vote" + no_votes_advice(source))
-        estimates = {"hard": ESTIMATORS[estimator](tally.votes)}
+        if not tally.votes.asked.any():
+            raise FewVotesError("no row has a vote" + no_votes_advice(source, available))
+        rules = {"hard": _Rule.of(ESTIMATORS[estimator](tally.votes), tally.votes.asked, at_least=1)}
         if tally.scores is not None and (tally.scores.asked > 1).any():
-            estimates["soft"] = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
+            estimate = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
+            rules["soft"] = _Rule.of(estimate, tally.scores.asked, at_least=2)
         elif voting == "soft" and tally.scores is not None:
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
         elif voting == "soft":
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
                 "that are no trees: give a model of trees, or leave voting='hard'"
             )
         return cls(
-            n_trees=estimates[voting].size(alpha),
+            **rules[voting].told(alpha),
             alpha=float(alpha),
             available=int(available),
             source=source,
-            n_rows=n_rows,
-            n_dropped=len(tally.votes) - n_rows,
-            votes_per_row=float(asked.sum(dtype=np.int64) / n_rows),
             voting=voting,
             predict_obeys=tally.predict_obeys,
-            _estimates=estimates,
+            _rules=rules,
             _walk=walk,
         )
 
     @property
     def _estimate(self) -> Estimate:
-        return self._estimates[self.voting]
+        return self._rules[self.voting].estimate
 
     @property
     def other(self) -> SizeReport | None:
         """The report by the other rule of voting; None where there are no scores."""
         voting = "soft" if self.voting == "hard" else "hard"
-        if voting not in self._estimates:
+        if voting not in self._rules:
             return None
-        return replace(self, voting=voting, n_trees=self._estimates[voting].size(self.alpha))
+        return replace(self, voting=voting, **self._rules[voting].told(self.alpha))
 
     @property
     def estimator(self) -> str:
@@ -196,7 +213,7 @@ class SizeReport(Report):
             "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
-            "sizes": {voting: finite(one.size(self.alpha)) for voting, one in self._estimates.items()},
+            "sizes": {voting: finite(one.estimate.size(self.alpha)) for voting, one in self._rules.items()},
             "predict_obeys": self.predict_obeys,
             "available": self.available,
             "agreement": self.agreement(self.available),
@@ -261,7 +278,7 @@ class SizeReport(Report):
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
-                *self._rules(),
+                *self._both_sizes(),
                 *self._doubts(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
@@ -279,7 +296,7 @@ class SizeReport(Report):
             )
         return doubts
 
-    def _rules(self) -> list[str]:
+    def _both_sizes(self) -> list[str]:
         """Both sizes, and which of them the model's own predict goes by."""
         if self.other is None:
             return []

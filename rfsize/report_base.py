@@ -157,8 +157,10 @@ def in_words(size: int | float) -> str:
     return f"{size:,}" if math.isfinite(size) else "inf"
 
 
-def no_votes_advice(source: str) -> str:
-    """What to do where no row has a vote, as the end of a sentence."""
+def no_votes_advice(source: str, available: int) -> str:
+    """What to do where no row has votes or scores enough, as the end of a sentence."""
+    if available < 2:
+        return f": the forest has {available} tree; train more"
     if source == "oob":
         return ": every tree saw every row; lower the bagging fraction or give validation rows"
     return ": nothing to size a forest from"

@@ -255,8 +255,11 @@ def size(
     choice("voting", voting, VOTINGS)
     choice("estimator", estimator, ESTIMATORS)
     if isinstance(model, Votes):
-        if X is not None or oob:
-            raise ValueError("counted Votes are sized as they are: leave out X and oob")
+        of_models = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+        if X is not None or oob or threshold != 0.5 or any(value is not None for value in of_models.values()):
+            raise ValueError(
+                f"counted Votes are sized as they are: leave out X, oob, threshold, {', '.join(of_models)}"
+            )
         source = "oob" if (model.asked < model.n_trees).any() else "rows given"
         return SizeReport.of(
             Tally(model), alpha=alpha, available=model.n_trees, source=source, voting=voting, estimator=estimator

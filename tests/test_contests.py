@@ -123,7 +123,7 @@ def test_each_rank_is_fitted_to_its_own_votes() -> None:
         assert found.density.mass == pytest.approx(expected.mass)
     nearest, third = (float(one.density.mass @ one.overtaken(51)) for one in contests)
     report = rfsize.size(rfsize.Votes(counts), estimator="smooth")
-    assert 1.0 - report.agreement(51) == pytest.approx(nearest + third)
+    assert report.agreement(51) == pytest.approx((1.0 - nearest) * (1.0 - third))
     assert 0.0 < third < 0.2 * nearest
     mass, leading = contests[0].density.mass, 1.0 - contests[0].density.fractions
     assert report.agreement(1) == pytest.approx(mass @ (contests[0].share * leading))
@@ -222,3 +222,15 @@ def test_wide_intervals_are_named() -> None:
     endless = rfsize.size(rfsize.Votes([[5, 5]] * 3 + [[0, 10]] * 97), alpha=0.98, estimator="plugin")
     assert endless.wide
     assert "the interval spans all that is larger" in str(endless)
+
+
+def test_fractions_that_no_row_has() -> None:
+    """Thousands of votes leave gaps between the rows, where nothing is known of the other classes."""
+    rng = np.random.default_rng(0)
+    votes = rfsize.Votes(np.stack([rng.multinomial(5000, pi) for pi in rng.dirichlet([5.0] * 3, 200)]))
+    report = rfsize.size(votes, alpha=0.9, estimator="smooth")
+    curve = [report.agreement(size) for size in (1, 5, 21, 101)]
+    assert np.isfinite(curve).all()
+    assert curve == pytest.approx(
+        [rfsize.size(votes, estimator="plugin").agreement(s) for s in (1, 5, 21, 101)], abs=0.1
+    )

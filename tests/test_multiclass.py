@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import rfsize
 from rfsize import multiclass, theory
+from rfsize.adapter import adapter_for, tally
 from rfsize.plurality import overtakes
 
 FRACTIONS = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=3).map(lambda parts: np.array(parts) / sum(parts))
@@ -167,3 +168,18 @@ def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, dat
     assert rfsize.votes(small, data.fresh).n_trees == report.n_trees
     assert "T*(0.8) = " in str(report)
     report.plot()
+
+
+def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = adapter_for(lgb_multiclass)
+    bags = adapter.bags(len(data.X), None, None, None, None)
+    whole = tally(adapter, data.X, 0.5, bags)
+    monkeypatch.setattr("rfsize.adapter._SCORES_HELD", len(data.X) * 9 // 3)
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 3 * 100)
+    part = tally(adapter, data.X, 0.5, bags)
+    assert part.votes == whole.votes
+    assert part.scores is not None
+    assert whole.scores is not None
+    assert len(whole.scores) == len(data.X)
+    assert np.allclose(part.scores.mean, whole.scores.mean[::4])
+    assert np.allclose(part.scores.scatter, whole.scores.scatter[::4])

@@ -155,3 +155,19 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     assert report.plot(ax=mine) is mine
     assert len(mine.figure.axes) == 1
     plt.close("all")
+
+
+def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
+    """Rows that one tree has scored have a vote, but no spread."""
+    rng = np.random.default_rng(7)
+    may_vote = rng.random((200, 20)) < 0.1
+    score = rng.normal(size=(200, 20, 1))
+    counts = np.stack([((score[:, :, 0] <= 0) & may_vote).sum(axis=1), ((score[:, :, 0] > 0) & may_vote).sum(axis=1)])
+    tally = Tally(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
+    asked = may_vote.sum(axis=1)
+    soft = rfsize.SizeReport.of(tally, alpha=0.9, available=20, source="oob", voting="soft")
+    assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
+    assert soft.votes_per_row == pytest.approx(asked[asked > 1].mean())
+    hard = soft.other
+    assert hard is not None
+    assert (hard.n_rows, hard.votes_per_row) == ((asked > 0).sum(), pytest.approx(asked[asked > 0].mean()))

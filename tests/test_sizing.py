@@ -264,6 +264,12 @@ def test_missing_values(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh, voting="loud"), "voting must be one of"),
         (lambda model, data: rfsize.size(model, data.fresh, estimator="kernel"), "estimator must be one of"),
         (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "leave out X"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), threshold=0.4), "leave out X, oob, threshold"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), seed=3), "sample_weight, seed, subsample"),
+        (
+            lambda model, data: rfsize.size(rfsize.truncate(model, n_trees=1), data.fresh, voting="soft"),
+            "has 1 tree; train more",
+        ),
         (lambda model, data: rfsize.size(rfsize.Votes([[0, 0]])), "no row has a vote"),
         (lambda model, data: rfsize.truncate(model, n_trees=0), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=62), "from 1 to 61"),
