@@ -1,8 +1,8 @@
 """Hard voting: the ways to estimate agreement of majority votes from counted votes, and which of them to take.
 
-The smooth estimate is the nearer one from 50 trees as from 1000, at every confidence that was tried, and from
-thousands of rows with thousands of votes each no worse than the plug-in (benchmarks/estimator.py). The exception is
-forests whose trees are of two minds on some rows, as many of each: no smooth density has such a peak at 1/2.
+Averaged over problems, the smooth estimate is the nearer one from 50 trees as from 1000 (benchmarks/estimator.py). The
+exception is forests whose trees are of two minds on some rows, as many of each: no smooth density has such a peak at
+1/2.
 """
 
 from __future__ import annotations
