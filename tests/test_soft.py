@@ -12,6 +12,7 @@ from conftest import Data
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import ndtr
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
@@ -243,6 +244,18 @@ def test_many_classes_of_which_two_count_are_two_classes() -> None:
         two = soft.ESTIMATORS[estimator](Scores.of(score[:, :, 2:3]), 0.0)
         assert many.size(0.99) == pytest.approx(two.size(0.99), rel=1e-6)
         assert many.replicates(101).interval(0.99) == pytest.approx(two.replicates(101).interval(0.99), rel=0.2)
+
+
+def test_further_rivals_add_to_the_smooth_estimate() -> None:
+    rng = np.random.default_rng(9)
+    score = 0.3 * rng.normal(size=(2000, 1, 5)) + rng.normal(size=(2000, 150, 5))
+    leads = soft.Leads.of(Scores.of(score), 0.0)
+    every, smooth = soft.SoftLeads.of(leads), soft.smooth(Scores.of(score), 0.0)
+    for n_trees in (11, 101, 1001):
+        share = every.disagreement(n_trees) / every.nearest().disagreement(n_trees)
+        alone = ndtr(-math.sqrt(n_trees) * smooth._lead) @ smooth._mass
+        assert smooth.disagreement(n_trees) == pytest.approx(share * alone, rel=1e-2)
+        assert share > 1.02
 
 
 def test_predictions_of_forests_of_that_size(data: Data) -> None:
