@@ -198,14 +198,16 @@ def _watched(callback: Any, readers: list[Any]) -> Any:
 
 
 def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    callback = rfsize.SizeCallback(alpha=0.985, log_every=50)
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=50, estimator="plugin")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         model = train(data, callback, 1000)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == callback.report_.available // 50
+    size = r"T\*\(0\.985\) = [\d,]+ \([\d,]+ to [\d,]+\)"
     for trees, line in enumerate(lines, start=1):
-        assert re.fullmatch(rf"\[{50 * trees}\] T\*\(0\.985\) = [\d,]+ \([\d,]+ to [\d,]+\), about \d+ s to go", line)
+        assert re.fullmatch(rf"\[{50 * trees}\] {size}, (about \d+ (s|min) to go|done)", line)
+    assert "to go" in lines[0]
     assert model.num_trees() == callback.report_.n_trees > 100
 
 
@@ -213,7 +215,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """With three seconds a tree, the trees still to train take three seconds each."""
     clock = {"now": 100.0}
     monkeypatch.setattr("rfsize.integrations.lightgbm_callback.time.perf_counter", lambda: clock["now"])
-    callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60)
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60, estimator="plugin")
     seen = []
 
     def tick(env: Any) -> None:
@@ -224,15 +226,17 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     tick.order = callback.order
     with pytest.warns(rfsize.NotConvergedWarning):
         train(data, tick, 90)
+    lines = capsys.readouterr().out.splitlines()
     told = {trees: (report, seconds) for trees, report, seconds in seen}
     assert told[1][1] is None
-    assert told[20][1] == pytest.approx(3.0 * 40)  # the first estimate that may end it is at 60 trees or more
+    for line, trees in zip(lines, (20, 40, 60, 80), strict=True):
+        report, seconds = told[trees]
+        # The first estimate that may end the training is at 60 trees, and the training has 90.
+        assert seconds == pytest.approx(3.0 * (min(max(report.n_trees, 60), 90) - trees))
+        beyond = ", more than the 90 trees allowed" if report.n_trees > 90 else ""
+        assert line.endswith(f"){beyond}, {_duration(seconds)} to go")
     assert told[60][0].n_trees > 90
-    assert told[60][1] == pytest.approx(3.0 * 30)
     assert told[90][1] == 0.0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("more than the 90 trees allowed, about 3 min to go") == (told[20][0].n_trees > 90)
-    assert lines[2].endswith("more than the 90 trees allowed, about 90 s to go")
     assert [_duration(one) for one in (0.2, 119.0, 120.0, 7199.0, 7200.0)] == [
         *("about 1 s", "about 119 s", "about 2 min", "about 120 min", "about 2 h")
     ]
