@@ -34,6 +34,7 @@ _FEWEST_DRAWS = 2  # on each
 _FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
 _GROUPS_PER_FACTOR = 32.0
 _ANY_SIZE = 100  # deviations of which tell about where others are
+_LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -109,13 +110,14 @@ class Deviations:
         """The smallest forests within ``tolerance``; ``math.inf`` where no size is."""
 
         def by_rms(n_trees: int) -> bool:
-            return bool(np.mean(self._by_draw(n_trees) ** 2) <= tolerance**2)
+            return math.sqrt(np.mean(self._by_draw(n_trees) ** 2)) <= tolerance
 
         def by_p95(n_trees: int) -> bool:
             return bool(np.mean(self._by_draw(n_trees) > tolerance) <= SHARE_BEYOND)
 
-        # Both deviations fall about as 1/√T.
-        guesses = (_ANY_SIZE * (deviation / tolerance) ** 2 for deviation in self.at(_ANY_SIZE))
+        # Both deviations fall about as 1/√T. The product of floats is infinite where ** would overflow.
+        ratios = (deviation / tolerance for deviation in self.at(_ANY_SIZE))
+        guesses = (_ANY_SIZE * ratio * ratio for ratio in ratios)
         return Sizes(*(_smallest(of, guess) for of, guess in zip((by_rms, by_p95), guesses, strict=True)))
 
     def interval(self, tolerance: float, size: int | float) -> tuple[int | float, int | float]:
@@ -137,7 +139,7 @@ class Deviations:
         rng = np.random.default_rng(SEED)
         drawn = rng.multinomial(rows.sum(), rows / rows.sum(), size=REPLICATES) / rows
         by_rms, by_p95 = (drawn @ of.T / rows.sum() for of in sums)
-        sizes = np.maximum(_crossing(around, by_rms, tolerance**2), _crossing(around, by_p95, SHARE_BEYOND))
+        sizes = np.maximum(_crossing(around, np.sqrt(by_rms), tolerance), _crossing(around, by_p95, SHARE_BEYOND))
         sizes *= np.exp(self._noise * rng.standard_normal(REPLICATES))
         tail = (1.0 - _COVERAGE) / 2.0
         low, high = np.quantile(sizes, [tail, 1.0 - tail], method="inverted_cdf")
@@ -205,7 +207,7 @@ def _smallest(is_within: Callable[[int], bool], guess: float) -> int | float:
 
 def _crossing(sizes: Floats, curves: Floats, target: float) -> Floats:
     """Sizes at which falling curves, shape (n_curves, n_sizes), cross a target; nearly straight lines in logarithms."""
-    falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), 1e-300))
+    falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), _LEAST))
     return np.array([np.exp(np.interp(-math.log(target), of, np.log(sizes), right=np.inf)) for of in falling])
 
 

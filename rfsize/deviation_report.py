@@ -19,6 +19,9 @@ from rfsize.scores import Scores
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# A round number for the largest odd size that is searched for.
+_MANY_TREES = theory.MAX_TREES - 1
+
 CRITERIA = ("label", "probability", "score")
 
 _WHAT = {"probability": "predicted probabilities", "score": "predicted scores"}
@@ -109,7 +112,7 @@ class DeviationReport(Report):
         """Why T* is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
-        return f"more than {theory.MAX_TREES:,} trees would be needed"
+        return f"more than {_MANY_TREES:,} trees would be needed"
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
@@ -188,7 +191,7 @@ class DeviationReport(Report):
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
             return self._few_votes("scores")
-        needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES:,}"
+        needed = in_words(self.n_trees) if self.reason is None else f"more than {_MANY_TREES:,}"
         return (
             f"the forest has {self.available:,} trees, but {needed} are needed for {_WHAT[self.criterion]} within "
             f"{self.tolerance!r} of the infinite forest's; its own are {self._off()}. Train more trees, or ask for a "

@@ -119,8 +119,10 @@ def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
     largest = 4.0 * max(known)
     sizes = np.unique(np.geomspace(1.0, largest, 40).astype(int))
     found = [report.deviation(int(size)) for size in sizes]
-    ax.plot(sizes, [one.p95 for one in found], color="C2", label="95th percentile over rows")
-    ax.plot(sizes, [one.rms for one in found], color="C0", label="root mean square")
+    p95, rms = [one.p95 for one in found], [one.rms for one in found]
+    # Logarithms leave a line of zeros out, and its name says that it is one.
+    ax.plot(sizes, p95, color="C2", label="95th percentile over rows" + ("" if any(p95) else ": 0"))
+    ax.plot(sizes, rms, color="C0", label="root mean square" + ("" if any(rms) else ": 0"))
     ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
     if math.isfinite(report.n_trees):
         low, high = report.interval
@@ -128,14 +130,15 @@ def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
         ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
     ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
     ax.set_xscale("log")
-    ax.set_yscale("log")
     ax.set_xlim(1.0, largest)
     ax.set_xlabel("trees in the forest")
     ax.set_ylabel(f"deviation of the {report.criterion}\nfrom the infinite forest")
     ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
-    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(lambda off, _: f"{off:g}" if f"{off:e}"[0] in "125" else ""))
+    if any(rms):
+        ax.set_yscale("log")
+        for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            axis_formatter(FuncFormatter(lambda off, _: f"{off:g}" if f"{off:e}"[0] in "125" else ""))
     ax.grid(which="major", color="0.9")
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
     return ax

@@ -100,8 +100,21 @@ def test_no_size_is_enough_for_next_to_nothing() -> None:
     report = report_of(some_scores(), 1e-9)
     assert report.n_trees == math.inf
     assert report.n_kept == 100
-    assert "1,000,000,001" in report.not_converged()
+    assert "more than 1,000,000,000 are needed" in report.not_converged()
+    assert report.reason == "more than 1,000,000,000 trees would be needed"
     assert report.to_dict()["n_trees"] is None
+
+
+@pytest.mark.parametrize("kind", ["identity", "logistic"])
+def test_tolerances_whose_squares_are_no_numbers(kind: str) -> None:
+    for tolerance in (1e-200, 1e-310):
+        report = report_of(some_scores(), tolerance, kind)
+        assert (report.n_trees, report.interval) == (math.inf, (math.inf, math.inf))
+        constant = report_of(Scores.of(np.ones((5, 20, 1))), tolerance, kind)
+        assert (constant.n_trees, constant.interval) == (1, (1, 1))
+    report = report_of(some_scores(), 1e200, kind)
+    assert (report.n_trees, report.interval) == (1, (1, 1))
+    assert report.size_at(1e-200) == math.inf
 
 
 def report_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> DeviationReport:
@@ -184,6 +197,24 @@ def test_report(tmp_path: Path) -> None:
         report.deviation(0)
     with pytest.raises(ValueError, match="tolerance must be"):
         report.size_at(0.0)
+
+
+def test_plot_of_trees_that_all_say_the_same() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    axes = report_of(Scores.of(np.ones((5, 20, 1))), 0.1, "identity").plot()
+    assert axes.get_yscale() == "linear"
+    low, high = axes.get_ylim()
+    assert low <= 0.0 < 0.1 < high
+    few = np.zeros((100, 20, 1))
+    few[:2, :5] = 1.0
+    axes = report_of(Scores.of(few), 0.1, "identity").plot()
+    assert axes.get_yscale() == "log"
+    assert axes.get_legend_handles_labels()[1][0] == "95th percentile over rows: 0"
+    plt.close("all")
 
 
 def test_probability_is_what_the_booster_predicts(data: Data) -> None:
