@@ -57,7 +57,8 @@ class Scores:
         counts = may_vote[:, :, None]
         asked = may_vote.sum(axis=1, dtype=np.int32)
         mean = np.sum(score, axis=1, where=counts) / np.maximum(asked, 1)[:, None]
-        away = np.where(counts, score - mean[:, None, :], 0.0)
+        with np.errstate(invalid="ignore"):  # infinite scores have no scatter, which is for whoever asks for it to say
+            away = np.where(counts, score - mean[:, None, :], 0.0)
         if score.shape[2] == 1:
             return cls(asked, mean, np.einsum("rts,rts->rs", away, away))
         products = np.matmul(away.transpose(0, 2, 1), away)
@@ -72,7 +73,8 @@ class Scores:
         """
         asked = self.asked + more.asked
         weight = (more.asked / np.maximum(asked, 1))[:, None]
-        away = more.mean - self.mean
+        with np.errstate(invalid="ignore"):
+            away = more.mean - self.mean
         one, other = np.triu_indices(self.n_scores)
         between = self.asked[:, None] * weight * away[:, one] * away[:, other]
         return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between)
@@ -95,6 +97,10 @@ class Scores:
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
         """Those of the rows of all parts, in their order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
+
+    def are_finite(self) -> bool:
+        """Whether no score is NaN or infinite."""
+        return bool(np.isfinite(self.mean).all() and np.isfinite(self.scatter).all())
 
     def take(self, rows: NDArray[Any]) -> Scores:
         """Those of some of the rows."""

@@ -77,7 +77,7 @@ class Leads(NamedTuple):
         scores = scores.take(scores.asked > 1)
         if not len(scores):
             raise ValueError("no row has the scores of two trees: there is nothing to size")
-        if not (np.isfinite(scores.mean).all() and np.isfinite(scores.scatter).all()):
+        if not scores.are_finite():
             raise ValueError(
                 "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
             )

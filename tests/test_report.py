@@ -171,3 +171,12 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
     hard = soft.other
     assert hard is not None
     assert (hard.n_rows, hard.votes_per_row) == ((asked > 0).sum(), pytest.approx(asked[asked > 0].mean()))
+
+
+def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
+    scores = Scores.of(np.full((50, 20, 1), np.inf))
+    tally = Tally(rfsize.Votes([[5, 15]] * 50), scores)
+    report = rfsize.SizeReport.of(tally, alpha=0.9, available=20, source="rows given")
+    assert report.other is None
+    with pytest.raises(ValueError, match="must be finite"):
+        rfsize.SizeReport.of(tally, alpha=0.9, available=20, source="rows given", voting="soft")
