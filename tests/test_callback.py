@@ -151,7 +151,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     monkeypatch.setattr("rfsize.integrations.lightgbm_reading._SCATTER_CELLS", 3001)
     some = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=callback.report_.available)
     train(data, some, y=data.three, params=params)
-    assert (callback.report_.n_rows, some.report_.n_rows) == (len(data.X), len(data.X) // 3)
+    assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
     assert some.report_.available == callback.report_.available
     assert some.report_.other.n_trees == callback.report_.other.n_trees
     known = tally(adapter_for(whole), data.X, 0.5, adapter_for(whole).bags(len(data.X), None, None, None, None))
