@@ -85,13 +85,17 @@ class Scores:
         By the update of B. Welford (1962). "Note on a method for calculating corrected sums of squares and products."
         Technometrics 4(3), 419-420.
         """
-        away = np.where(may_vote[:, None], score - self.mean, 0.0)
-        np.add(self.asked, may_vote, out=self.asked)
-        step = away / np.maximum(self.asked, 1)[:, None]
-        np.add(self.mean, step, out=self.mean)
-        one, other = np.triu_indices(self.n_scores)
+        rows = np.flatnonzero(may_vote)
+        self.asked[rows] += 1
+        mean = self.mean[rows]
+        away = score[rows] - mean
+        step = away / self.asked[rows, None]
+        self.mean[rows] = mean + step
         left = away - step  # deviation from the new mean
-        np.add(self.scatter, away[:, one] * left[:, other], out=self.scatter)
+        if self.n_scores > 1:
+            one, other = np.triu_indices(self.n_scores)
+            away, left = away[:, one], left[:, other]
+        self.scatter[rows] += away * left
 
     @classmethod
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
