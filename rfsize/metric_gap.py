@@ -19,7 +19,8 @@ The logarithmic loss of averaged probabilities is taken to second order around t
 for draws that are off by δ: draws of trees with pure leaves give a class that few of them predict exactly 0, which new
 trees do not, and their loss would be that of whatever constant is put in its place. Where no tree asked about a row
 predicts its class, the loss of the forest is infinite, and it is refused. The forests left are those that missed no
-such class, so that their loss is a little lower than others', and the change predicted is too.
+such class; where one tree or two made the difference, their loss is lower than that of others, and more trees raise it
+although the change expected is a fall. The interval therefore reaches at least as high as the draws do.
 
 Where the draws reach beyond the range of a metric, as they do where it is nearly 1 on the rows given, the trees at
 hand are as good as any, and draws of them only worse. Changes cannot then be mirrored at the forest at hand: limit and
@@ -165,7 +166,12 @@ def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLik
     tail = (1.0 - _COVERAGE) / 2.0
     ends = np.quantile(spread, [tail, 1.0 - tail])
     value, change, interval = _within(
-        judge.range, float(now + (scaled.mean() - as_asked.mean())), change, change - ends[::-1], drawn + ends
+        judge.range,
+        float(now + (scaled.mean() - as_asked.mean())),
+        change,
+        change - ends[::-1],
+        drawn + ends,
+        either_way=judge.by_row is _logloss_of_averages,
     )
     return MetricGap(
         metric=judge.name,
@@ -179,13 +185,13 @@ def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLik
 
 
 def _within(
-    span: tuple[float, float], value: float, change: float, mirrored: Floats, drawn: Floats
+    span: tuple[float, float], value: float, change: float, mirrored: Floats, drawn: Floats, *, either_way: bool
 ) -> tuple[float, float, tuple[float, float]]:
     """Value, change and its interval of a metric with a range, from intervals of mirrored draws and of draws."""
     low, high = mirrored
     if value + mirrored[1] > span[1]:
         low = min(low, drawn[0])
-    if value + mirrored[0] < span[0]:
+    if either_way or value + mirrored[0] < span[0]:
         high = max(high, drawn[1])
     limit, lowest, highest = np.clip(value + np.array([change, low, high]), *span)
     value = float(np.clip(value, *span))
