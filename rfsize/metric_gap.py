@@ -448,6 +448,7 @@ def _probabilities_as_given(predicted: Floats) -> Floats:
     """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
     cut = np.clip(predicted, 0.0, 1.0)
     cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
+    np.minimum(cut, 1.0, out=cut)  # the last bit of the product
     return cut[:, 1] if cut.shape[1] == 2 else cut
 
 
