@@ -14,12 +14,26 @@ Accuracy moves in steps. On which side of a tie the forest at hand happens to be
 trees will be, but draws of its trees, which fall on both sides, would make it foretell a change. A row that they change
 with probability p adds p² to the variance of that change, which is made as much smaller as it owes to this, and its
 interval as much longer.
+
+The logarithmic loss of averaged probabilities is taken to second order around the forest at hand, −log p − δ/p + δ²/2p²
+for draws that are off by δ: draws of trees with pure leaves give a class that few of them predict exactly 0, which new
+trees do not, and their loss would be that of whatever constant is put in its place. Where no tree asked about a row
+predicts its class, the loss of the forest is infinite, and it is refused. The forests left are those that missed no
+such class; where one tree or two made the difference, their loss is lower than that of others, and more trees raise it
+although the change expected is a fall. The interval therefore reaches at least as high as the draws do.
+
+Where the draws reach beyond the range of a metric, as they do where it is nearly 1 on the rows given, the trees at
+hand are as good as any, and draws of them only worse. Changes cannot then be mirrored at the forest at hand: limit and
+interval are cut to the range, and the other end of the interval goes at least as far as the draws do.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from numbers import Real
+from reprlib import repr as abridged
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +52,8 @@ Floats = NDArray[np.float64]
 _CELLS_HELD = 1 << 26
 _FEWEST_TREES = 10
 _COVERAGE = 0.95
+_LARGEST = 1e300  # metrics, of which means and differences are finite
+_UNBOUNDED = (-math.inf, math.inf)
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -140,21 +156,46 @@ def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLik
     scaled, as_asked = (
         np.concatenate(parts) for parts in zip(*((one.scaled, one.as_asked) for one in found), strict=True)
     )
-    change, spread = float(now - scaled.mean()), as_asked - as_asked.mean()
+    if not max(abs(now), np.abs(scaled).max(), np.abs(as_asked).max()) < _LARGEST:
+        raise ValueError(f"the {judge.name} of the rows given is too large a number to tell what it will move by")
+    drawn, spread = float(scaled.mean() - now), as_asked - as_asked.mean()
+    change = -drawn
     if found[0].chance > 0.0:
         change *= max(0.0, 1.0 - found[0].chance / change**2) if change else 0.0
         spread *= np.sqrt(1.0 + found[0].chance / np.maximum(spread.var(), found[0].chance))
     tail = (1.0 - _COVERAGE) / 2.0
-    low, high = change - np.quantile(spread, [1.0 - tail, tail])
+    ends = np.quantile(spread, [tail, 1.0 - tail])
+    value, change, interval = _within(
+        judge.range,
+        float(now + (scaled.mean() - as_asked.mean())),
+        change,
+        change - ends[::-1],
+        drawn + ends,
+        either_way=judge.by_row is _logloss_of_averages,
+    )
     return MetricGap(
         metric=judge.name,
-        value=float(now + (scaled.mean() - as_asked.mean())),
+        value=value,
         change=change,
-        interval=(float(low), float(high)),
+        interval=interval,
         available=n_trees,
         source="rows given" if walk.bags is None else "oob",
         n_rows=used,
     )
+
+
+def _within(
+    span: tuple[float, float], value: float, change: float, mirrored: Floats, drawn: Floats, *, either_way: bool
+) -> tuple[float, float, tuple[float, float]]:
+    """Value, change and its interval of a metric with a range, from intervals of mirrored draws and of draws."""
+    low, high = mirrored
+    if value + mirrored[1] > span[1]:
+        low = min(low, drawn[0])
+    if either_way or value + mirrored[0] < span[0]:
+        high = max(high, drawn[1])
+    limit, lowest, highest = np.clip(value + np.array([change, low, high]), *span)
+    value = float(np.clip(value, *span))
+    return value, float(limit - value), (float(lowest - value), float(highest - value))
 
 
 class _Measured(NamedTuple):
@@ -242,6 +283,8 @@ class _Judge:
         Whether the metric is the root of the mean.
     steps : bool
         Whether rows add one of two values.
+    range : tuple of float
+        The least and the largest value it can have.
     """
 
     name: str
@@ -251,6 +294,7 @@ class _Judge:
     whole: Callable[[NDArray[Any], Floats, Floats], float] | None = None
     root: bool = False
     steps: bool = False
+    range: tuple[float, float] = (0.0, math.inf)
 
     def start(self, n_replicates: int) -> _Mean | _Held:
         return _Held(self, n_replicates) if self.by_row is None else _Mean(self, n_replicates)
@@ -261,11 +305,15 @@ class _Mean:
 
     def __init__(self, judge: _Judge, n_replicates: int) -> None:
         self._judge, self._sum, self._weight, self._chance = judge, np.zeros(n_replicates), 0.0, 0.0
+        self._infinite = 0
 
     def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
         assert self._judge.by_row is not None
+        counts = self._judge.weight[rows] > 0.0
+        rows, predicted = rows[counts], predicted[:, counts]
         weight = self._judge.weight[rows]
         found = self._judge.by_row(predicted, self._judge.truth[rows])
+        self._infinite += int(np.isinf(found[0]).sum())
         self._sum += found @ weight
         self._weight += weight.sum()
         if self._judge.steps:
@@ -274,7 +322,12 @@ class _Mean:
 
     def conclude(self) -> Floats:
         if self._weight == 0.0:
-            raise ValueError("sample_weight is 0 on all rows that were used")
+            raise ValueError(_NO_WEIGHT)
+        if self._infinite:
+            raise ValueError(
+                f"the {self._judge.name} is infinite: no tree asked about {self._infinite:,} of the rows gives the "
+                "row's class any probability. Take 'auc' or 'accuracy', or train trees whose leaves hold more rows"
+            )
         mean = self._sum / self._weight
         return np.sqrt(mean) if self._judge.root else mean
 
@@ -299,17 +352,31 @@ class _Held:
         assert metric is not None
         rows = np.concatenate(self._rows)
         truth, weight = self._judge.truth[rows], self._judge.weight[rows]
+        if not weight.any():
+            raise ValueError(_NO_WEIGHT)
+        # A callable may alter what it is given.
         every = zip(*self._predicted, strict=True)
-        found = [metric(truth, np.concatenate(one), weight) for one in every]
-        values = np.array(found, dtype=np.float64)
-        if values.shape != (len(found),) or not np.isfinite(values).all():
-            raise ValueError(f"the metric must give one finite number, found {found[0]!r}")
-        return values
+        return np.array([_number(metric(truth.copy(), np.concatenate(one), weight)) for one in every])
 
     def chance(self) -> float:
         return 0.0
 
 
+def _number(found: Any) -> float:
+    """What a metric gave, as a float; raises ``ValueError`` where it is no finite number."""
+    if isinstance(found, np.ndarray) and found.ndim == 0:
+        found = found.item()
+    try:
+        value = float(found) if isinstance(found, Real) else math.nan
+    except OverflowError:
+        value = math.inf
+    if not abs(value) < _LARGEST:
+        shown = repr(value) if isinstance(found, Real) else abridged(found)
+        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {shown}")
+    return value
+
+
+_NO_WEIGHT = "sample_weight is 0 on all rows that were used"
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
 
 
@@ -327,7 +394,14 @@ def _judge(metric: Metric, walk: Walk, y: ArrayLike, sample_weight: ArrayLike | 
         if truth.shape != (n_rows,):
             raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
         name = getattr(metric, "__name__", type(metric).__name__)
-        return _Judge(name, truth, weight, whole=lambda truth, predicted, _: given(truth, _as_given(predicted)))
+        as_given = _probabilities_as_given if classes.size else _numbers_as_given
+        return _Judge(
+            name,
+            truth,
+            weight,
+            whole=lambda truth, predicted, _: given(truth, as_given(predicted)),
+            range=_UNBOUNDED,
+        )
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     choice("metric", metric, names, f"; or give a callable of y and the predictions of this {kind} forest")
@@ -335,15 +409,23 @@ def _judge(metric: Metric, walk: Walk, y: ArrayLike, sample_weight: ArrayLike | 
         return _of_numbers(metric, y, weight)
     truth = class_indices(classes, y, n_rows)
     if metric == "logloss":
-        return _Judge(metric, truth, weight, by_row=_logloss)
+        averages = walk.adapter.link.kind == "identity"
+        return _Judge(metric, truth, weight, by_row=_logloss_of_averages if averages else _logloss)
     if metric == "accuracy":
         threshold = walk.threshold if len(classes) == 2 else None
-        return _Judge(metric, truth, weight, by_row=lambda found, truth: _is_right(found, truth, threshold), steps=True)
+        return _Judge(
+            metric,
+            truth,
+            weight,
+            by_row=lambda found, truth: _is_right(found, truth, threshold),
+            steps=True,
+            range=(0.0, 1.0),
+        )
     if len(classes) > 2:
         raise ValueError(f"metric 'auc' is for two classes, and the forest has {len(classes)}; give a callable")
     if len(np.unique(truth)) < 2:
         raise ValueError("metric 'auc' compares rows of two classes, and y holds one only")
-    return _Judge(metric, truth, weight, whole=_auc)
+    return _Judge(metric, truth, weight, whole=_auc, range=(0.0, 1.0))
 
 
 def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> _Judge:
@@ -358,14 +440,30 @@ def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> _Judge:
     return _Judge(metric, truth, weight, by_row=lambda found, truth: np.abs(found[..., 0] - truth))
 
 
-def _as_given(predicted: Floats) -> Floats:
-    """Predictions as metrics take them: of two classes the probability of class 1."""
-    return predicted[:, -1] if predicted.shape[1] <= 2 else predicted
+def _numbers_as_given(predicted: Floats) -> Floats:
+    return predicted[:, 0]
+
+
+def _probabilities_as_given(predicted: Floats) -> Floats:
+    """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
+    cut = np.clip(predicted, 0.0, 1.0)
+    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
+    np.minimum(cut, 1.0, out=cut)  # the last bit of the product
+    return cut[:, 1] if cut.shape[1] == 2 else cut
 
 
 def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
     of_truth = predicted[:, np.arange(len(truth)), truth]
     return -np.log(np.clip(of_truth / predicted.sum(axis=2), _LEAST_PROBABILITY, 1.0))
+
+
+def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """To second order around the first of the predictions; infinite on rows where that is 0."""
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    known = of_truth[0] > _LEAST_PROBABILITY
+    now = np.where(known, of_truth[0], 1.0)
+    away = (of_truth - of_truth[0]) / now
+    return np.where(known, -np.log(now) - away + away**2 / 2.0, np.inf)
 
 
 def _is_right(predicted: Floats, truth: NDArray[Any], threshold: float | None) -> Floats:
@@ -376,5 +474,9 @@ def _is_right(predicted: Floats, truth: NDArray[Any], threshold: float | None) -
 def _auc(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
     from sklearn.metrics import roc_auc_score
 
+    if len(np.unique(truth[weight > 0.0])) < 2:
+        raise ValueError(
+            "metric 'auc' compares rows of two classes, and those that were used with weight hold one only"
+        )
     # Rows of the same leaves are tied, whatever the last bits of their sums say.
     return float(roc_auc_score(truth, predicted[:, 1].astype(np.float32), sample_weight=weight))

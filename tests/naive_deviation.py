@@ -39,12 +39,13 @@ def metric_gap(
     weights: np.ndarray,
     score_of: Callable[[np.ndarray], float],
     right: Callable[[np.ndarray], np.ndarray] | None = None,
+    most: float = math.inf,
 ) -> tuple[float, float, tuple[float, float]]:
     """Value, change and interval of a metric of mean scores by the bootstrap of trees.
 
     Scores have the shape (n_rows, n_trees, n_scores), and ``may_vote`` says which trees did not see the row; where some
     did, the mean change is scaled to a forest of all trees. ``right`` says of each row whether its label is, where the
-    metric is the share of those.
+    metric is the share of those, and ``most`` is the largest value that the metric can have.
     """
     n_rows, n_trees, n_scores = scores.shape
     mean = np.array([scores[row, may_vote[row]].mean(axis=0) for row in range(n_rows)])
@@ -68,4 +69,7 @@ def metric_gap(
         change *= max(0.0, 1.0 - chance / change**2)
         spread *= math.sqrt(1.0 + chance / max(np.var(spread), chance))
     low, high = change - np.quantile(spread, [0.975, 0.025])
-    return value, change, (low, high)
+    if value + high > most:
+        low = min(low, np.mean(at_hand) - now + np.quantile(spread, 0.025))
+    limit, low, high, value = (min(one, most) for one in (value + change, value + low, value + high, value))
+    return value, limit - value, (low - value, high - value)

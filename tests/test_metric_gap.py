@@ -11,6 +11,7 @@ import naive_deviation as naive
 import numpy as np
 import pytest
 from conftest import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -64,6 +65,7 @@ def test_two_classes(metric: str, oob: bool, data: Data) -> None:
         weights_of(30),
         lambda score: METRICS[metric](y, probabilities("logistic", score)),
         (lambda score: (score[:, 0] > 0.0) == y) if metric == "accuracy" else None,
+        most=np.inf if metric == "logloss" else 1.0,
     )
     found = rfsize.size(model, X, oob=oob, alpha=0.9).metric_gap(metric, data.y[:120])
     # A pair of rows that are nearly tied is 3e-4 of the area under the curve.
@@ -241,6 +243,13 @@ def test_reports_without_a_model(lgb_booster: Any, data: Data, truth: np.ndarray
         (log_loss, {"y": np.zeros(3)}, "one value per row"),
         (lambda y, p: p, {}, "one finite number"),
         (lambda y, p: np.nan, {}, "one finite number"),
+        (lambda y, p: 1j, {}, "one finite number"),
+        (lambda y, p: {}, {}, "one finite number"),
+        (lambda y, p: "x", {}, "one finite number"),
+        (lambda y, p: "0.5", {}, "one finite number"),
+        (lambda y, p: 10**400, {}, "one finite number"),
+        (lambda y, p: 1e308 * p.mean(), {}, "one finite number"),
+        ("auc", {"sample_weight": np.zeros(400)}, "0 on all rows"),
     ],
 )
 def test_what_does_not_fit(
@@ -262,3 +271,101 @@ def test_what_the_forest_cannot_have(xgb_multiclass: Any, data: Data) -> None:
     neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
     with pytest.raises(ValueError, match="only their votes are read"):
         rfsize.size(neighbours, data.fresh).metric_gap("accuracy", np.zeros(400))
+
+
+def test_auc_of_classes_that_weigh_nothing(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    report = rfsize.size(lgb_booster, data.fresh)
+    for weight in (truth, 1 - truth):
+        with pytest.raises(ValueError, match="hold one only"):
+            report.metric_gap("auc", truth, sample_weight=weight)
+
+
+def test_callables_may_alter_what_they_are_given(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    def brier(y: np.ndarray, predicted: np.ndarray) -> float:
+        return float(np.mean((y - predicted) ** 2))
+
+    def careless(y: np.ndarray, predicted: np.ndarray) -> float:
+        found = brier(y, predicted)
+        y.sort()
+        predicted.sort()
+        return found
+
+    report, before = rfsize.size(lgb_booster, data.fresh), truth.copy()
+    plain, altering = (report.metric_gap(metric, truth).to_dict() for metric in (brier, careless))
+    assert {**altering, "metric": "brier"} == plain
+    assert np.array_equal(truth, before)
+
+
+@pytest.fixture(scope="module")
+def pure(data: Data) -> RandomForestClassifier:
+    """A forest whose leaves are pure, so that draws of its trees predict exactly 0 and 1."""
+    return RandomForestClassifier(60, random_state=0, max_features=None).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_callables_are_given_probabilities(several: bool, pure: Any, data: Data) -> None:
+    model = RandomForestClassifier(40, random_state=0).fit(data.X, data.three) if several else pure
+
+    def checked(y: np.ndarray, predicted: np.ndarray) -> float:
+        assert predicted.min() >= 0.0
+        assert predicted.max() <= 1.0
+        if several:
+            assert np.allclose(predicted.sum(axis=1), 1.0)
+        return float(predicted.mean())
+
+    rfsize.size(model, data.X, oob=True).metric_gap(checked, data.y)
+
+
+def of_class(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(y == 1, probability, 1.0 - probability)
+
+
+@pytest.mark.parametrize("oob", [False, True])
+def test_logloss_of_averages_is_taken_to_second_order(oob: bool, pure: Any, data: Data) -> None:
+    """The mean change is that of -log p by the variance of p, and no constant has a part in it."""
+    X, y = (data.X, data.y) if oob else (data.fresh, pure.predict(data.fresh))
+    scores = np.stack([of_class(tree.predict_proba(X)[:, 1], y) for tree in pure.estimators_])
+    asked = np.logical_not(rfsize.inbag(pure, X)) if oob else np.ones(scores.shape, dtype=bool)
+    n = asked.sum(axis=0)
+    p = (scores * asked).sum(axis=0) / n
+    known = p > 0.0
+    variance = ((scores - p) ** 2 * asked).sum(axis=0) / (n - 1) / n
+    change = -0.5 * variance[known] / p[known] ** 2
+    found = rfsize.size(pure, X, oob=oob).metric_gap("logloss", y, sample_weight=known.astype(float))
+    claimed = (found.interval[1] - found.interval[0]) / 3.92
+    assert found.change == pytest.approx(np.mean(change * n[known] / 60.0), abs=0.25 * claimed)
+    now = -np.log(p[known]) + change * (1.0 - n[known] / 60.0)
+    assert found.value == pytest.approx(np.mean(now), abs=0.25 * claimed)
+    assert 0.0 < found.limit < found.value + found.interval[1]
+
+
+def test_logloss_where_no_tree_gives_the_class_any_probability(pure: Any, data: Data) -> None:
+    certain = np.ptp([tree.predict(data.fresh) for tree in pure.estimators_], axis=0) == 0.0
+    wrong = certain & (np.cumsum(certain) <= 3)
+    y = np.where(wrong, 1 - pure.predict(data.fresh), pure.predict(data.fresh))
+    report = rfsize.size(pure, data.fresh)
+    with pytest.raises(ValueError, match="infinite: no tree asked about 3 of the rows"):
+        report.metric_gap("logloss", y)
+    assert report.metric_gap("logloss", y, sample_weight=1.0 - wrong).value > 0.0
+    assert report.metric_gap("auc", y).limit <= 1.0
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss", "rmse"])
+def test_nothing_leaves_the_range_of_the_metric(metric: str, pure: Any, data: Data) -> None:
+    """Rows that the forest at hand has all right say that other forests of as many trees have not."""
+    model: Any = pure
+    options: dict[str, Any] = {}
+    if metric == "rmse":
+        model = RandomForestRegressor(30, random_state=0).fit(data.X, data.X[:, 0])
+        options = {"criterion": "score", "tolerance": 0.1}
+    found = rfsize.size(model, data.fresh, **options).metric_gap(metric, model.predict(data.fresh))
+    for value in (found.value, found.limit, *(found.value + end for end in found.interval)):
+        assert value >= 0.0
+        assert value <= (1.0 if metric in ("accuracy", "auc") else np.inf)
+    if metric != "accuracy":
+        return
+    large = clone(pure).set_params(n_estimators=150, random_state=1).fit(data.X, data.y)
+    real = accuracy_score(model.predict(data.fresh), large.predict(data.fresh))
+    assert found.change == 0.0
+    assert real < found.value
+    assert found.interval[0] <= real - found.value <= found.interval[1]
