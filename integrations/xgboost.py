@@ -33,6 +33,8 @@ from rfsize.rows import n_rows
 from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
 
+_LARGEST_MARGIN = np.float32(1e30)
+
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
 
@@ -311,10 +313,13 @@ def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArra
     """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
     stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
     link = LINKS[learner["objective"]["name"]]
-    if link == "logistic":
-        stored = -np.log(1.0 / stored - 1.0)
-    elif link == "exp":
-        stored = np.log(stored)
+    with np.errstate(divide="ignore"):
+        if link == "logistic":
+            stored = -np.log(1.0 / stored - 1.0)
+        elif link == "exp":
+            stored = np.log(stored)
+    # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
+    stored = np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN)
     width = scores_per_leaf(learner)
     if width > 1:
         return np.broadcast_to(stored, width)

@@ -118,7 +118,7 @@ class SizeReport(Report):
         rules = {"hard": _Rule.of(ESTIMATORS[estimator](tally.votes), tally.votes.asked, at_least=1)}
         sized = tally.scores is not None and (tally.scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if tally.scores is not None and sized and (voting == "soft" or tally.scores.are_known()):
+        if tally.scores is not None and sized and (voting == "soft" or tally.scores.are_finite()):
             estimate = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
             rules["soft"] = _Rule.of(estimate, tally.scores.asked, at_least=2)
         elif voting == "soft" and tally.scores is not None:

@@ -102,11 +102,9 @@ class Scores:
         """Those of the rows of all parts, in their order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
 
-    def are_known(self) -> bool:
-        """Whether no mean score is NaN, and none infinite but where it is a row's only one: that of a certain class."""
-        certain = np.isinf(self.mean) if self.n_scores == 1 else np.zeros((len(self), 1), dtype=np.bool_)
-        finite = np.isfinite(self.mean).all(axis=1) & np.isfinite(self.scatter).all(axis=1)
-        return bool((finite | certain[:, 0]).all())
+    def are_finite(self) -> bool:
+        """Whether no score is NaN or infinite."""
+        return bool(np.isfinite(self.mean).all() and np.isfinite(self.scatter).all())
 
     def take(self, rows: NDArray[Any]) -> Scores:
         """Those of some of the rows."""

@@ -77,7 +77,7 @@ class Leads(NamedTuple):
         scores = scores.take(scores.asked > 1)
         if not len(scores):
             raise ValueError("no row has the scores of two trees: there is nothing to size")
-        if not scores.are_known():
+        if not scores.are_finite():
             raise ValueError(
                 "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
             )
@@ -98,7 +98,7 @@ class Leads(NamedTuple):
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
     """|μ|/σ; trees that, but for rounding, all say the same are certain."""
     level = np.maximum(np.abs(mean), level)
-    same = np.isinf(level) | (variance <= (_ROUNDING * level) ** 2 + _ROUNDING * apart)
+    same = variance <= (_ROUNDING * level) ** 2 + _ROUNDING * apart
     return np.where(same, np.inf, np.abs(mean) / np.sqrt(np.where(same, 1.0, variance)))
 
 
