@@ -55,4 +55,6 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     y = np.where(np.arange(300) == 7, -1, data.y[:300])
     lacking = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15)
     with pytest.warns(UserWarning, match="only 1 member"):
-        assert lacking.fit(data.X[:300], y).report_.n_rows == 300
+        report = lacking.fit(data.X[:300], y).report_
+    assert (report.n_rows, report.n_dropped) == (150, 150)
+    assert report.other.n_rows == 300
