@@ -94,7 +94,7 @@ class Scores:
         left = away - step  # deviation from the new mean
         if self.n_scores > 1:
             one, other = np.triu_indices(self.n_scores)
-            away, left = away[:, one], left[:, other]
+            away, left = away.take(one, axis=1), left.take(other, axis=1)
         self.scatter[rows] += away * left
 
     @classmethod
