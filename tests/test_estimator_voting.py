@@ -56,9 +56,5 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     lacking = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15)
     with pytest.warns(UserWarning, match="only 1 member"):
         report = lacking.fit(data.X[:300], y).report_
-<<<<<<< HEAD
-    assert (report.n_rows, report.n_dropped, report.other.n_rows) == (150, 150, 300)
-=======
     assert (report.n_rows, report.n_dropped) == (150, 150)
     assert report.other.n_rows == 300
->>>>>>> 6262cdff038e230980474ba37c4652f51850f632
