@@ -116,7 +116,7 @@ def test_trees_of_each_class_that_left_a_row_out_vote_together(data: Data) -> No
         mean = scores.mean(axis=0) if len(scores) else np.zeros(3)
         assert forest.out_of_bag.scores.mean[row] == pytest.approx(mean, abs=1e-4)
     whole = rfsize.votes(forest.booster(), data.X, oob=True)
-    assert (whole.asked >= forest.votes().asked).all()
+    assert (whole.asked >= forest.tally().votes.asked).all()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("softmax", "multiclass")])
