@@ -90,9 +90,9 @@ class SizeCallback:
     iteration of ``multiclass`` in which the tree of one class alone has splits are not counted, and scores that are
     blurred (by more than a hundredth) are left out where the vote is clear all the same.
 
-    Of more than 10,000 rows only the first 100 trees and then 8 of every 64 are read, to bound the cost; the
-    estimate then rests on fewer votes per row than `rfsize.size` would count. For the same reason the averaged scores
-    are sized on a part of the rows where there are very many rows and classes.
+    Of more than 10,000 rows only 8 of every 16 of the first 100 trees are read, and then 8 of every 256, to bound the
+    cost; the estimate then rests on fewer votes per row than `rfsize.size` would count. For the same reason the
+    averaged scores are sized on a part of the rows where there are very many rows and classes.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.

@@ -19,11 +19,12 @@ from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_
 from rfsize.integrations.lightgbm_text import LINKS, ForestText
 from rfsize.scores import Scores
 
-# Reading a tree's votes from many rows costs about a quarter of training it, so then only the first trees are
-# all read, and after them this many of every 64: the estimate still sharpens as the forest grows, at a bounded cost.
+# Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
+# after them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read in
+# runs, because a tree's score is told by the predictions before and after it.
 _FEW_ROWS = 10_000
-_FIRST_TREES_READ = 100
-_READ_EVERY, _READ_OF_THEM = 64, 8
+_FIRST_TREES, _READ_AT_ONCE = 100, 8
+_FIRST_RUN, _RUN = 16, 256
 
 # Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
@@ -219,7 +220,8 @@ class TrainingVotes:
 
     def _is_read(self, tree: int) -> bool:
         few_rows = len(self.asked) <= _FEW_ROWS
-        return self._every_tree or few_rows or tree < _FIRST_TREES_READ or tree % _READ_EVERY < _READ_OF_THEM
+        run = _FIRST_RUN if tree < _FIRST_TREES else _RUN
+        return self._every_tree or few_rows or tree % run < _READ_AT_ONCE
 
     def _mean_score(self) -> NDArray[np.float64]:
         """Mean score of all trees, as the link tells it, shape (n_outputs, n_rows)."""
