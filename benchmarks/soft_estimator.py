@@ -157,14 +157,14 @@ def main() -> None:
     parser.add_argument("--normal", action="store_true", help="how well the normal law holds")
     parser.add_argument("--seed", type=int, default=100, help="of the first repetition")
     options = parser.parse_args()
-    estimator.TRAINING_ROWS, estimator.FRESH_ROWS = options.rows, 3000 if options.normal else 8000
+    estimator.TRAINING_ROWS, options.fresh = options.rows, 3000 if options.normal else 8000
     header = " ".join(f"{f'α = {alpha}':11}" for alpha in ALPHAS)
     sizes = FIRST_TREES if not options.normal else SIZES
     print("real disagreement over the normal law's; trees:" if options.normal else f"bias and rms, for each {header};")
     print(", ".join(map(str, sizes)) + " trees")
     for framework in options.frameworks:
         outcomes = []
-        for problem in estimator.problems(options.tables, options.many):
+        for problem in estimator.problems(options):
             if options.normal:
                 for kind, ratios in zip(
                     ("product", "sum") if options.many else ("",),
