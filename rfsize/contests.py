@@ -99,12 +99,6 @@ class SmoothContests(Estimate):
         agrees = [1.0 - contest.density.mass @ contest.overtaken(n_trees) for contest in contests]
         return float(1.0 - np.prod(agrees))
 
-    def size(self, alpha: float) -> int | float:
-        return theory.smallest_odd(self.disagreement, alpha)
-
-    def why_infinite(self, alpha: float) -> str:
-        return f"more than {theory.MAX_TREES:,} trees would be needed"
-
     def margins(self) -> Margins:
         density = self._contests[0].density
         return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, density.fractions, density.mass)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -105,9 +106,9 @@ class Estimate(ABC):
     def disagreement(self, n_trees: int) -> float:
         """Mean disagreement of a forest of ``n_trees`` with the infinite one."""
 
-    @abstractmethod
     def size(self, alpha: float) -> int | float:
         """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
+        return theory.smallest_odd(self.disagreement, alpha)
 
     @abstractmethod
     def replicates(self, size: int | float) -> Curves:
@@ -117,9 +118,17 @@ class Estimate(ABC):
     def margins(self) -> Margins:
         """How far from a tie the rows are, by this estimate."""
 
-    @abstractmethod
     def why_infinite(self, alpha: float) -> str:
         """The reason why `size` found none, in one sentence."""
+        return f"more than {theory.MAX_TREES:,} trees would be needed"
+
+    def unless_doubted(self, other: Callable[[], Estimate]) -> Estimate:
+        """This estimate, or where it has a caveat the other one, with the same caveat."""
+        if self.caveat is None:
+            return self
+        found = other()
+        found.caveat = self.caveat
+        return found
 
 
 def spread_sizes() -> NDArray[np.int64]:

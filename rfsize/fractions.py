@@ -91,7 +91,7 @@ class ManyClassFractions(Estimate):
     def why_infinite(self, alpha: float) -> str:
         limit = self._rivals.limit()
         if limit.mean() <= 1.0 - alpha:
-            return f"more than {theory.MAX_TREES:,} trees would be needed"
+            return super().why_infinite(alpha)
         return (
             f"on {np.mean(limit > 0.0):.2%} of the rows several classes have the most votes, as many each; they never "
             f"converge, so mean agreement cannot exceed {1.0 - limit.mean():.2%}"

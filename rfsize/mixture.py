@@ -46,6 +46,9 @@ _PROPOSED = 4  # draws for each of those that are kept
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
 _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
 
+# Twice a log-likelihood ratio: where no row is tied, one set of votes in 400 has a larger one by chance.
+MOST_PEAKED = 8.0
+
 _TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # of the rows that may be at exactly 1/2
 
 
@@ -188,6 +191,15 @@ def fit(cells: Cells, order: int = 0) -> Density:
         mass=weights @ basis.mass(found, order),
         draws=basis.mass(_draws(likelihood, penalties, fits, weights), order),
         peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
+    )
+
+
+def doubt(peak: float, what: str) -> str | None:
+    """Why a density with such a `Density.peak`, fitted to ``what``, is not to be trusted; None where it is."""
+    if peak <= MOST_PEAKED:
+        return None
+    return (
+        f"the {what} show more rows at a tie than a smooth density has, and T* may be far larger than any estimate says"
     )
 
 

@@ -25,8 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
-from rfsize.hard import is_followed
-from rfsize.mixture import Density, fit
+from rfsize.mixture import Density, doubt, fit
 from rfsize.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -45,10 +44,6 @@ _RIVAL_ROWS = 5000
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
 
 _CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells alike in lead, and in the trees asked, are put together
-
-_PEAKED = (
-    "the scores show more rows at a tie than a smooth density has, and T* may be far larger than any estimate says"
-)
 
 
 class Leads(NamedTuple):
@@ -156,7 +151,7 @@ class SoftLeads(Estimate):
     def why_infinite(self, alpha: float) -> str:
         level = float(np.average((self._lead <= 0.0).any(axis=1), weights=self._rows))
         if level / 2.0 <= 1.0 - alpha:
-            return f"more than {theory.MAX_TREES:,} trees would be needed"
+            return super().why_infinite(alpha)
         return f"on {level:.2%} of the rows the averaged scores are exactly level, and never settle"
 
 
@@ -238,9 +233,6 @@ class SmoothLeads(Estimate):
     def disagreement(self, n_trees: int) -> float:
         return float(self._curve(np.array([n_trees]), self._mass)[0])
 
-    def size(self, alpha: float) -> int | float:
-        return theory.smallest_odd(self.disagreement, alpha)
-
     def margins(self) -> Margins:
         return _margins(self._lead, self._mass)
 
@@ -249,27 +241,19 @@ class SmoothLeads(Estimate):
         sizes = spread_sizes()
         return Curves(sizes, self._curve(sizes, self._draws))
 
-    def why_infinite(self, alpha: float) -> str:
-        return f"more than {theory.MAX_TREES:,} trees would be needed"
-
 
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
     density = fit(LeadCells.of(leads.lead.min(axis=1), leads.asked))
     found = SmoothLeads(density, SoftLeads.of(leads))
-    if not is_followed(density.peak):
-        found.caveat = _PEAKED
+    found.caveat = doubt(density.peak, "scores")
     return found
 
 
 def automatic(scores: Scores, cut: float) -> Estimate:
     """The smooth estimate, unless the scores have a peak at a tie that it cannot follow, as of votes."""
-    found: Estimate = smooth(scores, cut)
-    if found.caveat is not None:
-        found = plug_in(scores, cut)
-        found.caveat = _PEAKED
-    return found
+    return smooth(scores, cut).unless_doubted(lambda: plug_in(scores, cut))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": automatic, "plugin": plug_in, "smooth": smooth}

@@ -200,9 +200,8 @@ def test_the_smooth_estimate_unless_rows_pile_up_at_a_tie(n_classes: int) -> Non
 
 
 def test_the_rule() -> None:
-    assert hard.is_followed(0.0)
-    assert hard.is_followed(hard.MOST_PEAKED)
-    assert not hard.is_followed(hard.MOST_PEAKED + 0.1)
+    assert mixture.doubt(0.0, "votes") is mixture.doubt(mixture.MOST_PEAKED, "votes") is None
+    assert "the votes show more rows at a tie" in str(mixture.doubt(mixture.MOST_PEAKED + 0.1, "votes"))
 
 
 def test_wide_intervals_are_named() -> None:

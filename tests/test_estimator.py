@@ -195,23 +195,6 @@ def test_cross_validation_goes_on_until_the_trees_are_enough(data: Data) -> None
     assert np.array_equal(model.predict_proba(data.fresh), alone.predict_proba(data.fresh))
 
 
-def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) -> None:
-    no_bagging = lightgbm(subsample=1.0, subsample_freq=0)
-    model = RightSizedClassifier(no_bagging, alpha=0.9, cv=2).fit(data.X, data.y)
-    assert model.report_.source == "cross-validation"
-    assert "no row is out of bag" in model.oob_refusal_
-    with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
-        RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
-    large_bags = xgboost(subsample=0.95)
-    three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
-    assert three.report_.source == "cross-validation"
-    assert "too few to size a forest by" in three.oob_refusal_
-    with pytest.raises(rfsize.FewVotesError, match="too few to size a forest by"):
-        RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
-    # The next fit forgets it.
-    assert three.set_params(estimator=xgboost()).fit(data.X, data.three).oob_refusal_ is None
-
-
 @pytest.mark.parametrize("votes", ["oob", "cv"])
 def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) -> None:
     model = RightSizedClassifier(booster_kind, 0.999, max_trees=40, votes=votes, cv=2)

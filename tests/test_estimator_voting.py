@@ -1,4 +1,4 @@
-"""Which T* a `RightSizedClassifier` is of: that of votes, or of averaged scores."""
+"""Which T* a `RightSizedClassifier` is of, and whose votes it is from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from test_estimator import lightgbm, xgboost
 
 import rfsize
 from rfsize import RightSizedClassifier
@@ -58,3 +59,20 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
         report = lacking.fit(data.X[:300], y).report_
     assert (report.n_rows, report.n_dropped) == (150, 150)
     assert report.other.n_rows == 300
+
+
+def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) -> None:
+    no_bagging = lightgbm(subsample=1.0, subsample_freq=0)
+    model = RightSizedClassifier(no_bagging, alpha=0.9, cv=2).fit(data.X, data.y)
+    assert model.report_.source == "cross-validation"
+    assert "no row is out of bag" in model.oob_refusal_
+    with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
+        RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
+    large_bags = xgboost(subsample=0.95)
+    three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
+    assert three.report_.source == "cross-validation"
+    assert "too few to size a forest by" in three.oob_refusal_
+    with pytest.raises(rfsize.FewVotesError, match="too few to size a forest by"):
+        RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
+    # The next fit forgets it.
+    assert three.set_params(estimator=xgboost()).fit(data.X, data.three).oob_refusal_ is None

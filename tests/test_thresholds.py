@@ -12,17 +12,9 @@ import pytest
 import xgboost as xgb
 from conftest import LIGHTGBM, only_tree
 from sklearn.ensemble import RandomForestClassifier
+from test_growing import XGBOOST
 
 import rfsize
-
-XGBOOST = {
-    "objective": "binary:logistic",
-    "subsample": 0.632,
-    "colsample_bynode": 0.6,
-    "eta": 1,
-    "max_depth": 5,
-    "seed": 3,
-}
 
 
 def problem(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
