@@ -1,0 +1,56 @@
+"""Files as users of the command line have them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.command_line import NAMES
+from helpers.forests import Data, train_lightgbm, train_xgboost
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
+    """Models and tables as users have them on disk."""
+    folder = tmp_path_factory.mktemp("files")
+    table = pd.DataFrame(data.X, columns=NAMES)
+    train_lightgbm(table, data.y).save_model(folder / "lgb.txt")
+    model = train_xgboost(table, data.y)
+    model.save_model(folder / "xgb.json")
+    model.save_model(folder / "xgb.ubj")
+    table.assign(target=data.y).to_csv(folder / "train.csv", index=False)
+    table.assign(target=data.y).to_parquet(folder / "train.parquet")
+    table.to_csv(folder / "features.csv.gz", index=False)
+    np.save(folder / "rows.npy", data.fresh)
+    np.savez(folder / "train.npz", X=data.X, y=data.y)
+    np.savez(folder / "two.npz", a=data.X, b=data.y)
+    np.save(folder / "objects.npy", np.array([{}]), allow_pickle=True)
+    (folder / "half.txt").write_text((folder / "lgb.txt").read_text()[:3000])
+    (folder / "half.json").write_text((folder / "xgb.json").read_text()[:3000])
+    (folder / "odd.json").write_text('{"learner": 3}')
+    (folder / "text.txt").write_text("hello")
+    (folder / "empty.npy").write_bytes(b"")
+    for name in ("train.npz", "features.csv.gz"):
+        whole = (folder / name).read_bytes()
+        (folder / f"cut.{name.partition('.')[2]}").write_bytes(whole[: len(whole) // 2])
+    shutil.copy(folder / "train.npz", folder / "archive.npy")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def labelled(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
+    """Training tables as users have them: with labels in words, numbers, and one missing."""
+    folder = tmp_path_factory.mktemp("training")
+    table = pd.DataFrame(data.X[:300], columns=NAMES)
+    words = np.array(["low", "middle", "high"])[data.three[:300]]
+    table.assign(level=words, sign=data.y[:300], size=data.X[:300, 0] ** 2).to_csv(folder / "train.csv", index=False)
+    table.assign(level=[None, *words[1:]]).to_csv(folder / "missing.csv", index=False)
+    table.assign(level="low").to_csv(folder / "constant.csv", index=False)
+    table.assign(sign=data.y[:300]).to_csv(folder / "two.csv", index=False)
+    (folder / "params.json").write_text('{"max_depth": 4, "seed": 5}')
+    (folder / "list.json").write_text("[1]")
+    return folder

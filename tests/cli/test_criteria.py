@@ -1,0 +1,64 @@
+"""The command line's choices of what to size: labels by votes or scores, probabilities, scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import pandas as pd
+import pytest
+import xgboost as xgb
+
+import rfsize
+from helpers.command_line import NAMES, run
+from helpers.forests import Data, train_lightgbm
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--voting", "soft", "--alpha", "0.9"], {"voting": "soft", "alpha": 0.9}),
+        (["--estimator", "plugin", "--alpha", "0.9"], {"estimator": "plugin", "alpha": 0.9}),
+        (["--criterion", "probability", "--tolerance", "0.1"], {"criterion": "probability", "tolerance": 0.1}),
+        (["--criterion", "score", "--tolerance", "0.3"], {"criterion": "score", "tolerance": 0.3}),
+    ],
+)
+@pytest.mark.parametrize("model", ["lgb.txt", "xgb.json"])
+def test_criteria(
+    model: str,
+    options: list[str],
+    expected: dict[str, Any],
+    folder: Path,
+    tmp_path: Path,
+    data: Data,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = run(folder, "size", model, "rows.npy", *options, "--json")
+    printed = json.loads(capsys.readouterr().out)
+    booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
+    report = rfsize.size(booster, data.fresh, **expected)
+    assert printed == report.to_dict()
+    assert status == (0 if report.converged else 1)
+    small = tmp_path / model
+    assert run(folder, "truncate", model, "rows.npy", *options, "-o", str(small)) == status
+    load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
+    assert rfsize.votes(load(model_file=small), data.fresh).n_trees == report.n_kept
+
+
+def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(data.X, columns=NAMES)
+    train_lightgbm(table, data.X[:, 0], 40, objective="regression").save_model(tmp_path / "lgb.txt")
+    table.assign(target=data.X[:, 0]).to_csv(tmp_path / "train.csv", index=False)
+    wanted = ["--oob", "--target", "target", "--criterion", "score"]
+    assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.5") == 0
+    assert "T*(score within 0.5)" in capsys.readouterr().out
+    assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.001") == 1
+    for options, message in [
+        ([], "criterion='score' and a tolerance"),
+        (["--criterion", "score"], "needs a tolerance"),
+        (["--criterion", "score", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would say nothing"),
+    ]:
+        assert run(tmp_path, "size", "lgb.txt", "train.csv", "--target", "target", *options) == 2
+        assert message in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""The command line's choice of the bagging fraction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lightgbm as lgb
+import pandas as pd
+import pytest
+import xgboost as xgb
+
+import rfsize
+from helpers.command_line import NAMES, only_line, run
+from helpers.forests import Data
+
+SHORT = ("--n-trees", "30", "--fractions", "0.6", "0.3", "--alpha", "0.8")
+
+
+@pytest.mark.parametrize(("framework", "output"), [("lightgbm", "best.txt"), ("xgboost", "best.ubj")])
+def test_fraction(
+    framework: str, output: str, labelled: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = tmp_path / output
+    arguments = ["two.csv", "--target", "sign", "--framework", framework, *SHORT, "--params", "params.json"]
+    assert run(labelled, "fraction", *arguments, "-o", str(best)) == 0
+    printed = capsys.readouterr().out
+    assert "is the best of 2" in printed
+    assert "classes" not in printed
+    assert run(labelled, "fraction", *arguments, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["classes"] == [0, 1]
+    X, y = pd.DataFrame(data.X[:300], columns=NAMES), data.y[:300]
+    if framework == "lightgbm":
+        params = {
+            "objective": "binary",
+            "boosting": "rf",
+            "bagging_freq": 1,
+            "verbosity": -1,
+            "max_depth": 4,
+            "seed": 5,
+        }
+        dtrain, model = lgb.Dataset(X, y), lgb.Booster(model_file=best)
+    else:
+        params = {"objective": "binary:logistic", "max_depth": 4, "seed": 5}
+        dtrain, model = xgb.DMatrix(X, y), xgb.Booster(model_file=best)
+    found = rfsize.sampling.select_bagging_fraction(params, dtrain, [0.3, 0.6], n_trees=30, alpha=0.8)
+    assert [row["error"] for row in document["curve"]] == found.curve["error"].tolist()
+    assert rfsize.votes(model, data.fresh) == rfsize.votes(found.booster, data.fresh)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_fraction_of_labels_in_words(
+    framework: str, labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if framework == "xgboost" and tuple(map(int, xgb.__version__.split(".")[:2])) < (3, 2):
+        pytest.skip("trees that score all classes tell too little to prove bags")
+    table = pd.read_csv(labelled / "train.csv").drop(columns=["sign", "size"])
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["--target", "level", "--framework", framework, "--search", "elimination", "--rule", "one-se"]
+    resumed = ["--resume", str(tmp_path / "search")]
+    assert run(tmp_path, "fraction", "rows.csv", *arguments, *SHORT, *resumed, "--seed", "1") == 0
+    first = capsys.readouterr().out
+    assert first.startswith("classes: 0 = high, 1 = low, 2 = middle\n")
+    assert "the smallest within one standard error of the best of 2" in first
+    assert run(tmp_path, "fraction", "rows.csv", *arguments, *SHORT, *resumed, "--seed", "1") == 0
+    assert capsys.readouterr().out == first
+
+
+def test_fraction_of_numbers(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a column of words among the features."""
+    objective = ["--params", '{"objective": "reg:squarederror"}', "--scoring", "r2"]
+    arguments = ["train.csv", "--target", "size", "--framework", "xgboost", *objective, *SHORT[:5]]
+    assert run(labelled, "fraction", *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "score" in printed
+    assert "classes" not in printed
+
+
+def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "two.csv",
+        "--target",
+        "sign",
+        "--framework",
+        "xgboost",
+        *SHORT,
+        "--alpha",
+        "0.99",
+        "--max-trees",
+        "30",
+    ]
+    assert run(labelled, "fraction", *arguments) == 1
+    assert "not enough" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["two.csv", "--target", "label"], "no column 'label'"),
+        (["missing.csv", "--target", "level"], "1 rows have no label"),
+        (["constant.csv", "--target", "level"], "nothing to learn"),
+        (["train.csv", "--target", "size"], "reg:squarederror"),
+        (["two.csv", "--target", "sign", "--params", "list.json"], "must be a JSON object"),
+        (["two.csv", "--target", "sign", "--params", "{1"], "not JSON"),
+        (["two.csv", "--target", "sign", "--params", "no.json"], "no.json"),
+        (["two.csv", "--target", "sign", "--fractions", "2"], "strictly between"),
+        (["two.csv", "--target", "sign", "--scoring", "acc"], "get_scorer_names"),
+        (["two.csv", "--target", "sign", "-o", "model.txt"], "written to a .json or .ubj"),
+        (["two.csv", "--target", "sign", "-o", "two.csv"], "is one of the files read"),
+        (["two.csv", "--target", "sign", "--resume", "params.json"], "cannot be taken up"),
+        (["train.csv", "--target", "level", "--params", '{"objective": "binary:logistic"}'], "classes 0 to 1"),
+    ],
+)
+def test_bad_input_to_fraction_exits_with_2_and_one_line(
+    arguments: list[str], message: str, labelled: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(labelled, "fraction", *arguments, "--framework", "xgboost", "--n-trees", "10") == 2
+    assert message in only_line(capfd.readouterr().err)

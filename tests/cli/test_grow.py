@@ -1,0 +1,81 @@
+"""Forests grown on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+
+import rfsize
+from helpers.command_line import run
+from helpers.forests import Data
+
+
+@pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
+def test_grow(
+    framework: str, output: str, labelled: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = lgb.Booster if framework == "lightgbm" else xgb.Booster
+    training = ["two.csv", "--target", "sign", "--framework", framework, "--params", "params.json", "--seed", "8"]
+    grown, more = tmp_path / output, tmp_path / f"more-{output}"
+    assert run(labelled, "grow", *training, "--alpha", "0.9", "-o", str(grown)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("T*(0.9) = ")
+    assert "(oob)" in printed
+    model = read(model_file=grown)
+    assert f"T*(0.9) = {rfsize.votes(model, data.fresh).n_trees} " in printed
+    assert run(labelled, "grow", *training, "--alpha", "0.97", "--model", str(grown), "-o", str(more), "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    larger = read(model_file=more)
+    assert rfsize.votes(larger, data.fresh).n_trees == report["n_trees"]
+    assert report["classes"] == [0, 1]
+    kept = rfsize.truncate(larger, n_trees=rfsize.votes(model, data.fresh).n_trees)
+    assert np.array_equal(rfsize.votes(kept, data.fresh).counts, rfsize.votes(model, data.fresh).counts)
+
+
+def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the label's column or without it, in any order of columns."""
+    table = pd.read_csv(labelled / "two.csv")
+    fresh = tmp_path / "fresh.csv"
+    for columns in (table.columns[::-1], table.columns[:-1]):
+        table[columns].to_csv(fresh, index=False)
+        options = ["--validation", str(fresh), "--alpha", "0.9", "-o", str(tmp_path / "grown.txt")]
+        assert run(labelled, "grow", "two.csv", "--target", "sign", "--framework", "lightgbm", *options) == 0
+        assert "300 rows (rows given), 100 votes each" in capsys.readouterr().out
+
+
+def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = ["two.csv", "--target", "sign", "--framework", "xgboost"]
+    for options, message in (
+        (["-o", str(tmp_path / "grown.txt")], "written to a .json or .ubj"),
+        (["-o", str(tmp_path / "grown.json"), "--validation", "none.csv"], "No such file"),
+        (["-o", str(tmp_path / "grown.json"), "--params", '{"subsample": 1}'], "subsample"),
+        (["-o", str(tmp_path / "grown.json"), "--alpha", "2"], "strictly between"),
+    ):
+        assert run(labelled, "grow", *training, *options) == 2
+        assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    options = ["--max-trees", "30", "--alpha", "0.999", "-o", str(tmp_path / "small.json")]
+    assert run(labelled, "grow", *training, *options) == 1
+    assert "not enough" in capsys.readouterr().out
+
+
+def test_labels_in_words_do_not_matter_to_bags(labelled: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(labelled / "two.csv")
+    table["sign"] = np.where(table["sign"] > 0, "plus", "minus")
+    table.to_csv(tmp_path / "words.csv", index=False)
+    training, model = ["words.csv", "--target", "sign"], tmp_path / "forest.txt"
+    assert run(tmp_path, "grow", *training, "--framework", "lightgbm", "--alpha", "0.8", "-o", str(model)) == 0
+    assert run(tmp_path, "size", str(model), *training, "--oob", "--alpha", "0.5") in {0, 1}
+
+
+def test_a_table_without_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.csv").write_text("a,b,sign\n")
+    options = ["empty.csv", "--target", "sign", "--framework", "xgboost", "-o", str(tmp_path / "forest.json")]
+    assert run(tmp_path, "grow", *options) == 2
+    assert "no rows" in capsys.readouterr().err

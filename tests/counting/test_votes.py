@@ -1,0 +1,145 @@
+"""Votes of the trees of LightGBM and XGBoost, from rows of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from lightgbm import LGBMClassifier
+from scipy import sparse
+
+import reference.counting
+import rfsize
+from helpers.forests import TREES, Data, predict, raw_trees, train_lightgbm, train_xgboost
+
+
+@pytest.fixture(scope="module")
+def tree_labels(booster: Any, data: Data) -> np.ndarray:
+    return (raw_trees(booster, data.X) > 0.5).astype(int)
+
+
+def test_votes_are_what_each_tree_alone_predicts(booster: Any, data: Data, tree_labels: np.ndarray) -> None:
+    votes = rfsize.votes(booster, data.X)
+    assert np.array_equal(votes.counts, reference.counting.votes(tree_labels, 2))
+    assert votes.n_trees == TREES
+    assert (votes.asked == TREES).all()
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.8])
+def test_threshold_moves_the_votes(booster: Any, data: Data, threshold: float) -> None:
+    labels = (raw_trees(booster, data.fresh) > threshold).astype(int)
+    assert np.array_equal(
+        rfsize.votes(booster, data.fresh, threshold=threshold).counts, reference.counting.votes(labels, 2)
+    )
+
+
+def test_out_of_bag_votes(booster: Any, data: Data, tree_labels: np.ndarray) -> None:
+    inbag = rfsize.inbag(booster, data.X)
+    assert inbag.shape == (TREES, len(data.X))
+    assert inbag.dtype == bool
+    votes = rfsize.votes(booster, data.X, oob=True)
+    assert np.array_equal(votes.counts, reference.counting.votes(tree_labels, 2, inbag))
+    assert votes.n_trees == TREES
+
+
+def test_blocks_of_any_size_give_the_same_votes(booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, inbag = rfsize.votes(booster, data.X, oob=True), rfsize.inbag(booster, data.X)
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 37 * TREES)
+    assert rfsize.votes(booster, data.X, oob=True) == whole
+    assert np.array_equal(rfsize.inbag(booster, data.X), inbag)
+
+
+def test_slow_counting_shows_its_progress(
+    booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rfsize.votes(booster, data.X)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 100 * TREES)
+    monkeypatch.setattr("rfsize.rows.SECONDS_BEFORE_PROGRESS", 0.0)
+    rfsize.votes(booster, data.X)
+    assert "votes" in capsys.readouterr().err
+
+
+def test_labels_of_any_kind(data: Data) -> None:
+    names = np.array(["no", "yes"])[data.y]
+    model = LGBMClassifier(boosting_type="rf", n_estimators=11, subsample=0.6, subsample_freq=1, verbose=-1)
+    votes = rfsize.votes(model.fit(data.X, names), data.fresh)
+    assert votes.classes.tolist() == ["no", "yes"]
+    assert set(votes.winner().tolist()) == {"no", "yes"}
+
+
+def frame(X: np.ndarray) -> pd.DataFrame:
+    """The features with two of them as categories, one of numbers and one of words."""
+    table = pd.DataFrame(X, columns=[f"f {index}" if index == 4 else f"f{index}" for index in range(X.shape[1])])
+    table["f1"] = pd.Categorical(np.digitize(X[:, 1], [-1, 0, 1]), categories=range(4))
+    table["f2"] = pd.Categorical(np.where(X[:, 2] > 0, "up", "down"), categories=["down", "up"])
+    return table
+
+
+@pytest.mark.filterwarnings("ignore:Found whitespace")
+@pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
+def test_data_frames_with_categories(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, fresh = frame(data.X), frame(data.fresh)
+    model = train(table, data.y, 21, **({"tree_method": "hist"} if train is train_xgboost else {}))
+    labels = rfsize.votes(model, fresh)
+    alone = rfsize.truncate(model, n_trees=1)
+    assert np.array_equal(rfsize.votes(alone, fresh).counts[:, 1], predict(alone, fresh) > 0.5)
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
+    assert rfsize.votes(model, fresh) == labels
+    assert rfsize.inbag(model, table).mean() == pytest.approx(0.632, abs=0.02)
+    for wrong, message in [
+        (fresh[fresh.columns[::-1]], "another order"),
+        (fresh.rename(columns={"f0": "g0"}), r"missing \['f0'\], unknown \['g0'\]"),
+        (fresh.rename(columns={"f0": "f3"}), "same name"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rfsize.votes(model, wrong)
+
+
+def test_other_kinds_of_matrices(booster: Any, data: Data) -> None:
+    expected = rfsize.votes(booster, data.fresh)
+    dense = np.asfortranarray(data.fresh)
+    assert rfsize.votes(booster, dense) == expected
+    assert rfsize.votes(booster, data.fresh.tolist()) == expected
+    assert rfsize.votes(booster, sparse.csr_matrix(data.fresh)) == expected
+    assert rfsize.votes(booster, sparse.csc_array(data.fresh)) == expected
+    assert len(rfsize.votes(booster, data.fresh[:1])) == 1
+
+
+@pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
+def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = pd.DataFrame(data.X, columns=["format", *"bcdefgh"])
+    model = train(named, data.y, 21)
+    expected = rfsize.votes(model, named, oob=True)
+    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
+    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    with pytest.raises(ValueError, match="another order"):
+        rfsize.votes(model, pa.Table.from_pandas(named[named.columns[::-1]]))
+    words = pa.table({name: pa.array(["a", "b"]).dictionary_encode() for name in named.columns})
+    with pytest.raises(ValueError, match="to_pandas"):
+        rfsize.votes(model, words)
+
+
+def test_missing_values(booster: Any, data: Data) -> None:
+    X = data.fresh.copy()
+    X[::3, 0] = np.nan
+    labels = (raw_trees(booster, X) > 0.5).astype(int)
+    assert np.array_equal(rfsize.votes(booster, X).counts, reference.counting.votes(labels, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, data: rfsize.votes(model, None), "X is missing"),
+        (lambda model, data: rfsize.inbag(model, data.fresh), "the order of training"),
+        (lambda model, data: rfsize.inbag(model, data.X[::-1]), "could not be proven"),
+        (lambda model, data: rfsize.votes(model, data.X + 1.0, oob=True), "could not be proven"),
+    ],
+)
+def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(booster, data)

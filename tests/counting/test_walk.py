@@ -1,0 +1,26 @@
+"""One pass down the trees that reads votes and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.forests import Data
+from rfsize.adapter import adapter_for, tally
+
+
+def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = adapter_for(lgb_multiclass)
+    bags = adapter.bags(len(data.X), None, None, None, None)
+    whole = tally(adapter, data.X, 0.5, bags)
+    monkeypatch.setattr("rfsize.adapter._SCORES_HELD", len(data.X) * 9 // 3)
+    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 3 * 100)
+    part = tally(adapter, data.X, 0.5, bags)
+    assert part.votes == whole.votes
+    assert part.scores is not None
+    assert whole.scores is not None
+    assert len(whole.scores) == len(data.X)
+    assert np.allclose(part.scores.mean, whole.scores.mean[::4])
+    assert np.allclose(part.scores.scatter, whole.scores.scatter[::4])

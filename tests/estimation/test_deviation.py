@@ -1,0 +1,82 @@
+"""How far predictions are from the infinite forest's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import reference.deviation
+from helpers.scores import some_scores
+from rfsize.deviation import Deviations
+from rfsize.links import LINKS, Link
+from rfsize.scores import Scores
+
+
+def scores_with(mean: Any, covariance: Any, asked: int = 100) -> Scores:
+    """Scores of one row with given moments."""
+    mean, covariance = np.atleast_2d(mean), np.atleast_2d(covariance)
+    one, other = np.triu_indices(mean.shape[1])
+    return Scores(np.array([asked], dtype=np.int32), mean, covariance[one, other][None] * (asked - 1.0))
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_links(kind: str) -> None:
+    score = np.random.default_rng(0).normal(size=(7, 3))
+    expected = [reference.deviation.predicted(kind, 1.5 * row) for row in score]
+    link, by = Link(kind, 1.5), np.array([0.3, -0.2, 1.0])
+    assert np.allclose(link.predicted(score), expected)
+    slope = (link.predicted(score + 1e-6 * by) - link.predicted(score - 1e-6 * by)) / 2e-6
+    assert np.allclose(link.moved(score, by), slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "identity"])
+def test_probabilities_of_two_classes(kind: str) -> None:
+    score = np.array([[0.2], [0.7]])
+    of_1 = np.array([reference.deviation.predicted(kind, row)[0] for row in score])
+    assert np.allclose(Link(kind).probabilities(score), np.stack([1.0 - of_1, of_1], axis=1))
+    far = Link("logistic").probabilities(np.array([[60.0]]))
+    assert 0.0 < far[0, 0] < 1e-25
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean", "covariance"),
+    [
+        ("identity", [3.0], [[4.0]]),
+        ("logistic", [2.0], [[9.0]]),
+        ("exp", [1.0], [[1.0]]),
+        ("square", [0.1], [[1.0]]),
+        ("softmax", [1.0, 0.5, -1.0], [[4.0, 1.0, -2.0], [1.0, 2.0, 0.0], [-2.0, 0.0, 5.0]]),
+        ("one-vs-all", [1.0, -0.5], [[4.0, 3.0], [3.0, 4.0]]),
+    ],
+)
+@pytest.mark.parametrize("n_trees", [2, 50])
+def test_deviation_through_the_link(kind: str, mean: Any, covariance: Any, n_trees: int) -> None:
+    """Also where a linearised link would be far off: the standard deviation of the logistic one's score is 2.1."""
+    found = Deviations(scores_with(mean, covariance), Link(kind)).at(n_trees)
+    expected = reference.deviation.deviations(kind, mean, covariance, n_trees, 20_000)
+    assert found.rms == pytest.approx(np.sqrt(np.mean(expected**2)), rel=0.04)
+    assert found.p95 == pytest.approx(np.quantile(expected, 0.95), rel=0.03)
+
+
+def test_rms_of_plain_means_is_exact() -> None:
+    scores = some_scores()
+    found = Deviations(scores, Link("identity")).sizes(0.1)
+    assert found.rms == pytest.approx(scores.covariance(0, 0).mean() / 0.01, rel=0.01)
+
+
+@pytest.mark.parametrize(("kind", "n_scores"), [("logistic", 1), ("identity", 1), ("softmax", 3)])
+@pytest.mark.parametrize("tolerance", [0.01, 0.3])
+def test_sizes_are_the_smallest(kind: str, n_scores: int, tolerance: float) -> None:
+    deviations = Deviations(some_scores(n_scores=n_scores), Link(kind))
+    sizes = deviations.sizes(tolerance)
+    for name, size in sizes._asdict().items():
+        assert getattr(deviations.at(size), name) <= tolerance
+        assert size == 1 or getattr(deviations.at(size - 1), name) > tolerance
+
+
+def test_trees_that_all_say_the_same_need_one() -> None:
+    scores = Scores.of(np.ones((5, 20, 3)))
+    assert Deviations(scores, Link("softmax")).sizes(1e-6) == (1, 1)
+    assert Deviations(scores, Link("softmax")).interval(1e-6, 1) == (1, 1)

@@ -1,0 +1,190 @@
+"""Stop tables on compiled forests, threads and processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.ensemble import RandomForestClassifier
+
+import reference.counting
+import reference.stopping
+import rfsize
+from helpers.forests import Data
+
+
+@pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
+def test_binary_tables(rule: Any, booster: Any, rows: np.ndarray, data: Data) -> None:
+    table = rfsize.StopTable.build(61, prior=rfsize.votes(booster, data.fresh), rule=rule, alpha=0.95)
+    labels, asked = rfsize.compile(booster, table).predict(rows, return_trees=True)
+    expected, trees = table.apply(rfsize.tree_votes(booster, rows))
+    assert np.array_equal(labels, expected)
+    assert np.array_equal(asked, trees)
+    assert asked.min() < asked.max()
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("kind", ["ternary", "leaders"])
+def test_tables_of_more_classes(
+    kind: str, framework: str, rows: np.ndarray, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = request.getfixturevalue("lgb_multiclass" if framework == "lightgbm" else "xgb_multiclass")
+    if kind == "leaders":
+        monkeypatch.setattr("rfsize.stop_rules.MAX_TERNARY", 0)
+        monkeypatch.setattr("rfsize.stop_table.MAX_TERNARY", 0)
+    table = rfsize.StopTable.build(21, n_classes=3, alpha=0.9)
+    assert table.kind == kind
+    labels, asked = rfsize.compile(model, table).predict(rows, return_trees=True)
+    expected, trees = table.apply(rfsize.tree_votes(model, rows))
+    assert np.array_equal(labels, expected)
+    assert np.array_equal(asked, trees)
+    assert asked.min() < asked.max()
+
+
+def test_a_lossless_table_changes_no_label(booster: Any, rows: np.ndarray) -> None:
+    fast = rfsize.compile(booster, rfsize.StopTable.build(61, alpha=1.0))
+    labels, asked = fast.predict(rows, return_trees=True)
+    assert np.array_equal(labels, rfsize.compile(booster).predict(rows))
+    assert asked.max() <= 61
+    assert asked.mean() < 50
+
+
+def test_a_table_for_another_forest_is_refused(booster: Any) -> None:
+    with pytest.raises(ValueError, match="the table is for 31 trees and 2 classes, the forest has 61"):
+        rfsize.compile(booster, rfsize.StopTable.build(31))
+    with pytest.raises(ValueError, match="3 classes"):
+        rfsize.compile(booster, rfsize.StopTable.build(61, n_classes=3))
+
+
+def test_neither_threads_nor_blocks_change_anything(
+    booster: Any, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = rfsize.compile(booster, rfsize.StopTable.build(61), n_jobs=1)
+    labels, asked = fast.predict(rows, return_trees=True)
+    proba, votes = fast.predict_proba(rows), fast.votes(rows)
+    for n_jobs, block in ((4, 4096), (2, 100), (1, 17), (3, 1)):
+        monkeypatch.setattr("rfsize.predictor._FEWEST_ROWS", block)
+        monkeypatch.setattr("rfsize.predictor._MOST_ROWS", block)
+        fast.n_jobs = n_jobs
+        some = rows[: 200 * block]
+        again, trees = fast.predict(some, return_trees=True)
+        assert np.array_equal(again, labels[: len(some)])
+        assert np.array_equal(trees, asked[: len(some)])
+        assert np.array_equal(fast.predict_proba(some), proba[: len(some)])
+        assert np.array_equal(fast.votes(some).counts, votes.counts[: len(some)])
+    one_by_one = np.concatenate([fast.predict(row[None]) for row in rows[:100]])
+    assert np.array_equal(one_by_one, labels[:100])
+
+
+def test_sixteen_threads_share_one_predictor(booster: Any, rows: np.ndarray) -> None:
+    fast = rfsize.compile(booster, rfsize.StopTable.build(61))
+    expected, wrong = fast.predict(rows), []
+
+    def work() -> None:
+        for _ in range(3):
+            if not np.array_equal(fast.predict(rows), expected):
+                wrong.append(threading.get_ident())
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_joblib_workers_and_pickles(booster: Any, rows: np.ndarray) -> None:
+    fast = rfsize.compile(booster, rfsize.StopTable.build(61))
+    expected = fast.predict(rows)
+    assert np.array_equal(pickle.loads(pickle.dumps(fast)).predict(rows), expected)
+    for backend in ("loky", "threading"):
+        parts = Parallel(2, backend=backend)(delayed(fast.predict)(part) for part in np.array_split(rows, 4))
+        assert np.array_equal(np.concatenate(parts), expected)
+
+
+def _in_child(fast: Any, rows: np.ndarray, result: Any) -> None:
+    result.put(fast.predict(rows))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_after_a_fork(booster: Any, rows: np.ndarray) -> None:
+    fast = rfsize.compile(booster)
+    expected = fast.predict(rows)  # with threads, before the fork
+    context = multiprocessing.get_context("fork")
+    result = context.Queue()
+    child = context.Process(target=_in_child, args=(fast, rows, result))
+    child.start()
+    assert np.array_equal(result.get(timeout=60), expected)
+    child.join()
+
+
+def test_a_service_needs_no_framework(booster: Any, rows: np.ndarray, tmp_path: Path) -> None:
+    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    np.save(tmp_path / "rows.npy", rows)
+    code = (
+        "import sys; sys.modules.update(lightgbm=None, xgboost=None, pandas=None)\n"
+        "import numpy as np, rfsize\n"
+        f"print(rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.load({str(tmp_path / 'rows.npy')!r})).sum())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(printed) == rfsize.compile(booster).predict(rows).sum()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are write-protected otherwise on Windows")
+def test_no_folder_can_be_written(booster: Any, rows: np.ndarray, tmp_path: Path) -> None:
+    """numba finds no place for its files: compiled code is then not kept, and everything works."""
+    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    np.save(tmp_path / "rows.npy", rows[:50])
+    # The locators of numba's cache ask whether a folder can be written; the tests may run as one who always can.
+    code = (
+        "import numba.core.caching as caching\n"
+        "caching._CacheLocator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError('read-only'))\n"
+        "import numpy as np, rfsize\n"
+        f"print(rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.load({str(tmp_path / 'rows.npy')!r})).sum())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(printed) == rfsize.compile(booster).predict(rows[:50]).sum()
+
+
+def test_compiled_code_is_not_kept_among_the_sources(booster: Any, tmp_path: Path) -> None:
+    """pip would leave it behind, and Python take the folder for a package."""
+    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    code = (
+        "import numpy as np, rfsize, rfsize.kernels as kernels\n"
+        f"rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.zeros((3, 8)))\n"
+        "print(kernels.decide._cache._cache_path)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    kept = Path(run.stdout.strip())
+    assert (tmp_path / "rfsize") in kept.parents
+    assert any(kept.glob("*.nbi"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_trees", [1, 4, 31])
+def test_trees_are_left_out_only_where_they_cannot_change_the_majority(
+    n_trees: int, n_classes: int, data: Data, rows: np.ndarray
+) -> None:
+    y = np.digitize(data.X[:, 0] + data.X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
+    model = RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(data.X, y)
+    fast, votes = rfsize.compile(model), rfsize.tree_votes(model, rows)
+    labels, asked = fast.predict(rows, return_trees=True)
+    assert np.array_equal(labels, rfsize.Votes(reference.counting.votes(votes.T, n_classes)).winner())
+    for row in range(200):
+        counts = [int((votes[row, : asked[row]] == k).sum()) for k in range(n_classes)]
+        assert reference.stopping.settled(counts, n_trees - int(asked[row])) == labels[row]
+        alone, trees = fast.predict(rows[row : row + 1], return_trees=True)
+        assert (alone[0], trees[0]) == (labels[row], asked[row])
+    if n_trees == 31:
+        assert asked.mean() < n_trees

@@ -1,0 +1,47 @@
+"""Votes counted one tree and one row at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def histogram(counts: np.ndarray) -> dict[tuple[int, int], int]:
+    """Rows of each (votes for class 1, trees asked)."""
+    cells: dict[tuple[int, int], int] = {}
+    for against, for_class_1 in counts.tolist():
+        if against + for_class_1 > 0:
+            cell = (for_class_1, against + for_class_1)
+            cells[cell] = cells.get(cell, 0) + 1
+    return cells
+
+
+def winner(counts: np.ndarray) -> list[int]:
+    """Index of the class with the most votes, the lowest where they tie."""
+    return [max(range(len(row)), key=lambda index: (row[index], -index)) for row in counts.tolist()]
+
+
+def votes(tree_labels: np.ndarray, n_classes: int, inbag: np.ndarray | None = None) -> np.ndarray:
+    """Counts per row and class from each tree's label, shape (n_trees, n_rows)."""
+    counts = np.zeros((tree_labels.shape[1], n_classes), dtype=int)
+    for tree in range(tree_labels.shape[0]):
+        for row in range(tree_labels.shape[1]):
+            if inbag is None or not inbag[tree, row]:
+                counts[row, tree_labels[tree, row]] += 1
+    return counts
+
+
+def cross_validated_votes(forest: Any, X: Any, y: Any, weight: Any, n_folds: int, n_trees: int) -> list[list[int]]:
+    """Votes on each row by scikit-learn trees of a forest that was trained on the other (stratified) folds."""
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    classes = sorted(set(y.tolist()))
+    counts = [[0] * len(classes) for _ in y]
+    for train, held_out in StratifiedKFold(n_folds).split(X, y):
+        trained = clone(forest).set_params(n_estimators=n_trees).fit(X[train], y[train], weight[train])
+        for tree in trained.estimators_:
+            for row, label in zip(held_out, tree.predict(X[held_out]), strict=True):
+                counts[row][classes.index(trained.classes_[int(label)])] += 1
+    return counts

@@ -1,0 +1,371 @@
+"""What a metric will still move by, next to plain loops and to larger forests."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error, roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+
+import reference.deviation
+import rfsize
+import rfsize.adapter
+from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
+from rfsize import metric_gap
+from rfsize.adapter import adapter_for
+from rfsize.estimate import REPLICATES, SEED
+
+
+@pytest.fixture(scope="module")
+def truth() -> np.ndarray:
+    """Labels of the fresh rows; any will do."""
+    return np.random.default_rng(5).integers(2, size=400)
+
+
+def tree_scores(model: Any, X: np.ndarray) -> np.ndarray:
+    adapter = adapter_for(model, casts_votes=False)
+    return np.asarray(adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset), float)
+
+
+def weights_of(n_trees: int) -> np.ndarray:
+    return np.random.default_rng(SEED).multinomial(n_trees, np.full(n_trees, 1.0 / n_trees), size=REPLICATES)
+
+
+def probabilities(link: str, score: np.ndarray) -> np.ndarray:
+    found = np.array([reference.deviation.predicted(link, row) for row in score])
+    return np.hstack([1.0 - found, found]) if found.shape[1] == 1 else found
+
+
+METRICS = {
+    "logloss": lambda y, p: log_loss(y, p),
+    "auc": lambda y, p: roc_auc_score(y, p[:, 1].astype(np.float32)),
+    "accuracy": lambda y, p: accuracy_score(y, p.argmax(axis=1)),
+}
+
+
+@pytest.mark.parametrize("oob", [False, True])
+@pytest.mark.parametrize("metric", list(METRICS))
+def test_two_classes(metric: str, oob: bool, data: Data) -> None:
+    """The naive bootstrap walks through rows × replicates, so a few rows have to do."""
+    X, y = data.X[:120], data.y[:120]
+    model = train_lightgbm(X, y, 30, min_data_in_leaf=3)
+    inbag = rfsize.inbag(model, X).T if oob else np.zeros((120, 30), dtype=bool)
+    known = np.logical_not(inbag).sum(axis=1) > 1
+    scores, may_vote, y = tree_scores(model, X)[known], np.logical_not(inbag)[known], y[known]
+    expected = reference.deviation.metric_gap(
+        scores,
+        may_vote,
+        weights_of(30),
+        lambda score: METRICS[metric](y, probabilities("logistic", score)),
+        (lambda score: (score[:, 0] > 0.0) == y) if metric == "accuracy" else None,
+        most=np.inf if metric == "logloss" else 1.0,
+    )
+    found = rfsize.size(model, X, oob=oob, alpha=0.9).metric_gap(metric, data.y[:120])
+    # A pair of rows that are nearly tied is 3e-4 of the area under the curve.
+    off = 3e-4 if metric == "auc" else 1e-9
+    assert found.value == pytest.approx(expected[0], abs=off)
+    assert found.change == pytest.approx(expected[1], abs=off)
+    assert found.interval == pytest.approx(expected[2], abs=off)
+    assert (found.source, found.n_rows) == ("oob" if oob else "rows given", known.sum())
+
+
+@pytest.mark.parametrize("metric", ["logloss", "accuracy", "callable"])
+def test_several_classes(metric: str, lgb_multiclass: Any, xgb_multiclass: Any, data: Data) -> None:
+    y = np.random.default_rng(6).integers(3, size=60)
+    by_name = METRICS["logloss" if metric == "callable" else metric]
+    for model in (lgb_multiclass, xgb_multiclass):
+        scores = tree_scores(model, data.fresh[:60])
+        expected = reference.deviation.metric_gap(
+            scores,
+            np.ones(scores.shape[:2], dtype=bool),
+            weights_of(21),
+            lambda score: by_name(y, probabilities("softmax", score)),
+            (lambda score: score.argmax(axis=1) == y) if metric == "accuracy" else None,
+        )
+        report = rfsize.size(model, data.fresh[:60], criterion="probability", tolerance=0.1)
+        found = report.metric_gap(log_loss if metric == "callable" else metric, y)
+        assert (found.value, found.change, *found.interval) == pytest.approx(
+            (expected[0], expected[1], *expected[2]), abs=1e-5
+        )
+
+
+@pytest.mark.parametrize("metric", ["rmse", "mae"])
+def test_regression(metric: str, data: Data) -> None:
+    model = train_lightgbm(data.X[:150], np.exp(data.X[:150, 0]), 20, objective="poisson")
+    y = np.exp(data.X[:150, 0])
+    by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error}[metric]
+    may_vote = np.logical_not(rfsize.adapter.proven_inbag(*_walked(model, data.X[:150])).T)
+    known = may_vote.sum(axis=1) > 1
+    expected = reference.deviation.metric_gap(
+        tree_scores(model, data.X[:150])[known],
+        may_vote[known],
+        weights_of(20),
+        lambda score: by_name(y[known], np.exp(score[:, 0])),
+    )
+    report = rfsize.size(model, data.X[:150], oob=True, criterion="score", tolerance=0.1)
+    with pytest.raises(rfsize.FewVotesError, match="trees per row are too few"):
+        report.metric_gap(metric, y)
+    metric_gap._FEWEST_TREES, before = 2, metric_gap._FEWEST_TREES
+    found = report.metric_gap(metric, y)
+    metric_gap._FEWEST_TREES = before
+    assert (found.value, found.change, *found.interval) == pytest.approx(
+        (expected[0], expected[1], *expected[2]), abs=1e-9
+    )
+
+
+def _walked(model: Any, X: np.ndarray) -> tuple[Any, Any, Any]:
+    adapter = adapter_for(model, casts_votes=False)
+    return adapter, adapter.check(X), adapter.bags(len(X), None, None, None, None)
+
+
+def test_value_is_the_metric_of_what_the_booster_predicts(booster: Any, data: Data, truth: np.ndarray) -> None:
+    report, probability = rfsize.size(booster, data.fresh), predict(booster, data.fresh)
+    assert report.metric_gap("logloss", truth).value == pytest.approx(log_loss(truth, probability), abs=1e-6)
+    assert report.metric_gap("auc", truth).value == pytest.approx(roc_auc_score(truth, probability), abs=1e-6)
+    assert report.metric_gap("accuracy", truth).value == np.mean((probability > 0.5) == truth)
+    at_02 = rfsize.size(booster, data.fresh, threshold=0.2).metric_gap("accuracy", truth)
+    assert at_02.value == np.mean((probability > 0.2) == truth)
+
+
+def test_weights_are_repeated_rows(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    weight = np.random.default_rng(1).integers(3, size=400)
+    again = np.repeat(np.arange(400), weight)
+    report, of_repeated = rfsize.size(lgb_booster, data.fresh), rfsize.size(lgb_booster, data.fresh[again])
+    for metric in ("logloss", "auc"):
+        found, expected = (
+            report.metric_gap(metric, truth, sample_weight=weight),
+            of_repeated.metric_gap(metric, truth[again]),
+        )
+        assert (found.value, found.change, *found.interval) == pytest.approx(
+            (expected.value, expected.change, *expected.interval), abs=1e-9
+        )
+    assert report.metric_gap("accuracy", truth, sample_weight=weight).value == pytest.approx(
+        of_repeated.metric_gap("accuracy", truth[again]).value
+    )
+
+
+def test_predictions_held_in_batches_are_the_same(
+    lgb_booster: Any, data: Data, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = rfsize.size(lgb_booster, data.fresh)
+    whole = report.metric_gap("auc", truth)
+    monkeypatch.setattr(metric_gap, "_CELLS_HELD", 400 * 2 * 70)
+    assert report.metric_gap("auc", truth) == whole
+
+
+def test_callables(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    names = np.array(["no", "yes"])[truth]
+
+    def brier(y: np.ndarray, predicted: np.ndarray) -> float:
+        assert predicted.shape == (400,)
+        return float(np.mean(((y == "yes") - predicted) ** 2))
+
+    found = rfsize.size(lgb_booster, data.fresh).metric_gap(brier, names)
+    assert found.metric == "brier"
+    probability = lgb_booster.predict(data.fresh)
+    assert found.value == pytest.approx(np.mean((truth - probability) ** 2), abs=1e-6)
+    assert found.interval[0] < found.change < found.interval[1]
+
+
+def test_change_to_a_large_forest(data: Data) -> None:
+    """Intervals of forests of 40 trees cover the change to 1500 trees, from the rows themselves and out of bag."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(800, 8))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=800) > 0.3).astype(int)
+    limit = log_loss(y, train_lightgbm(data.X, data.y, 1500, seed=99).predict(X))
+    covered, changes, predicted = {"rows": 0, "oob": 0}, [], []
+    for seed in range(20):
+        model = train_lightgbm(data.X, data.y, 40, seed=seed)
+        change = limit - log_loss(y, model.predict(X))
+        gaps = {
+            "rows": rfsize.size(model, X).metric_gap("logloss", y),
+            "oob": rfsize.size(model, data.X, oob=True).metric_gap("logloss", data.y),
+        }
+        for source, gap in gaps.items():
+            covered[source] += gap.interval[0] <= change <= gap.interval[1]
+        changes.append(change)
+        predicted.append([gap.change for gap in gaps.values()])
+    assert min(covered.values()) >= 16
+    assert np.mean(predicted, axis=0) == pytest.approx(np.full(2, np.mean(changes)), abs=np.std(changes))
+    assert np.mean(changes) < 0.0
+
+
+def test_scikit_learn_and_labels_of_any_kind(data: Data, truth: np.ndarray) -> None:
+    names = np.array(["no", "yes"])
+    forest = RandomForestClassifier(40, random_state=0).fit(data.X, names[data.y])
+    found = rfsize.size(forest, data.fresh).metric_gap("auc", names[truth])
+    assert found.value == pytest.approx(roc_auc_score(truth, forest.predict_proba(data.fresh)[:, 1]), abs=1e-6)
+    numbers = RandomForestRegressor(40, random_state=0).fit(data.X, data.X[:, 0])
+    report = rfsize.size(numbers, data.X, oob=True, criterion="score", tolerance=0.1)
+    assert report.metric_gap("rmse", data.X[:, 0]).change < 0.0
+
+
+def test_result(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    found = rfsize.size(lgb_booster, data.fresh).metric_gap("logloss", truth)
+    assert isinstance(found, rfsize.MetricGap)
+    values = json.loads(json.dumps(found.to_dict()))
+    assert values["limit"] == found.limit == found.value + found.change
+    assert values["interval"] == list(found.interval)
+    assert "61 trees" in str(found) == repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_reports_without_a_model(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    callback = rfsize.SizeCallback(alpha=0.8)
+    lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 200, callbacks=[callback])
+    report = rfsize.size(lgb_booster, data.fresh)
+    stored = pickle.dumps(report)
+    assert b"lightgbm" not in stored
+    reports = [rfsize.size(rfsize.votes(lgb_booster, data.fresh)), pickle.loads(stored), callback.report_]
+    for without in reports:
+        with pytest.raises(ValueError, match=r"take rfsize.size\(model"):
+            without.metric_gap("logloss", truth)
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "message"),
+    [
+        ("rmse", {}, "metric must be one of 'logloss'"),
+        (3, {}, "metric must be one of"),
+        ("logloss", {"y": np.zeros(3)}, "one label per row"),
+        ("logloss", {"y": np.full(400, 7)}, "labels that the model does not know"),
+        ("auc", {"y": np.zeros(400)}, "one only"),
+        ("logloss", {"sample_weight": np.full(400, -1.0)}, "non-negative"),
+        ("logloss", {"sample_weight": np.zeros(400)}, "0 on all rows"),
+        (log_loss, {"sample_weight": np.ones(400)}, "metrics that rfsize knows by name"),
+        (log_loss, {"y": np.zeros(3)}, "one value per row"),
+        (lambda y, p: p, {}, "one finite number"),
+        (lambda y, p: np.nan, {}, "one finite number"),
+        (lambda y, p: 1j, {}, "one finite number"),
+        (lambda y, p: {}, {}, "one finite number"),
+        (lambda y, p: "x", {}, "one finite number"),
+        (lambda y, p: "0.5", {}, "one finite number"),
+        (lambda y, p: 10**400, {}, "one finite number"),
+        (lambda y, p: 1e308 * p.mean(), {}, "one finite number"),
+        ("auc", {"sample_weight": np.zeros(400)}, "0 on all rows"),
+    ],
+)
+def test_what_does_not_fit(
+    metric: Any, change: dict[str, Any], message: str, lgb_booster: Any, data: Data, truth: np.ndarray
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        rfsize.size(lgb_booster, data.fresh).metric_gap(metric, **{"y": truth, **change})
+
+
+def test_what_the_forest_cannot_have(xgb_multiclass: Any, data: Data) -> None:
+    with pytest.raises(ValueError, match="'auc' is for two classes"):
+        rfsize.size(xgb_multiclass, data.X).metric_gap("auc", data.three)
+    numbers = train_xgboost(data.X, data.X[:, 0], 12, objective="reg:squarederror")
+    report = rfsize.size(numbers, data.fresh, criterion="score", tolerance=0.1)
+    with pytest.raises(ValueError, match="'rmse', 'mae'"):
+        report.metric_gap("logloss", np.zeros(400))
+    with pytest.raises(ValueError, match="one finite number per row"):
+        report.metric_gap("rmse", np.full(400, np.nan))
+    neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="only their votes are read"):
+        rfsize.size(neighbours, data.fresh).metric_gap("accuracy", np.zeros(400))
+
+
+def test_auc_of_classes_that_weigh_nothing(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    report = rfsize.size(lgb_booster, data.fresh)
+    for weight in (truth, 1 - truth):
+        with pytest.raises(ValueError, match="hold one only"):
+            report.metric_gap("auc", truth, sample_weight=weight)
+
+
+def test_callables_may_alter_what_they_are_given(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    def brier(y: np.ndarray, predicted: np.ndarray) -> float:
+        return float(np.mean((y - predicted) ** 2))
+
+    def careless(y: np.ndarray, predicted: np.ndarray) -> float:
+        found = brier(y, predicted)
+        y.sort()
+        predicted.sort()
+        return found
+
+    report, before = rfsize.size(lgb_booster, data.fresh), truth.copy()
+    plain, altering = (report.metric_gap(metric, truth).to_dict() for metric in (brier, careless))
+    assert {**altering, "metric": "brier"} == plain
+    assert np.array_equal(truth, before)
+
+
+@pytest.fixture(scope="module")
+def pure(data: Data) -> RandomForestClassifier:
+    """A forest whose leaves are pure, so that draws of its trees predict exactly 0 and 1."""
+    return RandomForestClassifier(60, random_state=0, max_features=None).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_callables_are_given_probabilities(several: bool, pure: Any, data: Data) -> None:
+    model = RandomForestClassifier(40, random_state=0).fit(data.X, data.three) if several else pure
+
+    def checked(y: np.ndarray, predicted: np.ndarray) -> float:
+        assert predicted.min() >= 0.0
+        assert predicted.max() <= 1.0
+        if several:
+            assert np.allclose(predicted.sum(axis=1), 1.0)
+        return float(predicted.mean())
+
+    rfsize.size(model, data.X, oob=True).metric_gap(checked, data.y)
+
+
+def of_class(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(y == 1, probability, 1.0 - probability)
+
+
+@pytest.mark.parametrize("oob", [False, True])
+def test_logloss_of_averages_is_taken_to_second_order(oob: bool, pure: Any, data: Data) -> None:
+    """The mean change is that of -log p by the variance of p, and no constant has a part in it."""
+    X, y = (data.X, data.y) if oob else (data.fresh, pure.predict(data.fresh))
+    scores = np.stack([of_class(tree.predict_proba(X)[:, 1], y) for tree in pure.estimators_])
+    asked = np.logical_not(rfsize.inbag(pure, X)) if oob else np.ones(scores.shape, dtype=bool)
+    n = asked.sum(axis=0)
+    p = (scores * asked).sum(axis=0) / n
+    known = p > 0.0
+    variance = ((scores - p) ** 2 * asked).sum(axis=0) / (n - 1) / n
+    change = -0.5 * variance[known] / p[known] ** 2
+    found = rfsize.size(pure, X, oob=oob).metric_gap("logloss", y, sample_weight=known.astype(float))
+    claimed = (found.interval[1] - found.interval[0]) / 3.92
+    assert found.change == pytest.approx(np.mean(change * n[known] / 60.0), abs=0.25 * claimed)
+    now = -np.log(p[known]) + change * (1.0 - n[known] / 60.0)
+    assert found.value == pytest.approx(np.mean(now), abs=0.25 * claimed)
+    assert 0.0 < found.limit < found.value + found.interval[1]
+
+
+def test_logloss_where_no_tree_gives_the_class_any_probability(pure: Any, data: Data) -> None:
+    certain = np.ptp([tree.predict(data.fresh) for tree in pure.estimators_], axis=0) == 0.0
+    wrong = certain & (np.cumsum(certain) <= 3)
+    y = np.where(wrong, 1 - pure.predict(data.fresh), pure.predict(data.fresh))
+    report = rfsize.size(pure, data.fresh)
+    with pytest.raises(ValueError, match="infinite: no tree asked about 3 of the rows"):
+        report.metric_gap("logloss", y)
+    assert report.metric_gap("logloss", y, sample_weight=1.0 - wrong).value > 0.0
+    assert report.metric_gap("auc", y).limit <= 1.0
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss", "rmse"])
+def test_nothing_leaves_the_range_of_the_metric(metric: str, pure: Any, data: Data) -> None:
+    """Rows that the forest at hand has all right say that other forests of as many trees have not."""
+    model: Any = pure
+    options: dict[str, Any] = {}
+    if metric == "rmse":
+        model = RandomForestRegressor(30, random_state=0).fit(data.X, data.X[:, 0])
+        options = {"criterion": "score", "tolerance": 0.1}
+    found = rfsize.size(model, data.fresh, **options).metric_gap(metric, model.predict(data.fresh))
+    for value in (found.value, found.limit, *(found.value + end for end in found.interval)):
+        assert value >= 0.0
+        assert value <= (1.0 if metric in ("accuracy", "auc") else np.inf)
+    if metric != "accuracy":
+        return
+    large = clone(pure).set_params(n_estimators=150, random_state=1).fit(data.X, data.y)
+    real = accuracy_score(model.predict(data.fresh), large.predict(data.fresh))
+    assert found.change == 0.0
+    assert real < found.value
+    assert found.interval[0] <= real - found.value <= found.interval[1]

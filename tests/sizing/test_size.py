@@ -1,0 +1,115 @@
+"""The main job, on LightGBM and XGBoost alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.base import clone
+from xgboost import XGBClassifier, XGBRFClassifier
+
+import reference.majority
+import rfsize
+from helpers.forests import TREES, Data
+from rfsize import theory
+
+
+def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
+    votes = rfsize.votes(booster, data.fresh)
+    fractions = votes.fractions()[:, 1]
+    report = rfsize.size(booster, data.fresh, alpha=0.95, estimator="plugin")
+    assert report.n_trees == reference.majority.ensemble_size(0.95, fractions.tolist(), 401)
+    assert report.agreement(11) == pytest.approx(theory.mean_agreement(11, fractions))
+    assert report.size_at(0.9) == theory.ensemble_size(0.9, fractions)
+    assert (report.available, report.n_rows, report.source) == (TREES, len(data.fresh), "rows given")
+    assert str(rfsize.size(votes, alpha=0.95, estimator="plugin")).splitlines()[:2] == str(report).splitlines()[:2]
+
+
+def test_out_of_bag_size_drops_rows_without_votes(booster: Any, data: Data) -> None:
+    votes = rfsize.votes(booster, data.X, oob=True)
+    report = rfsize.size(booster, data.X, alpha=0.9, oob=True)
+    voted = votes.asked > 0
+    assert report.n_trees == theory.ensemble_size(0.9, votes.fractions()[voted, 1])
+    assert report.n_rows == voted.sum()
+    assert report.n_dropped == (~voted).sum()
+    assert report.source == "oob"
+    assert rfsize.size(votes, alpha=0.9).source == "oob"
+
+
+def test_rows_at_one_half_are_explained() -> None:
+    report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9, estimator="plugin")
+    assert report.n_trees == math.inf
+    assert not report.converged
+    assert "exactly half" in str(report)
+    assert report.to_dict()["n_trees"] is None
+    assert report.reason is not None
+    json.dumps(report.to_dict())
+
+
+@pytest.fixture(params=["LGBMClassifier", "XGBRFClassifier", "XGBClassifier"])
+def classifier(request: pytest.FixtureRequest) -> Any:
+    return {
+        "LGBMClassifier": LGBMClassifier(
+            boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, random_state=1, verbose=-1
+        ),
+        "XGBRFClassifier": XGBRFClassifier(n_estimators=41, random_state=1),
+        "XGBClassifier": XGBClassifier(n_estimators=1, num_parallel_tree=41, subsample=0.6, random_state=1),
+    }[request.param]
+
+
+def test_fitted_classifiers(classifier: Any, data: Data) -> None:
+    model = classifier.fit(data.X, data.y)
+    parameters = model.get_params()
+    before = model.predict_proba(data.fresh)
+    small = rfsize.truncate(model, n_trees=11)
+    assert type(small) is type(model)
+    assert rfsize.size(small, data.fresh, alpha=0.6).available == 11
+    assert small.predict(data.fresh).shape == (len(data.fresh),)
+    assert rfsize.votes(clone(small).fit(data.X, data.y), data.fresh) == rfsize.votes(small, data.fresh)
+    assert rfsize.size(model, data.X, alpha=0.9, oob=True).source == "oob"
+    assert model.get_params() == parameters
+    assert np.array_equal(model.predict_proba(data.fresh), before)
+
+
+def test_many_threads_on_one_model(booster: Any, data: Data) -> None:
+    expected = rfsize.votes(booster, data.X, oob=True)
+    report = rfsize.size(booster, data.fresh).to_dict()
+    with ThreadPoolExecutor(8) as pool:
+        voted = [pool.submit(rfsize.votes, booster, data.X, oob=True) for _ in range(16)]
+        sized = [pool.submit(rfsize.size, booster, data.fresh) for _ in range(16)]
+        assert all(task.result() == expected for task in voted)
+        assert all(task.result().to_dict() == report for task in sized)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, data: rfsize.size(model), "X is missing"),
+        (lambda model, data: rfsize.size(model, data.fresh[:, :3]), "3 columns, but the forest was trained on 8"),
+        (lambda model, data: rfsize.size(model, data.fresh[0]), "reshape"),
+        (lambda model, data: rfsize.size(model, data.fresh[:0]), "no rows"),
+        (lambda model, data: rfsize.size(model, "rows.csv"), "give a NumPy array"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha=1.0), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha=None), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, voting="loud"), "voting must be one of"),
+        (lambda model, data: rfsize.size(model, data.fresh, estimator="kernel"), "estimator must be one of"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "leave out X"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), threshold=0.4), "leave out X, oob, threshold"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), seed=3), "sample_weight, seed, subsample"),
+        (
+            lambda model, data: rfsize.size(rfsize.truncate(model, n_trees=1), data.fresh, voting="soft"),
+            "has 1 tree; train more",
+        ),
+        (lambda model, data: rfsize.size(rfsize.Votes([[0, 0]])), "no row has a vote"),
+    ],
+)
+def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(booster, data)

@@ -1,0 +1,168 @@
+"""Saved stop tables: what survives, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.stop_tables import some_votes, tables, ternary_prior
+from rfsize import table_file
+from rfsize.errors import TableError
+from rfsize.stop_table import StopTable
+
+
+@settings(deadline=None, max_examples=60)
+@given(tables)
+def test_tables_survive_their_dictionary(table: StopTable) -> None:
+    restored = StopTable.from_dict(json.loads(json.dumps(table.to_dict())))
+    assert restored == table
+    assert restored.expected_trees() == table.expected_trees()
+    assert repr(restored) == repr(table)
+
+
+SAVED = [
+    {"n_trees": 21, "prior": some_votes(2)},
+    {"n_trees": 21, "rule": "optimal", "alpha": 0.9},
+    {"n_trees": 21, "rule": "robust", "alpha": 0.9},
+    {"n_trees": 31, "target": "limit"},
+    {"n_trees": 9, "prior": ternary_prior(9, 0)},
+    {"n_trees": 9, "n_classes": 3, "rule": "optimal"},
+    {"n_trees": 15, "prior": some_votes(4)},
+    {"n_trees": 15, "n_classes": 5, "alpha": 1.0},
+]
+
+
+@pytest.fixture(scope="module")
+def saved() -> list[StopTable]:
+    """A table of every kind, rule and target."""
+    return [StopTable.build(**arguments) for arguments in SAVED]
+
+
+def test_saved_tables_load(saved: list[StopTable], tmp_path: Path) -> None:
+    for table in saved:
+        table.save(tmp_path / "table.json")
+        assert StopTable.load(tmp_path / "table.json") == table
+    with pytest.raises(FileNotFoundError):
+        StopTable.load(tmp_path / "none.json")
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_files_are_refused(data: st.DataObject, saved: list[StopTable], tmp_path: Path) -> None:
+    table = data.draw(st.sampled_from(saved))
+    path = tmp_path / "damaged.json"
+    table.save(path)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content) - 1))]
+    for _ in range(data.draw(st.integers(0, 3))):
+        if content:
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content))
+    try:
+        loaded = StopTable.load(path)
+    except TableError:
+        return
+    assert loaded == table
+
+
+HOSTILE_BYTES = [
+    b"",
+    b"\xff\xfe\x00",
+    b"[" * 200_000,
+    b'{"a":' * 200_000,
+    b"[]",
+    b"null",
+    b"1" * 100_000,
+    b"NaN",
+    b'{"version": Infinity}',
+    b'{"format":"rfsize.StopTable","format":"rfsize.StopTable"}',
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE_BYTES, ids=range(len(HOSTILE_BYTES)))
+def test_hostile_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "hostile.json").write_bytes(content)
+    with pytest.raises(TableError):
+        StopTable.load(tmp_path / "hostile.json")
+
+
+def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    StopTable.build(21).save(tmp_path / "table.json")
+    monkeypatch.setattr(table_file, "_LARGEST_FILE", 100)
+    with pytest.raises(TableError, match="larger than"):
+        StopTable.load(tmp_path / "table.json")
+
+
+def forged(arguments: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A document with changes, and a checksum that fits them."""
+    document = {**StopTable.build(**arguments).to_dict(), **changes}
+    rest = {key: value for key, value in document.items() if key != "checksum"}
+    return {**rest, "checksum": table_file._checksum(rest)}
+
+
+EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + list(range(1, 12))}
+
+FORGERIES = [
+    ({"n_trees": 21}, {"format": "other"}, "another kind of file"),
+    ({"n_trees": 21}, {"version": 2}, "upgrade rfsize"),
+    ({"n_trees": 21}, {"version": True}, "version"),
+    ({"n_trees": 21}, {"version": 10**400}, "more than 64 bits"),
+    ({"n_trees": 21}, {"extra": 1}, "has the keys"),
+    ({"n_trees": 21}, {"n_trees": 21.0}, "n_trees"),
+    ({"n_trees": 21}, {"n_trees": 10**30}, "n_trees"),
+    ({"n_trees": 21}, {"n_classes": 3}, "kind"),
+    ({"n_trees": 21}, {"alpha": 1}, "alpha"),
+    ({"n_trees": 21}, {"alpha": 0.0}, "alpha"),
+    ({"n_trees": 21}, {"rule": ["optimal"]}, "rule"),
+    ({"n_trees": 21}, {"rule": "robust", "target": "limit"}, "limit"),
+    ({"n_trees": 21}, {"measured": [1.0, 0.0]}, "measured"),
+    ({"n_trees": 21}, {"prior": [1.0] * 22}, "sum to 1"),
+    ({"n_trees": 21}, {"prior": [1] * 22}, "type float"),
+    ({"n_trees": 21}, {"prior": [0.5]}, "list of 22"),
+    ({"n_trees": 21}, {"prior": [-1.0, 2.0] + [0.0] * 20}, "at least 0"),
+    ({"n_trees": 21}, {"stops": []}, "stops"),
+    ({"n_trees": 21}, {"stops": {"lower": [0], "upper": [0]}}, "list of 22"),
+    ({"n_trees": 21}, {"stops": {**EAGER, "upper": [10**30] * 22}}, "64 bits"),
+    ({"n_trees": 21}, {"stops": {**EAGER, "upper": [True] * 22}}, "type int"),
+    ({"n_trees": 21}, {"stops": {**EAGER, "lower": [5] * 22}}, "bounds"),
+    ({"n_trees": 21}, {"stops": {**EAGER, "lower": [-1] * 22}}, "bounds"),
+    ({"n_trees": 21}, {"stops": EAGER}, "promises"),
+    ({"n_trees": 21, "rule": "robust"}, {"stops": EAGER}, "promises"),
+    ({"n_trees": 21, "rule": "robust"}, {"alpha": 0.99999}, "promises"),
+    ({"n_trees": 21, "rule": "optimal"}, {"alpha": 0.9999}, "promises"),
+    ({"n_trees": 31, "target": "limit"}, {"target": "ensemble", "stops": "limit at 0.5"}, "stops"),
+    ({"n_trees": 21}, {"alpha": 1.0}, "lossless"),
+    ({"n_trees": 9, "n_classes": 3}, {"alpha": 1.0}, "lossless"),
+    ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [220], "answers": [0]}}, "before the first tree"),
+    ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [219, 2], "answers": [0, 1]}}, "sum to 220"),
+    ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [2**62] * 4, "answers": [0, 1, 0, 1]}}, "sum to 220"),
+    ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [100, 120], "answers": [0, 3]}}, "answers"),
+    ({"n_trees": 15, "n_classes": 4}, {"stops": {"upper": [1] * 16}}, "prior and alpha give"),
+    ({"n_trees": 15, "n_classes": 4}, {"stops": {"upper": [0] * 16}}, "between 1"),
+    ({"n_trees": 15, "n_classes": 4}, {"measured": [0.0, 0.0]}, "measured"),
+    ({"n_trees": 15, "n_classes": 4}, {"target": "limit"}, "limit"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "changes", "message"), FORGERIES, ids=range(len(FORGERIES)))
+def test_forged_tables_are_refused(arguments: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        StopTable.from_dict(forged(arguments, **changes))
+
+
+def test_a_changed_figure_breaks_the_checksum() -> None:
+    document = StopTable.build(21).to_dict()
+    with pytest.raises(TableError, match="checksum"):
+        StopTable.from_dict({**document, "alpha": 0.98})
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {1: 2}, {"format": {}}, "table"])
+def test_other_documents_are_refused(document: Any) -> None:
+    with pytest.raises(TableError, match="has the keys"):
+        StopTable.from_dict(document)

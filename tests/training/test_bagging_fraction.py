@@ -1,0 +1,361 @@
+"""Choosing the bagging fraction: against plain training and plain arithmetic, with both frameworks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_scorer, roc_auc_score
+
+import rfsize
+from helpers.forests import LIGHTGBM, Data, train_lightgbm, train_xgboost
+from helpers.fraction_searches import (
+    FRAMEWORKS,
+    GRID,
+    ROWS,
+    TREES,
+    XGBOOST,
+    accuracy,
+    given,
+    losses,
+    search,
+    standard_error,
+)
+from rfsize.adapter import adapter_for, tally
+from rfsize.sampling import (
+    select_bagging_fraction,
+)
+
+ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def plain_votes(framework: str, data: Data, fraction: float, trees: int = TREES) -> rfsize.Votes:
+    """Out-of-bag votes of a forest trained by the framework alone."""
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    if framework == "lightgbm":
+        return rfsize.votes(train_lightgbm(X, y, trees, bagging_fraction=fraction), X, oob=True)
+    return rfsize.votes(train_xgboost(X, y, trees, subsample=fraction), X, oob=True)
+
+
+def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> None:
+    """Of the trees that did not see a row, the label of the mean probability, as the framework averages."""
+    found = search(framework, data, [0.3, 0.5], voting="soft", estimator="plugin")
+    assert found.report.voting == "soft"
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    for row in found.curve:
+        params = {"bagging_fraction": row["fraction"]} if framework == "lightgbm" else {"subsample": row["fraction"]}
+        train = train_lightgbm if framework == "lightgbm" else train_xgboost
+        model = train(X, y, TREES, **params)
+        adapter = adapter_for(model)
+        told = tally(adapter, X, 0.5, adapter.bags(ROWS, None, None, None, None))
+        wrong = (told.scores.mean[:, 0] > told.cut) != y
+        assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
+        assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees
+    hard = search(framework, data, [0.3, 0.5])
+    assert hard.curve["error"].tolist() != found.curve["error"].tolist()
+    assert hard.curve["size"].tolist() != found.curve["size"].tolist()
+    with pytest.raises(ValueError, match="voting"):
+        search(framework, data, [0.3, 0.5], voting="averaged")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The full grid
+
+
+def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data) -> None:
+    found = search(framework, data, [0.7, 0.2, 0.45])  # in any order
+    counted = [plain_votes(framework, data, fraction) for fraction in GRID]
+    wrong = losses(counted, data.y[:ROWS])
+    best = wrong.mean(axis=1).argmin()
+    assert found.curve["fraction"].tolist() == list(GRID)
+    assert found.best == GRID[best]
+    assert (found.n_rows, found.n_dropped) == (wrong.shape[1], ROWS - wrong.shape[1])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
+    np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
+    reports = [rfsize.size(votes, alpha=0.9) for votes in counted]
+    assert found.curve["size"].tolist() == [report.n_trees for report in reports]
+    assert found.curve["size_high"].tolist() == [report.interval[1] for report in reports]
+    assert (found.curve["trees"] == TREES).all()
+    assert found.trees_grown == TREES * len(GRID)
+    assert not found.curve["dropped"].any()
+
+
+def test_the_booster_is_sized_and_of_the_best_fraction(framework: str, data: Data) -> None:
+    found = search(framework, data)
+    assert found.report is not None
+    assert found.report.converged
+    assert rfsize.votes(found.booster, data.fresh).n_trees == found.report.n_trees
+    counted = rfsize.votes(found.booster, data.X[:ROWS], oob=True)
+    assert np.mean(counted.asked) / counted.n_trees == pytest.approx(1.0 - found.best, abs=0.05)
+
+
+def test_a_forest_that_stays_too_small_warns(framework: str, data: Data) -> None:
+    with pytest.warns(rfsize.NotConvergedWarning, match="trees"):
+        found = search(framework, data, alpha=0.99, max_trees=40)
+    assert rfsize.votes(found.booster, data.fresh).n_trees == 40
+
+
+def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> None:
+    params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
+    before = dict(params)
+    first = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    assert params == before
+    again = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    assert str(first) == str(again)
+
+
+def test_another_seed_is_another_search(framework: str, data: Data) -> None:
+    assert search(framework, data, seed=3).curve["error"].tolist() == search(framework, data).curve["error"].tolist()
+    assert search(framework, data, seed=4).curve["error"].tolist() != search(framework, data).curve["error"].tolist()
+
+
+def test_weights_count(framework: str, data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    weight = np.random.default_rng(0).integers(1, 4, ROWS)
+    params, dtrain = given(framework, X, y, weight)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    if framework == "lightgbm":
+        forests = [train_lightgbm(X, y, TREES, {"weight": weight}, bagging_fraction=fraction) for fraction in GRID]
+    else:
+        told = [{**params, "subsample": fraction, "num_parallel_tree": TREES, "eta": 1} for fraction in GRID]
+        forests = [xgb.train(each, dtrain, 1) for each in told]
+    counted = [rfsize.votes(forest, X, oob=True, sample_weight=weight) for forest in forests]
+    voted = np.all([votes.asked > 0 for votes in counted], axis=0)
+    expected = [np.average((votes.winner() != y)[voted], weights=weight[voted]) for votes in counted]
+    np.testing.assert_allclose(found.curve["error"], expected)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Scorers
+
+
+def test_accuracy_is_one_minus_the_error(framework: str, data: Data) -> None:
+    by_error, by_accuracy = search(framework, data), search(framework, data, scoring="accuracy")
+    np.testing.assert_allclose(by_accuracy.curve["score"], 1.0 - by_error.curve["error"])
+    np.testing.assert_allclose(by_accuracy.curve["difference"], by_error.curve["difference"], atol=1e-12)
+    np.testing.assert_allclose(by_accuracy.curve["standard_error"], by_error.curve["standard_error"], rtol=0.3)
+    others = by_error.curve["difference"] > 0
+    ratio = by_accuracy.curve["difference_se"][others] / by_error.curve["difference_se"][others]
+    assert ((ratio > 0.7) & (ratio < 1.4)).all()
+    assert by_accuracy.best == by_error.best
+    assert by_accuracy.metric == "score"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "metric"), [("roc_auc", roc_auc_score), ("neg_log_loss", lambda y, p: -log_loss(y, p))]
+)
+def test_scorers_see_the_probabilities_of_the_unseeing_trees(
+    framework: str, scoring: str, metric: Any, data: Data
+) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    found = search(framework, data, [0.5], scoring=scoring)
+    if framework == "lightgbm":
+        model = train_lightgbm(X, y, TREES, bagging_fraction=0.5)
+        raw = np.array(
+            [model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(TREES)]
+        )
+    else:
+        model = train_xgboost(X, y, TREES, subsample=0.5)
+        trees = json.loads(model.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+        leaf = model.predict(xgb.DMatrix(X), pred_leaf=True).astype(int)
+        intercept = float(json.loads(model.save_config())["learner"]["learner_model_param"]["base_score"].strip("[]"))
+        scores = [np.array(tree["split_conditions"])[leaf[:, place]] for place, tree in enumerate(trees)]
+        raw = np.log(intercept / (1 - intercept)) + TREES * np.array(scores)
+    unseen = ~rfsize.inbag(model, X)
+    voted = unseen.any(axis=0)
+    mean = (raw * unseen).sum(axis=0)[voted] / unseen.sum(axis=0)[voted]
+    assert found.curve["score"][0] == pytest.approx(metric(y[voted], 1.0 / (1.0 + np.exp(-mean))), rel=1e-5)
+
+
+def test_own_scorers(framework: str, data: Data) -> None:
+    brier = make_scorer(brier_score_loss, response_method="predict_proba", greater_is_better=False)
+    assert (search(framework, data, scoring=brier).curve["score"] < 0.0).all()
+
+    def share_of_class_1(estimator: Any, X: Any, y: Any) -> float:
+        assert set(estimator.classes_) == {0, 1}
+        assert len(X) == len(y)
+        return float(np.mean(estimator.predict(X)))
+
+    found = search(framework, data, scoring=share_of_class_1)
+    assert found.best == found.curve["fraction"][found.curve["score"].argmax()]
+
+
+def not_with_these(estimator: Any, X: Any, y: Any) -> float:
+    raise RuntimeError("scored")
+
+
+def always_nan(estimator: Any, X: Any, y: Any) -> float:
+    return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        (accuracy_score, r"make_scorer\(accuracy_score\)"),
+        (lambda y_true, y_pred: 0.0, "make_scorer"),
+        ("acuracy", "get_scorer_names"),
+        (["accuracy"], "name of a scikit-learn scorer"),
+        (3, "name of a scikit-learn scorer"),
+        (lambda estimator, X: 0.0, "called as scorer"),
+        (always_nan, "gives nan"),
+        ("neg_mean_gamma_deviance", "cannot judge"),
+    ],
+)
+def test_what_is_no_scorer_is_refused(scoring: Any, message: str, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        search("xgboost", data, scoring=scoring)
+
+
+def test_a_scorer_that_takes_no_weights_is_refused_where_there_are_any(data: Data) -> None:
+    params, dtrain = given("xgboost", data.X[:ROWS], data.y[:ROWS], np.ones(ROWS))
+    with pytest.raises(ValueError, match="with sample weights"):
+        select_bagging_fraction(params, dtrain, GRID, scoring=lambda estimator, X, y: 0.0)
+
+
+def test_a_search_of_one_fraction(framework: str, data: Data) -> None:
+    for kind in ("full", "elimination"):
+        assert search(framework, data, [0.4], search=kind).best == 0.4
+
+
+# ---------------------------------------------------------------------------------------------------------
+# More classes, and numbers
+
+
+def many(framework: str, data: Data) -> tuple[dict[str, Any], Any]:
+    objective = {"objective": "multiclass"} if framework == "lightgbm" else {"objective": "multi:softprob"}
+    one_bag = {} if framework == "lightgbm" else {"multi_strategy": "multi_output_tree"}
+    return given(framework, data.X[:ROWS], data.three[:ROWS], num_class=3, **objective, **one_bag)
+
+
+def test_three_classes(framework: str, data: Data) -> None:
+    if framework == "xgboost" and not ONE_TREE_FOR_ALL_CLASSES:
+        pytest.skip("trees that score all classes tell too little to prove bags")
+    params, dtrain = many(framework, data)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    if framework == "lightgbm":
+        forests = [
+            lgb.train({**params, "bagging_fraction": r}, lgb.Dataset(data.X[:ROWS], data.three[:ROWS]), TREES)
+            for r in GRID
+        ]
+    else:
+        forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
+    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    assert found.report is not None
+    assert found.report.n_kept == rfsize.votes(found.booster, data.fresh).n_trees
+    scored = select_bagging_fraction(params, dtrain, [0.5], n_trees=TREES, alpha=0.8, scoring="roc_auc_ovr")
+    assert scored.curve["score"][0] > 0.6
+
+
+def test_a_bag_for_each_class(data: Data) -> None:
+    params, dtrain = many("xgboost", data)
+    del params["multi_strategy"]
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, max_trees=500)
+    forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
+    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    with pytest.raises(ValueError, match="multi_output_tree"):
+        select_bagging_fraction(params, dtrain, [0.97], n_trees=20)
+
+
+def test_regression(framework: str, data: Data) -> None:
+    X = data.X[:ROWS]
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    objective = "regression" if framework == "lightgbm" else "reg:squarederror"
+    params, dtrain = given(framework, X, y, objective=objective)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES)
+    assert found.report is None
+    assert np.isnan(found.curve["size"]).all()
+    scored = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, scoring="neg_mean_squared_error")
+    np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
+    assert scored.best == found.best
+    # Trees that did not see a row predict it about as well as they predict other rows.
+    unseen = data.X[ROWS:]
+    predicted = found.booster.predict(unseen if framework == "lightgbm" else xgb.DMatrix(unseen))
+    held_out = np.mean((predicted - unseen[:, 0] - unseen[:, 1] * unseen[:, 2]) ** 2)
+    assert found.curve["error"].min() == pytest.approx(held_out, rel=0.4)
+    few = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, search="elimination", rule="one-se")
+    assert few.booster.num_trees() == TREES if framework == "lightgbm" else few.booster.num_boosted_rounds() == 1
+    assert "T*" not in str(few)
+    with pytest.raises(ValueError, match="cannot judge"):
+        select_bagging_fraction(params, dtrain, GRID, scoring="roc_auc")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Careless input, and what is printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fractions": []}, "at least one number"),
+        ({"fractions": 0.5}, "list"),
+        ({"fractions": [0.5, 1.0]}, "strictly between 0 and 1"),
+        ({"fractions": [0.0]}, "strictly between 0 and 1"),
+        ({"fractions": [float("nan")]}, "strictly between 0 and 1"),
+        ({"fractions": ["half"]}, "numbers"),
+        ({"fractions": [0.5, 0.2, 0.5]}, "twice"),
+        ({"n_trees": 1}, "n_trees"),
+        ({"n_trees": 2.5}, "n_trees"),
+        ({"n_trees": 10, "search": "elimination"}, "too small to eliminate"),
+        ({"search": "grid"}, "search must be one of"),
+        ({"rule": "1se"}, "rule must be one of"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"max_trees": 0}, "max_trees"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_careless_options_are_refused(options: dict[str, Any], message: str, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        search("xgboost", data, **options)
+
+
+def test_data_of_no_framework_are_refused(data: Data) -> None:
+    with pytest.raises(ValueError, match=r"lightgbm\.Dataset"):
+        select_bagging_fraction(LIGHTGBM, data.X)
+    with pytest.raises(ValueError, match="label"):
+        select_bagging_fraction(XGBOOST, xgb.DMatrix(data.X))
+
+
+def test_what_is_printed_and_written(data: Data) -> None:
+    found = search("xgboost", data, (0.1, 0.2, 0.45, 0.7), search="elimination", rule="one-se", n_trees=60)
+    text = str(found)
+    assert f"*   {found.best:.3f}" in text
+    assert "the smallest within one standard error of the best of 4" in text
+    assert "dropped after comparison 1" in text
+    assert "T*(0.9) =" in text
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["best"] == found.best
+    assert [row["fraction"] for row in document["curve"]] == [0.1, 0.2, 0.45, 0.7]
+    frame = found.to_frame()
+    assert frame["error"].tolist() == found.curve["error"].tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"search": "elimination", "n_trees": 60}, {"scoring": accuracy}])
+def test_plot(options: dict[str, Any], data: Data) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    found = search("xgboost", data, **options)
+    axes = found.plot()
+    assert f"{found.best:.3f}" in axes.get_title()
+    assert found.metric in axes.get_ylabel()
+    assert len(axes.figure.axes) == 2
+    points = np.sort(np.concatenate([line.get_xdata() for line in axes.lines if line.get_label() == "chosen"]))
+    assert points.tolist() == [found.best]
+    own = plt.figure().subplots()
+    assert found.plot(own) is own
+    plt.close("all")

@@ -1,0 +1,249 @@
+"""Forests grown to size, on both frameworks alike."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from lightgbm import LGBMClassifier
+from sklearn.pipeline import make_pipeline
+from xgboost import XGBClassifier, XGBRFClassifier
+
+import rfsize
+from helpers.forests import LIGHTGBM, XGBOOST, Data, predict, train_lightgbm
+
+
+def params_of(framework: str) -> dict[str, Any]:
+    return dict(LIGHTGBM if framework == "lightgbm" else XGBOOST)
+
+
+def data_of(framework: str, X: Any, y: Any, **options: Any) -> Any:
+    if framework == "lightgbm":
+        return lgb.Dataset(X, y, free_raw_data=False, **options)
+    return xgb.DMatrix(X, y, **options)
+
+
+def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: Data) -> None:
+    params, dtrain = params_of(framework), data_of(framework, data.X, data.y)
+    before = copy.deepcopy(params)
+    booster, report = rfsize.grow(params, dtrain, alpha=0.97, return_report=True)
+    assert params == before
+    assert report.converged
+    assert rfsize.votes(booster, data.fresh).n_trees == report.n_trees <= report.available
+    assert report.source == "oob"
+    # The first block is the forest that the framework itself trains.
+    if framework == "xgboost":
+        whole = xgb.train({**params, "num_parallel_tree": 100}, dtrain, 1)
+    else:
+        whole = train_lightgbm(data.X, data.y, 100)
+    assert report.available > 100 or rfsize.size(whole, data.X, alpha=0.97, oob=True).to_dict() == report.to_dict()
+    small = rfsize.truncate(whole, n_trees=min(report.n_trees, 100))
+    if report.n_trees <= 100:
+        assert predict(booster, data.fresh) == pytest.approx(predict(small, data.fresh), abs=1e-6)
+
+
+def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> None:
+    booster, report = rfsize.grow(
+        params_of(framework), data_of(framework, data.X, data.y), alpha=0.985, min_trees=20, return_report=True
+    )
+    assert report.converged
+    assert report.available > 40
+    counted = rfsize.votes(booster, data.X, oob=True)
+    assert counted.n_trees == report.n_trees
+    if report.n_trees == report.available:
+        assert rfsize.size(counted, alpha=0.985).to_dict() == report.to_dict()
+
+
+def test_trees_double_while_their_votes_are_too_few_to_tell(framework: str, data: Data) -> None:
+    """A third of 20 trees vote on a row, and it takes ten votes."""
+    dtrain = data_of(framework, data.X, data.y)
+    _, report = rfsize.grow(params_of(framework), dtrain, alpha=0.6, min_trees=5, return_report=True)
+    assert report.n_trees < 20
+    assert report.available == 40
+
+
+def test_the_callback_and_growing_stop_at_the_same_size(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.97)
+    by_callback = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 1000, callbacks=[callback])
+    grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, return_report=True)
+    assert callback.report_.to_dict() == report.to_dict()
+    assert np.array_equal(grown.predict(data.fresh), by_callback.predict(data.fresh))
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "auto"])
+def test_averaged_scores_end_the_growth(estimator: str, framework: str, data: Data) -> None:
+    options = {"alpha": 0.97, "voting": "soft", "estimator": estimator}
+    booster, report = rfsize.grow(
+        params_of(framework), data_of(framework, data.X, data.y), return_report=True, **options
+    )
+    assert report.voting == "soft"
+    assert rfsize.votes(booster, data.fresh).n_trees == report.n_trees <= report.available
+    assert report.other.voting == "hard"
+    if report.n_trees == report.available:
+        expected = rfsize.size(booster, data.X, oob=True, **options)
+        assert (expected.n_trees, expected.other.n_trees) == (report.n_trees, report.other.n_trees)
+    on_fresh = rfsize.grow(
+        params_of(framework), data_of(framework, data.X, data.y), X_val=data.fresh, return_report=True, **options
+    )[1]
+    assert (on_fresh.voting, on_fresh.source) == ("soft", "rows given")
+
+
+def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
+    with pytest.warns(rfsize.NotConvergedWarning, match="30 trees"):
+        booster = rfsize.grow(
+            params_of(framework), data_of(framework, data.X, data.y), alpha=0.99, max_trees=30, min_trees=10
+        )
+    assert rfsize.votes(booster, data.fresh).n_trees == 30
+
+
+def test_three_classes(framework: str, data: Data) -> None:
+    objective = {"objective": "multiclass" if framework == "lightgbm" else "multi:softprob", "num_class": 3}
+    params, dtrain = {**params_of(framework), **objective}, data_of(framework, data.X, data.three)
+    booster, report = rfsize.grow(params, dtrain, X_val=data.fresh, alpha=0.95, return_report=True)
+    counted = rfsize.votes(booster, data.fresh)
+    assert (report.source, report.alpha) == ("rows given", 0.95)
+    assert counted.n_trees == report.n_trees
+    assert len(counted.classes) == 3
+
+
+def test_hopeless_out_of_bag_votes_are_refused_at_once(data: Data) -> None:
+    params = {**XGBOOST, "subsample": 0.99}
+    with pytest.raises(rfsize.FewVotesError, match=r"500 trees would give it \d\.\d out-of-bag votes.*give X_val"):
+        rfsize.grow(params, xgb.DMatrix(data.X, data.y), max_trees=500)
+
+
+def test_trees_of_each_class_of_xgboost_have_out_of_bag_votes(data: Data) -> None:
+    params = {**XGBOOST, "objective": "multi:softprob", "num_class": 3}
+    booster, report = rfsize.grow(params, xgb.DMatrix(data.X, data.three), alpha=0.9, return_report=True)
+    assert report.source == "oob"
+    assert report.votes_per_row > 0.25 * report.available
+    assert rfsize.votes(booster, data.fresh).n_trees == report.n_kept
+
+
+def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
+    framework = "lightgbm" if isinstance(booster, lgb.Booster) else "xgboost"
+    before = predict(booster, data.fresh)
+    more, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.985, return_report=True)
+    assert np.array_equal(predict(booster, data.fresh), before)
+    n_trees = rfsize.votes(more, data.fresh).n_trees
+    assert n_trees == report.n_trees > 61
+    first = rfsize.truncate(more, n_trees=61)
+    assert predict(first, data.fresh) == pytest.approx(before, abs=1e-6)
+    # Its bags can be rebuilt, and those of the new trees are others.
+    inbag = rfsize.inbag(more, data.X)
+    assert len(np.unique(np.packbits(inbag, axis=1), axis=0)) == n_trees
+    assert np.array_equal(inbag[:61], rfsize.inbag(booster, data.X))
+
+
+def test_a_forest_that_is_large_enough_keeps_its_trees(booster: Any, data: Data) -> None:
+    framework = "lightgbm" if isinstance(booster, lgb.Booster) else "xgboost"
+    same, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.9, return_report=True)
+    assert report.n_trees < rfsize.votes(same, data.fresh).n_trees == 61
+    assert same is not booster
+    assert predict(same, data.fresh) == pytest.approx(predict(booster, data.fresh), abs=1e-6)
+
+
+def test_growing_twice_draws_new_bags(framework: str, data: Data) -> None:
+    dtrain = data_of(framework, data.X, data.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        model: Any = params_of(framework)
+        for trees in (20, 40, 60):
+            model = rfsize.grow(model, dtrain, alpha=0.9999, max_trees=trees, min_trees=20)
+    inbag = rfsize.inbag(model, data.X)
+    assert len(np.unique(np.packbits(inbag, axis=1), axis=0)) == 60
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LGBMClassifier(
+            boosting_type="rf", n_estimators=40, subsample=0.6, subsample_freq=1, random_state=1, verbose=-1
+        ),
+        XGBRFClassifier(n_estimators=40, random_state=1),
+        XGBClassifier(n_estimators=1, num_parallel_tree=40, subsample=0.6, random_state=1),
+    ],
+    ids=["LGBMClassifier", "XGBRFClassifier", "XGBClassifier"],
+)
+@pytest.mark.parametrize("fitted", [False, True])
+def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
+    y = data.y if isinstance(estimator, XGBClassifier) else np.array(["no", "yes"])[data.y]
+    given = estimator
+    if fitted:
+        given = copy.deepcopy(estimator).fit(data.X, data.y)
+        y = data.y
+    elif not isinstance(estimator, LGBMClassifier):
+        y = data.y
+    before = given.get_params()
+    grown, report = rfsize.grow(given, data.X, y, alpha=0.98, return_report=True)
+    assert type(grown) is type(given)
+    assert given.get_params() == before
+    assert rfsize.votes(grown, data.fresh).n_trees == (max(report.n_kept, 40) if fitted else report.n_kept)
+    assert set(grown.predict(data.fresh)) == set(np.unique(y))
+    assert np.mean(grown.predict(data.X) == y) > 0.7
+    assert rfsize.size(grown, data.X, oob=True).n_rows > 1000
+
+
+def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
+    grown, report = rfsize.grow(XGBRFClassifier(n_estimators=80), data.X, data.y, alpha=0.9, return_report=True)
+    assert grown.n_estimators == rfsize.votes(grown, data.fresh).n_trees == report.n_trees < 80
+
+
+def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
+    weight = np.where(data.X[:, 0] > 0, 5.0, 0.5)
+    model = LGBMClassifier(
+        boosting_type="rf",
+        n_estimators=20,
+        subsample=0.6,
+        subsample_freq=1,
+        class_weight={0: 1.0, 1: 3.0},
+        random_state=1,
+        verbose=-1,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        grown = rfsize.grow(model, data.X, data.y, alpha=0.9999, max_trees=40, sample_weight=weight)
+    plain = model.set_params(n_estimators=400).fit(data.X, data.y, sample_weight=weight)
+    share = rfsize.votes(grown, data.fresh).fractions()[:, 1]
+    new = 2.0 * share - rfsize.votes(rfsize.truncate(grown, n_trees=20), data.fresh).fractions()[:, 1]
+    assert np.mean(new - rfsize.votes(plain, data.fresh).fractions()[:, 1]) == pytest.approx(0.0, abs=0.02)
+
+
+def test_dependence_is_warned_of(data: Data) -> None:
+    with pytest.warns(rfsize.SharedBagsWarning, match="bagging_freq=1"):
+        rfsize.grow({**LIGHTGBM, "bagging_freq": 2}, lgb.Dataset(data.X, data.y), alpha=0.9)
+    with pytest.warns(rfsize.SeedDependenceWarning, match="samples 2 of 8"):
+        rfsize.grow({**LIGHTGBM, "feature_fraction": 0.25}, lgb.Dataset(data.X, data.y), alpha=0.9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f, p, d, D: rfsize.grow(p, D.X, D.y), "leave|an estimator|Dataset"),
+        (lambda f, p, d, D: rfsize.grow(p, d, D.y), "y and sample_weight are for an estimator"),
+        (lambda f, p, d, D: rfsize.grow(p, d, alpha=1.0), "strictly between"),
+        (lambda f, p, d, D: rfsize.grow(p, d, voting="averaged"), "voting"),
+        (lambda f, p, d, D: rfsize.grow(p, d, estimator="best"), "estimator"),
+        (lambda f, p, d, D: rfsize.grow(p, d, max_trees=0), "max_trees must be a whole number"),
+        (lambda f, p, d, D: rfsize.grow(p, d, min_trees=2.5), "min_trees must be a whole number"),
+        (lambda f, p, d, D: rfsize.grow({**p, "objective": REGRESSION[f]}, d), "regression forest"),
+        (lambda f, p, d, D: rfsize.grow({**p, "subsample": 1.0, "bagging_fraction": 1.0}, d), "bag"),
+        (lambda f, p, d, D: rfsize.grow({**p, "boosting": "gbdt", "booster": "dart"}, d), "independent trees"),
+        (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X), "y is missing"),
+        (lambda f, p, d, D: rfsize.grow(object(), d), "give"),
+        (lambda f, p, d, D: rfsize.grow(make_pipeline(XGBRFClassifier()), D.X, D.y), "inside: pipeline"),
+        (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X, D.y, init_model=1), "leave out init_model"),
+    ],
+)
+def test_refusals(call: Any, message: str, framework: str, data: Data) -> None:
+    params = params_of(framework)
+    with pytest.raises(ValueError, match=message):
+        call(framework, params, data_of(framework, data.X, data.y), data)
+
+
+REGRESSION = {"lightgbm": "regression", "xgboost": "reg:squarederror"}
