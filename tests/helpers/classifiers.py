@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lightgbm import LGBMClassifier
-from sklearn.ensemble import (
-    BaggingClassifier,
-    ExtraTreesClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from xgboost import XGBRFClassifier
 

@@ -16,7 +16,6 @@ GRID = (0.2, 0.45, 0.7)
 TREES = 31
 ROWS = 400
 XGBOOST = {"objective": "binary:logistic", "colsample_bynode": 0.6, "max_depth": 5, "seed": 3}
-FRAMEWORKS = ("lightgbm", "xgboost")
 
 
 def given(

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from lightgbm import LGBMRegressor
-from sklearn.ensemble import (
-    BaggingRegressor,
-    ExtraTreesRegressor,
-    GradientBoostingRegressor,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from xgboost import XGBRegressor, XGBRFRegressor
 

@@ -14,7 +14,6 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, make_sco
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm, train_xgboost
 from helpers.fraction_searches import (
-    FRAMEWORKS,
     GRID,
     ROWS,
     TREES,
@@ -26,16 +25,9 @@ from helpers.fraction_searches import (
     standard_error,
 )
 from rfsize.adapter import adapter_for, tally
-from rfsize.sampling import (
-    select_bagging_fraction,
-)
+from rfsize.sampling import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
-
-
-@pytest.fixture(params=FRAMEWORKS)
-def framework(request: pytest.FixtureRequest) -> str:
-    return request.param
 
 
 def plain_votes(framework: str, data: Data, fraction: float, trees: int = TREES) -> rfsize.Votes:

@@ -13,13 +13,8 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data
-from helpers.fraction_searches import FRAMEWORKS, ROWS, accuracy, given, search
+from helpers.fraction_searches import ROWS, accuracy, given, search
 from rfsize.sampling import select_bagging_fraction
-
-
-@pytest.fixture(params=FRAMEWORKS)
-def framework(request: pytest.FixtureRequest) -> str:
-    return request.param
 
 
 class Interrupting:

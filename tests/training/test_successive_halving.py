@@ -11,9 +11,7 @@ import rfsize
 from helpers.forests import Data
 from helpers.fraction_searches import ROWS, given, losses, search, standard_error
 from rfsize.criteria import Comparison
-from rfsize.sampling import (
-    select_bagging_fraction,
-)
+from rfsize.sampling import select_bagging_fraction
 from rfsize.search import cost, elimination_plan, preference, survivors
 
 
