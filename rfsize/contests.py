@@ -1,7 +1,7 @@
 """Many classes from few votes: each row is a contest of two classes, the one that leads and one of its rivals.
 
 Of the votes on a row, those for the leading class and for one rival are binomial, given how many are for either. The
-rival's part of them has a density over the rows, like the vote fractions of two classes, and `rfsize.mixture` fits it:
+rival's part of them has a density over the rows, like the vote fractions of two classes, and `mixture` fits it:
 one density to the votes of the runners-up, and one to those of the classes in third place. A forest of T trees casts
 T·s votes for either, s the share of the two, and near a tie disagreement goes by (T·s)^(−1/2); so s is averaged as
 s^(−1/2), at each value of the rival's part over the rows that may have it. Agreement is the product over both rivals of

@@ -2,7 +2,7 @@
 
 The plug-in estimate of equation (17) in Hernández-Lobato et al. 2013 takes each row's counted votes for its true
 vote fraction. What a report asks of it is the same for any number of classes, and of the smooth estimate of
-`rfsize.mixture`.
+`mixture`.
 """
 
 from __future__ import annotations

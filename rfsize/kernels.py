@@ -372,7 +372,7 @@ def _looks(stop: Any, asked: Any) -> Any:
 
 @compiled
 def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
-    """The class that each voting row's tally is answered with, -1 where it asks on; `rfsize.stops` has the rules."""
+    """The class that each voting row's tally is answered with, -1 where it asks on; `stops` has the rules."""
     kind, n_trees, _, _, lower, upper, decision, needed = stop
     if kind == _BINARY:
         for j in range(voting.size):

@@ -196,7 +196,7 @@ def size(
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions to the votes of all
-        rows at once, which 50 trees are enough for, see `rfsize.mixture`, and `rfsize.contests` for several classes.
+        rows at once, which 50 trees are enough for.
         "auto" is "smooth", unless a share of rows at exactly one half, beside the density, makes the majority's votes
         more likely by a log-likelihood ratio of 4: then "plugin", and the report says that T* may be far larger still.
         With less than 10 votes per row no forest is called large enough.

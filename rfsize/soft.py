@@ -5,7 +5,7 @@ rival, the class that wins in the limit leads on one tree by a draw with mean μ
 central limit theorem T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
 
 Leads measured on a few trees scatter, which makes rows look closer to a tie than they are, just as counted vote
-fractions do, and the remedy is the same density over the rows (`rfsize.mixture`). It needs the noise of a lead. That
+fractions do, and the remedy is the same density over the rows (`mixture`). It needs the noise of a lead. That
 of n trees has a variance of 1/n near a tie, whatever the trees score; further off it depends on how their scores are
 distributed, which in forests is nearer to two points than to a normal law: it grows with the lead μ/σ about as
 (1 + (μ/σ)²)² in scikit-learn's, and with a power of 1.5 in LightGBM's and XGBoost's. So a lead is taken for that of

@@ -203,7 +203,7 @@ def parameters_of(model: Any) -> dict[str, Any]:
     return parameters
 
 
-_INTEGRATIONS = {"lightgbm": "rfsize.integrations.lightgbm_training", "xgboost": "rfsize.integrations.xgboost_training"}
+_TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm_training", "xgboost": "rfsize.integrations.xgboost_training"}
 
 
 def trainer_for(params: dict[str, Any], dtrain: Any) -> Trainer:
@@ -259,8 +259,8 @@ def fold_votes(
 
 def _integration(thing: Any) -> Any:
     framework = framework_of(thing)
-    if framework in _INTEGRATIONS:
-        return importlib.import_module(_INTEGRATIONS[framework])
+    if framework in _TRAINERS:
+        return importlib.import_module(_TRAINERS[framework])
     raise ValueError(
         f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
         "xgboost.DMatrix or QuantileDMatrix"

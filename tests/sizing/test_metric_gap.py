@@ -16,10 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import reference.deviation
 import rfsize
-import rfsize.adapter
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
 from rfsize import metric_gap
-from rfsize.adapter import adapter_for
+from rfsize.adapter import adapter_for, proven_inbag
 from rfsize.estimate import REPLICATES, SEED
 
 
@@ -101,7 +100,7 @@ def test_regression(metric: str, data: Data) -> None:
     model = train_lightgbm(data.X[:150], np.exp(data.X[:150, 0]), 20, objective="poisson")
     y = np.exp(data.X[:150, 0])
     by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error}[metric]
-    may_vote = np.logical_not(rfsize.adapter.proven_inbag(*_walked(model, data.X[:150])).T)
+    may_vote = np.logical_not(proven_inbag(*_walked(model, data.X[:150])).T)
     known = may_vote.sum(axis=1) > 1
     expected = reference.deviation.metric_gap(
         tree_scores(model, data.X[:150])[known],
