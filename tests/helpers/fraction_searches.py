@@ -27,7 +27,7 @@ def given(
     return {**XGBOOST, **params}, xgb.DMatrix(X, y, weight=weight)
 
 
-def search(framework: str, data: Data, fractions: Any = GRID, **options: Any) -> rfsize.sampling.FractionSearch:
+def search(framework: str, data: Data, fractions: Any = GRID, **options: Any) -> rfsize.FractionSearch:
     params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
     options = {"n_trees": TREES, "alpha": 0.9, "max_trees": 400, **options}
     return select_bagging_fraction(params, dtrain, fractions, **options)
