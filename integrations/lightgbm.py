@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapter import Adapter, Bags, Leaves
-from rfsize.checks import class_indices, sample_weights
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.integrations.lightgbm_columns import seed_dependence
 from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
-from rfsize.rows import n_rows
 from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import class_indices, sample_weights
 
 # ---------------------------------------------------------------------------------------------------------
 # Bags

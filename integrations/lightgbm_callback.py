@@ -11,7 +11,6 @@ import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 
-from rfsize.checks import share, whole
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.integrations.lightgbm import warn_of_dependence
@@ -19,6 +18,7 @@ from rfsize.integrations.lightgbm_reading import TrainingVotes
 from rfsize.report import SizeReport
 from rfsize.scores import Scores
 from rfsize.tally import Tally
+from rfsize.utils.validation import share, whole
 from rfsize.votes import Votes
 
 

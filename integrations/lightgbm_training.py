@@ -11,14 +11,14 @@ from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize import rows as matrix
-from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
 from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
 from rfsize.integrations.lightgbm_text import ForestText
 from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
+from rfsize.utils import matrix
+from rfsize.utils.validation import share, whole
 
 __all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
 

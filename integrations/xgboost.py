@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize.adapter import Adapter, Leaves
-from rfsize.checks import class_indices, sample_weights, share
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
 from rfsize.integrations.xgboost_trees import (
@@ -29,9 +28,10 @@ from rfsize.integrations.xgboost_trees import (
     tree_table,
 )
 from rfsize.links import Link
-from rfsize.rows import n_rows
 from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import class_indices, sample_weights, share
 
 _LARGEST_MARGIN = np.float32(1e30)
 

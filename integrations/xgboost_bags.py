@@ -12,9 +12,9 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapter import Bags, Leaves
-from rfsize.checks import share
 from rfsize.errors import InbagError
-from rfsize.rows import CELLS_PER_BLOCK
+from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.validation import share
 
 _RNG_MULTIPLIER = 16807
 _RNG_MASK = np.uint64(2**63 - 1)

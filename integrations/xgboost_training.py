@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapter import count_votes
-from rfsize.checks import share, whole
 from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
 from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost_bags import DrawnBags
-from rfsize.integrations.xgboost_merging import merged as merged
 from rfsize.integrations.xgboost_merging import put_together, refuse_differences
 from rfsize.integrations.xgboost_trees import CONSTANT_HESSIAN, LINKS, VOTING
 from rfsize.links import Link
 from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
+from rfsize.utils.validation import share, whole
 
 # Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import rows as matrix
-from rfsize.checks import share
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.links import Link
 from rfsize.scores import Scores
 from rfsize.tally import Tally
 from rfsize.trees import Conventions, TreeTable
+from rfsize.utils import matrix
+from rfsize.utils.validation import share
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize.checks import class_indices, share, whole
-from rfsize.rows import blocks
-from rfsize.stop_rules import MAX_CLASSES
+from rfsize.utils.matrix import blocks
+from rfsize.utils.validation import MAX_CLASSES, class_indices, share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.checks import share, whole
 from rfsize.training import fold_votes, labels_of
+from rfsize.utils.validation import share, whole
 from rfsize.votes import Votes
 
 

@@ -20,8 +20,8 @@ from rfsize import theory
 from rfsize.adapter import Adapter, Bags, left_out, walked
 from rfsize.estimate import REPLICATES, SEED
 from rfsize.links import Link
-from rfsize.rows import CELLS_PER_BLOCK
 from rfsize.scores import Scores
+from rfsize.utils.matrix import CELLS_PER_BLOCK
 
 Floats = NDArray[np.float64]
 

@@ -19,19 +19,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from rfsize.adapter import adapter_for, framework_of, tally
-from rfsize.checks import choice, class_indices, sample_weights, whole
 from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
-from rfsize.rows import n_rows
 from rfsize.scores import Scores
 from rfsize.sizing import votes, warn_of_dependence
 from rfsize.stop_table import Rule, StopTable
-from rfsize.tags import allows_nan, input_tags
 from rfsize.tally import VOTINGS, Tally
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.tags import allows_nan, input_tags
+from rfsize.utils.validation import choice, class_indices, sample_weights, whole
 from rfsize.votes import Votes
 
 _TABLES = ("threshold", "optimal", "robust", "lossless")

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from rfsize.adapter import framework_of
 from rfsize.forest import Forest
-from rfsize.rows import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 
 
 def load_model(path: Path) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rfsize.checks import choice, share
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.tally import VOTINGS, Tally
+from rfsize.utils.validation import choice, share
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
 from rfsize.adapter import adapter_for, tally
-from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.report import SizeReport
 from rfsize.report_base import FEW_OUT_OF_BAG, FEWEST_VOTES
-from rfsize.rows import SECONDS_BEFORE_PROGRESS
 from rfsize.sizing import truncate
 from rfsize.training import ForestInTraining, parameters_of, trainer_for
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.validation import share, whole
 
 
 def grow(

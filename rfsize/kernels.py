@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize import forest
-from rfsize.jit import compiled
 from rfsize.lattice import ternary_index
 from rfsize.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.trees import Missing
+from rfsize.utils.jit import compiled
 
 # Values that are quantised together.
 _BLOCK = 512

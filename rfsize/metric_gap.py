@@ -39,11 +39,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize import rows as matrix
 from rfsize.adapter import Adapter, Bags, walked
-from rfsize.checks import choice, class_indices, sample_weights
 from rfsize.errors import FewVotesError
 from rfsize.estimate import REPLICATES, SEED
+from rfsize.utils import matrix
+from rfsize.utils.validation import choice, class_indices, sample_weights
 
 Floats = NDArray[np.float64]
 

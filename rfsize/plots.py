@@ -1,4 +1,4 @@
-"""Pictures of a report, a stop table and a search; matplotlib is imported only here, and only when one is asked for."""
+"""rfsize.utils.plotting"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize.stops import BinaryStops, LeaderStops, TernaryStops, WeightedStops, ternary_index
+from rfsize.utils.plotting import _percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rfsize.report import SizeReport
     from rfsize.sampling import FractionSearch
     from rfsize.stop_table import StopTable
+
 
 _FREE_CORNER: dict[str, Any] = {
     "binary": "upper left",
@@ -142,12 +144,6 @@ def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
     ax.grid(which="major", color="0.9")
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
     return ax
-
-
-def _percent(share: float, _: int) -> str:
-    """Label of a tick: only 1, 2 and 5 of each power of ten, so that the ticks do not crowd."""
-    first_digit = f"{share:e}"[0]
-    return f"{share:.3%}".rstrip("0%").rstrip(".") + " %" if first_digit in "125" else ""
 
 
 def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.jit import compiled
+from rfsize.utils.jit import compiled
 
 Floats = NDArray[np.float64]
 

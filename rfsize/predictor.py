@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize import forest_file
-from rfsize import rows as matrix
 from rfsize.adapter import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
@@ -22,6 +21,7 @@ from rfsize.links import Link
 from rfsize.stop_rules import lossless_stops
 from rfsize.stop_table import StopTable
 from rfsize.stops import BinaryStops, LeaderStops, Stops, WeightedStops
+from rfsize.utils import matrix
 from rfsize.votes import Votes
 
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import hard, soft
-from rfsize.checks import share, whole
 from rfsize.errors import FewVotesError
 from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.tally import Tally
+from rfsize.utils.validation import share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, tally
-from rfsize.checks import choice, positive, share, whole
 from rfsize.deviation import read
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotAForestError, NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
 from rfsize.links import Link
 from rfsize.metric_gap import Walk
 from rfsize.report import ESTIMATORS, SizeReport
-from rfsize.rows import n_rows
 from rfsize.tally import VOTINGS, Tally
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import choice, positive, share, whole
 from rfsize.votes import Votes
 
 

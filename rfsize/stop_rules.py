@@ -18,25 +18,31 @@ from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops
 from rfsize.urn import Bounds, lossless_bounds
 
 Floats = NDArray[np.float64]
+
+
 Table = TypeVar("Table")
+
 
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""
 
+
 MAX_TERNARY = 201
 """The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
 
-MAX_CLASSES = 10_000
 
 ROUNDING = 1e-9
 """Relative rounding error of an expected disagreement, by which it may exceed its bound."""
 
+
 # Penalties tried per pass, and passes, of `_search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
 _WAYS, _PASSES = 16, 6
+
 
 # Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
 # the bound is met closely enough without.
 _EXTENSIONS, _EXTENSION_WORK = 100, 50_000_000
+
 
 # Column generation ends at this gap, relative, between the best table and the Lagrangian bound, or after this many
 # rounds: a small forest has no table that close.

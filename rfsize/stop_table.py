@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import stop_rules, table_file, urn
-from rfsize.checks import choice, whole
-from rfsize.stop_rules import MAX_CLASSES, MAX_TERNARY, MAX_TREES
+from rfsize.stop_rules import MAX_TERNARY, MAX_TREES
 from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
+from rfsize.utils.validation import MAX_CLASSES, choice, whole
 from rfsize.votes import Votes
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rfsize import stop_rules, urn
 from rfsize.errors import TableError
 from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops, ternary_index
+from rfsize.utils.validation import MAX_CLASSES
 
 if TYPE_CHECKING:
     from rfsize.stop_table import StopTable
@@ -113,7 +114,7 @@ def checked_fields(document: Any) -> dict[str, Any]:
         found = _short(document["version"])
         _refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
     n_trees = _integer(document, "n_trees", 1, stop_rules.MAX_TREES)
-    n_classes = _integer(document, "n_classes", 2, stop_rules.MAX_CLASSES)
+    n_classes = _integer(document, "n_classes", 2, MAX_CLASSES)
     kind = _choice(document, "kind", (stop_rules.table_kind(n_trees, n_classes), WeightedStops.kind))
     fields = {
         "n_trees": n_trees,

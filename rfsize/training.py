@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of, left_out
-from rfsize.rows import blocks
 from rfsize.scores import Scores
 from rfsize.tally import Tally
+from rfsize.utils.matrix import blocks
 from rfsize.votes import Votes
 
 

@@ -172,7 +172,7 @@ def test_types_labels_and_blocks(forest: RandomForestClassifier, data: Data, mon
     batches = banfield_size(votes, y, inbag=inbag)
     kept = votes.copy(), y.copy(), inbag.copy()
     names = np.array(["low", "middle", "high"])
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 7 * 120)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 7 * 120)
     found = mcnemar_size(votes.astype(np.uint8).tolist(), pd.Series(names[y]), step=10, classes=names)
     assert np.array_equal(found.p_values, sizes.p_values)
     again = banfield_size(np.asfortranarray(votes), y.astype(float), inbag=inbag)

@@ -47,7 +47,7 @@ def test_out_of_bag_votes(booster: Any, data: Data, tree_labels: np.ndarray) -> 
 
 def test_blocks_of_any_size_give_the_same_votes(booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, inbag = rfsize.votes(booster, data.X, oob=True), rfsize.inbag(booster, data.X)
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 37 * TREES)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * TREES)
     assert rfsize.votes(booster, data.X, oob=True) == whole
     assert np.array_equal(rfsize.inbag(booster, data.X), inbag)
 
@@ -57,8 +57,8 @@ def test_slow_counting_shows_its_progress(
 ) -> None:
     rfsize.votes(booster, data.X)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 100 * TREES)
-    monkeypatch.setattr("rfsize.rows.SECONDS_BEFORE_PROGRESS", 0.0)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 100 * TREES)
+    monkeypatch.setattr("rfsize.utils.matrix.SECONDS_BEFORE_PROGRESS", 0.0)
     rfsize.votes(booster, data.X)
     assert "votes" in capsys.readouterr().err
 
@@ -87,7 +87,7 @@ def test_data_frames_with_categories(train: Any, data: Data, monkeypatch: pytest
     labels = rfsize.votes(model, fresh)
     alone = rfsize.truncate(model, n_trees=1)
     assert np.array_equal(rfsize.votes(alone, fresh).counts[:, 1], predict(alone, fresh) > 0.5)
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 50)
     assert rfsize.votes(model, fresh) == labels
     assert rfsize.inbag(model, table).mean() == pytest.approx(0.632, abs=0.02)
     for wrong, message in [
@@ -115,7 +115,7 @@ def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -
     model = train(named, data.y, 21)
     expected = rfsize.votes(model, named, oob=True)
     assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 50)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 50)
     assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
     with pytest.raises(ValueError, match="another order"):
         rfsize.votes(model, pa.Table.from_pandas(named[named.columns[::-1]]))

@@ -16,7 +16,7 @@ def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypat
     bags = adapter.bags(len(data.X), None, None, None, None)
     whole = tally(adapter, data.X, 0.5, bags)
     monkeypatch.setattr("rfsize.adapter._SCORES_HELD", len(data.X) * 9 // 3)
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 21 * 3 * 100)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
     part = tally(adapter, data.X, 0.5, bags)
     assert part.votes == whole.votes
     assert part.scores is not None

@@ -14,7 +14,7 @@ import pytest
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, without_parameters
-from rfsize.integrations.lightgbm_training import merged
+from rfsize.integrations.lightgbm_merging import merged
 from rfsize.training import trainer_for
 
 

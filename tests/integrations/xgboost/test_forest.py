@@ -72,7 +72,7 @@ def test_the_callers_model_is_untouched(xgb_booster: xgb.Booster, data: Data) ->
 
 
 def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.rows.CELLS_PER_BLOCK", 50 * TREES)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 50 * TREES)
     expected = rfsize.votes(xgb_booster, data.fresh)
     assert rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh)) == expected
     with pytest.raises(ValueError, match="base_margin"):

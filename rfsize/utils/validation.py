@@ -63,3 +63,6 @@ def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
         raise ValueError(f"sample_weight must hold one finite, non-negative number per row of X ({n_rows} rows)")
     return weight
+
+
+MAX_CLASSES = 10_000
