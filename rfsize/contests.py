@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rfsize import mixture, theory
 from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.mixture import Density, VoteCells
-from rfsize.multiclass import Rivals
+from rfsize.theory.multiclass import Rivals
 from rfsize.votes import VoteHistogram, Votes
 
 Floats = NDArray[np.float64]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import reference.mixture
 import reference.multiclass
 import rfsize
-from rfsize import hard, mixture, multiclass, theory
+from rfsize import hard, mixture, theory
 from rfsize.contests import Contest, SmoothContests
+from rfsize.theory import multiclass
 
 
 def fractions(n_rows: int, rng: np.random.Generator) -> np.ndarray:

@@ -9,7 +9,8 @@ import pytest
 
 import rfsize
 from helpers.forests import Data
-from rfsize import multiclass, theory
+from rfsize import theory
+from rfsize.theory import multiclass
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import reference.multiclass
 import rfsize
-from rfsize import multiclass, theory
-from rfsize.plurality import overtakes
+from rfsize import theory
+from rfsize.theory import multiclass
+from rfsize.theory.kernels import overtakes
 
 FRACTIONS = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=3).map(lambda parts: np.array(parts) / sum(parts))
 

@@ -1,4 +1,4 @@
-"""The mathematics of majority voting between two classes; `rfsize.multiclass` has that of more.
+"""The mathematics of majority voting between two classes; `rfsize.theory.multiclass` has that of more.
 
 The votes of a forest's trees on one instance are independent draws, given the training data: each tree
 votes for class 1 with probability π, the instance's *vote fraction* in the infinite forest. Everything

@@ -68,7 +68,7 @@ class Rivals:
             return 1.0 - self.leader
         from joblib import effective_n_jobs
 
-        from rfsize import plurality
+        from rfsize.theory import kernels as plurality
 
         out = np.empty(len(self.leader))
         pieces = min(_PIECES_PER_THREAD * effective_n_jobs(-1), 1 + len(self.rival) // _FEW_PAIRS)

@@ -1,0 +1,39 @@
+"""The equations of T*(α) and of agreement, as pure functions of arrays: two classes here, more in `multiclass`."""
+
+from rfsize.theory.binary import (
+    HALF_NORMAL,
+    MAX_TREES,
+    agreement,
+    asymptotic_disagreement,
+    asymptotic_size,
+    class_probability,
+    disagreement,
+    ensemble_size,
+    instance_size,
+    instance_size_closed_form,
+    limit_agreement,
+    mean_agreement,
+    mean_disagreement,
+    size_tail,
+    smallest_odd,
+    why_infinite,
+)
+
+__all__ = [
+    "HALF_NORMAL",
+    "MAX_TREES",
+    "agreement",
+    "asymptotic_disagreement",
+    "asymptotic_size",
+    "class_probability",
+    "disagreement",
+    "ensemble_size",
+    "instance_size",
+    "instance_size_closed_form",
+    "limit_agreement",
+    "mean_agreement",
+    "mean_disagreement",
+    "size_tail",
+    "smallest_odd",
+    "why_infinite",
+]
