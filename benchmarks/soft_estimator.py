@@ -28,7 +28,7 @@ from scipy.special import ndtr
 import rfsize
 from rfsize import soft
 from rfsize.adapter import adapter_for, tally
-from rfsize.scores import Scores
+from rfsize.voting.scores import Scores
 
 PARTS = ("asked", "mean", "scatter")
 SIZES, DRAWS = (5, 11, 21, 41, 61, 101, 201), 400

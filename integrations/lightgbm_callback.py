@@ -16,10 +16,10 @@ from rfsize.goal import Goal, next_look
 from rfsize.integrations.lightgbm import warn_of_dependence
 from rfsize.integrations.lightgbm_reading import TrainingVotes
 from rfsize.report import SizeReport
-from rfsize.scores import Scores
-from rfsize.tally import Tally
 from rfsize.utils.validation import share, whole
-from rfsize.votes import Votes
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
 
 
 class SizeCallback:

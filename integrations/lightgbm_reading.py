@@ -12,12 +12,12 @@ from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from rfsize import links
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
 from rfsize.integrations.lightgbm_text import LINKS, ForestText
-from rfsize.scores import Scores
+from rfsize.voting import links
+from rfsize.voting.scores import Scores
 
 # Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
 # after them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read in

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.links import Link
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
+from rfsize.voting.links import Link
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, 
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
 from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
 from rfsize.integrations.lightgbm_text import ForestText
-from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
+from rfsize.training import ForestInTraining, Trainer, out_of_bag
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
+from rfsize.voting.outputs import OutOfBag
 
 __all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
 

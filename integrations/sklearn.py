@@ -25,11 +25,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from rfsize.adapter import Adapter, Bags, Leaves
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.sklearn_training import SklearnInTraining
-from rfsize.links import Link
 from rfsize.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.validation import class_indices, sample_weights
+from rfsize.voting.links import Link
 
 _BAGGING = (BaggingClassifier, BaggingRegressor)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import InbagError
-from rfsize.tally import Tally
-from rfsize.training import ForestInTraining, OutOfBag, out_of_bag
+from rfsize.training import ForestInTraining, out_of_bag
 from rfsize.utils.matrix import take
+from rfsize.voting.outputs import OutOfBag, Tally
 
 if TYPE_CHECKING:
     from rfsize.integrations.sklearn import SklearnEnsemble

@@ -27,11 +27,11 @@ from rfsize.integrations.xgboost_trees import (
     scores_per_leaf,
     tree_table,
 )
-from rfsize.links import Link
 from rfsize.training import ForestInTraining, resumed
 from rfsize.trees import Conventions, TreeTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights, share
+from rfsize.voting.links import Link
 
 _LARGEST_MARGIN = np.float32(1e30)
 

@@ -19,9 +19,10 @@ from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost_bags import DrawnBags
 from rfsize.integrations.xgboost_merging import put_together, refuse_differences
 from rfsize.integrations.xgboost_trees import CONSTANT_HESSIAN, LINKS, VOTING
-from rfsize.links import Link
-from rfsize.training import ForestInTraining, OutOfBag, Trainer, out_of_bag
+from rfsize.training import ForestInTraining, Trainer, out_of_bag
 from rfsize.utils.validation import share, whole
+from rfsize.voting.links import Link
+from rfsize.voting.outputs import OutOfBag
 
 # Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26

@@ -30,7 +30,7 @@ from rfsize.sampling import (
 )
 from rfsize.sizing import inbag, size, tree_votes, truncate, votes
 from rfsize.stop_table import StopTable
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.estimator import RightSizedClassifier

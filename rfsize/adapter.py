@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.links import Link
-from rfsize.scores import Scores
-from rfsize.tally import Tally
 from rfsize.trees import Conventions, TreeTable
 from rfsize.utils import matrix
 from rfsize.utils.validation import share
-from rfsize.votes import Votes
+from rfsize.voting.links import Link
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.stop_table import StopTable

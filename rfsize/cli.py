@@ -38,7 +38,7 @@ from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing import size, truncate, votes
 from rfsize.stop_table import StopTable
-from rfsize.tally import VOTINGS
+from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 

@@ -23,7 +23,7 @@ from rfsize import mixture, theory
 from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.mixture import Density, VoteCells
 from rfsize.theory.multiclass import Rivals
-from rfsize.votes import VoteHistogram, Votes
+from rfsize.voting.votes import VoteHistogram, Votes
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

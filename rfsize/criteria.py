@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from rfsize.training import OutOfBag, Trainer
+from rfsize.training import Trainer
+from rfsize.voting.outputs import OutOfBag
 
 _REPLICATES = 100
 _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.training import fold_votes, labels_of
 from rfsize.utils.validation import share, whole
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 
 def cv_votes(

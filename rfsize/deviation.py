@@ -19,9 +19,9 @@ from scipy.special import ndtri
 from rfsize import theory
 from rfsize.adapter import Adapter, Bags, left_out, walked
 from rfsize.estimate import REPLICATES, SEED
-from rfsize.links import Link
-from rfsize.scores import Scores
 from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
 
 Floats = NDArray[np.float64]
 

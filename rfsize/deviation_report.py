@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rfsize import theory
 from rfsize.deviation import Deviation, Deviations, Sizes
 from rfsize.errors import FewVotesError
-from rfsize.links import Link
 from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
-from rfsize.scores import Scores
 from rfsize.utils.validation import positive, whole
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,14 +25,14 @@ from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
-from rfsize.scores import Scores
 from rfsize.sizing import votes, warn_of_dependence
 from rfsize.stop_table import Rule, StopTable
-from rfsize.tally import VOTINGS, Tally
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole
-from rfsize.votes import Votes
+from rfsize.voting.outputs import VOTINGS, Tally
+from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
 
 _TABLES = ("threshold", "optimal", "robust", "lossless")
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.theory.multiclass import Rivals
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 Floats = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rfsize.report import ESTIMATORS, SizeReport
-from rfsize.tally import VOTINGS, Tally
 from rfsize.utils.validation import choice, share
+from rfsize.voting.outputs import VOTINGS, Tally
 
 
 @dataclass(frozen=True)

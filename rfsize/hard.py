@@ -14,7 +14,7 @@ from rfsize.contests import SmoothContests
 from rfsize.estimate import Estimate
 from rfsize.fractions import plug_in
 from rfsize.mixture import SmoothFractions, VoteCells
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 
 def smooth(votes: Votes) -> Estimate:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from rfsize import theory
 from rfsize.estimate import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.fractions import TwoClassFractions
-from rfsize.votes import VoteHistogram
+from rfsize.voting.votes import VoteHistogram
 
 Floats = NDArray[np.float64]
 

@@ -17,12 +17,12 @@ from rfsize.adapter import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
-from rfsize.links import Link
 from rfsize.stop_rules import lossless_stops
 from rfsize.stop_table import StopTable
 from rfsize.stops import BinaryStops, LeaderStops, Stops, WeightedStops
 from rfsize.utils import matrix
-from rfsize.votes import Votes
+from rfsize.voting.links import Link
+from rfsize.voting.votes import Votes
 
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
 # end go down a tree together.

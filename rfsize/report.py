@@ -16,8 +16,8 @@ from rfsize.errors import FewVotesError
 from rfsize.estimate import Curves, Estimate, Margins
 from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
-from rfsize.tally import Tally
 from rfsize.utils.validation import share, whole
+from rfsize.voting.outputs import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.search_file import SearchFile, State
-from rfsize.training import ForestInTraining, OutOfBag, Trainer
+from rfsize.training import ForestInTraining, Trainer
+from rfsize.voting.outputs import OutOfBag
 
 if TYPE_CHECKING:
     from rfsize.criteria import Comparison, Criterion

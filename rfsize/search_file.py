@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.scores import Scores
-from rfsize.training import OutOfBag, Trainer
+from rfsize.training import Trainer
+from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.scores import Scores
 
 _FORMAT, _VERSION = "rfsize bagging fraction search", 1
 _TEXT = "search.json"

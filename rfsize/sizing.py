@@ -12,13 +12,13 @@ from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven
 from rfsize.deviation import read
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotAForestError, NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
-from rfsize.links import Link
 from rfsize.metric_gap import Walk
 from rfsize.report import ESTIMATORS, SizeReport
-from rfsize.tally import VOTINGS, Tally
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, positive, share, whole
-from rfsize.votes import Votes
+from rfsize.voting.links import Link
+from rfsize.voting.outputs import VOTINGS, Tally
+from rfsize.voting.votes import Votes
 
 
 def votes(

@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtr
 from rfsize import theory
 from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.mixture import Density, doubt, fit
-from rfsize.scores import Scores
+from rfsize.voting.scores import Scores
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from rfsize import stop_rules, table_file, urn
 from rfsize.stop_rules import MAX_TERNARY, MAX_TREES
 from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

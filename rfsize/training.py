@@ -9,46 +9,15 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapter import Adapter, Bags, Proof, counted, framework_of, left_out
-from rfsize.scores import Scores
-from rfsize.tally import Tally
 from rfsize.utils.matrix import blocks
-from rfsize.votes import Votes
-
-
-@dataclass(frozen=True)
-class OutOfBag:
-    """What a forest's trees say of the training rows that they did not see.
-
-    Attributes
-    ----------
-    counts : ndarray of int32, shape (n_rows, n_classes)
-        Votes for each class; no columns for regression.
-    scores : Scores
-        Their scores before the link.
-    """
-
-    counts: NDArray[np.int32]
-    scores: Scores
-
-    @classmethod
-    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
-        """What no trees say."""
-        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores))
-
-    def plus(self, other: OutOfBag) -> OutOfBag:
-        """What the trees of both say."""
-        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
-
-    def tally(self, n_trees: int, cut: float = 0.0) -> Tally:
-        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average."""
-        return Tally(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")
+from rfsize.voting.outputs import OutOfBag, Tally
+from rfsize.voting.scores import Scores
 
 
 def out_of_bag(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaln, xlogy
 
-from rfsize.votes import Votes
+from rfsize.voting.votes import Votes
 
 Floats = NDArray[np.float64]
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]

@@ -15,8 +15,8 @@ from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from rfsize import RightSizedClassifier
 from rfsize.goal import Goal
-from rfsize.scores import Scores
-from rfsize.tally import Tally
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
 
 
 def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:

@@ -15,7 +15,7 @@ from scipy.integrate import quad
 import reference.mixture
 import rfsize
 from rfsize import hard, mixture, theory
-from rfsize.votes import VoteHistogram
+from rfsize.voting.votes import VoteHistogram
 
 DENSITIES = {
     "arcsine": stats.beta(0.5, 0.5),

@@ -10,8 +10,8 @@ import pytest
 import reference.deviation
 from helpers.scores import some_scores
 from rfsize.deviation import Deviations
-from rfsize.links import LINKS, Link
-from rfsize.scores import Scores
+from rfsize.voting.links import LINKS, Link
+from rfsize.voting.scores import Scores
 
 
 def scores_with(mean: Any, covariance: Any, asked: int = 100) -> Scores:

@@ -17,7 +17,7 @@ import reference.leads
 import rfsize
 from helpers.forests import Data
 from rfsize import soft
-from rfsize.scores import Scores
+from rfsize.voting.scores import Scores
 
 ALPHAS = (0.9, 0.95, 0.99)
 

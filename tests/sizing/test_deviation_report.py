@@ -18,8 +18,8 @@ from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 from helpers.scores import some_scores
 from rfsize.deviation import Deviations
 from rfsize.deviation_report import DeviationReport
-from rfsize.links import Link
-from rfsize.scores import Scores
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
 
 
 def report_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> DeviationReport:

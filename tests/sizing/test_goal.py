@@ -7,8 +7,8 @@ import pytest
 
 import rfsize
 from rfsize.goal import Goal, next_look
-from rfsize.scores import Scores
-from rfsize.tally import Tally
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
 
 
 def tally(n_trees: int = 40, share: float = 0.45) -> Tally:

@@ -11,8 +11,8 @@ import pytest
 
 import rfsize
 from rfsize import theory
-from rfsize.scores import Scores
-from rfsize.tally import Tally
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
 
 
 def votes_from(rng: np.random.Generator, n_rows: int, asked: int = 2001) -> rfsize.Votes:

@@ -18,8 +18,8 @@ from rfsize.adapter import adapter_for, tally
 from rfsize.goal import Goal
 from rfsize.integrations.lightgbm import LightGbmBags
 from rfsize.integrations.lightgbm_callback import _duration
-from rfsize.scores import Scores
-from rfsize.tally import Tally
+from rfsize.voting.outputs import Tally
+from rfsize.voting.scores import Scores
 
 
 def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options: Any) -> lgb.Booster:

@@ -1,0 +1,1 @@
+"""What trees said: votes, scores, and from scores to predictions."""

@@ -1,0 +1,65 @@
+"""Tally: what a forest's trees say of some rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
+
+VOTINGS = ("hard", "soft")
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What the trees say of some rows: their votes, and their scores where these are known.
+
+    Attributes
+    ----------
+    votes : Votes
+        Votes for each class.
+    scores : Scores or None
+        Scores before the link; of many rows and classes, those of a part of the rows may do.
+    cut : float
+        Mean score above which the averaged scores of two classes predict class 1.
+    predict_obeys : {"hard", "soft"} or None
+        Whether the model's own ``predict`` goes by the majority of the votes or the averaged scores; None where there
+        is no model.
+    """
+
+    votes: Votes
+    scores: Scores | None = None
+    cut: float = 0.0
+    predict_obeys: str | None = None
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """What a forest's trees say of the training rows that they did not see.
+
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Votes for each class; no columns for regression.
+    scores : Scores
+        Their scores before the link.
+    """
+
+    counts: NDArray[np.int32]
+    scores: Scores
+
+    @classmethod
+    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
+        """What no trees say."""
+        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores))
+
+    def plus(self, other: OutOfBag) -> OutOfBag:
+        """What the trees of both say."""
+        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
+
+    def tally(self, n_trees: int, cut: float = 0.0) -> Tally:
+        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average."""
+        return Tally(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")
