@@ -26,8 +26,8 @@ from estimator import ALPHAS, COLUMNS, FIRST_TREES, FRAMEWORKS, INFINITE, TREES,
 from scipy.special import ndtr
 
 import rfsize
-from rfsize import soft
 from rfsize.adapter import adapter_for, tally
+from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
 
 PARTS = ("asked", "mean", "scatter")

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rfsize import theory
-from rfsize.deviation import Deviation, Deviations, Sizes
 from rfsize.errors import FewVotesError
+from rfsize.estimation.deviation import Deviation, Deviations, Sizes
 from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import positive, whole

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapter import Adapter, Bags, walked
 from rfsize.errors import FewVotesError
-from rfsize.estimate import REPLICATES, SEED
+from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, class_indices, sample_weights
 

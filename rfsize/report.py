@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import hard, soft
 from rfsize.errors import FewVotesError
-from rfsize.estimate import Curves, Estimate, Margins
+from rfsize.estimation import hard, soft
+from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import share, whole

@@ -14,7 +14,9 @@ from scipy.integrate import quad
 
 import reference.mixture
 import rfsize
-from rfsize import hard, mixture, theory
+from rfsize import theory
+from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation import hard
 from rfsize.voting.votes import VoteHistogram
 
 DENSITIES = {

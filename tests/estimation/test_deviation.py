@@ -9,7 +9,7 @@ import pytest
 
 import reference.deviation
 from helpers.scores import some_scores
-from rfsize.deviation import Deviations
+from rfsize.estimation.deviation import Deviations
 from rfsize.voting.links import LINKS, Link
 from rfsize.voting.scores import Scores
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import reference.mixture
 import reference.multiclass
 import rfsize
-from rfsize import hard, mixture, theory
-from rfsize.contests import Contest, SmoothContests
+from rfsize import theory
+from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation import hard
+from rfsize.estimation.pairwise import Contest, SmoothContests
 from rfsize.theory import multiclass
 
 

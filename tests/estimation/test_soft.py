@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.leads
 import rfsize
 from helpers.forests import Data
-from rfsize import soft
+from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
 
 ALPHAS = (0.9, 0.95, 0.99)

@@ -19,7 +19,7 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
 from rfsize import metric_gap
 from rfsize.adapter import adapter_for, proven_inbag
-from rfsize.estimate import REPLICATES, SEED
+from rfsize.estimation.base import REPLICATES, SEED
 
 
 @pytest.fixture(scope="module")

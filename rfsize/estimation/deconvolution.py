@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimate import REPLICATES, SEED, Curves, spread_sizes
-from rfsize.fractions import TwoClassFractions
+from rfsize.estimation.base import REPLICATES, SEED, Curves, spread_sizes
+from rfsize.estimation.plugin import TwoClassFractions
 from rfsize.voting.votes import VoteHistogram
 
 Floats = NDArray[np.float64]

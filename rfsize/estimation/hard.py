@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rfsize import mixture
-from rfsize.contests import SmoothContests
-from rfsize.estimate import Estimate
-from rfsize.fractions import plug_in
-from rfsize.mixture import SmoothFractions, VoteCells
+from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation.base import Estimate
+from rfsize.estimation.deconvolution import SmoothFractions, VoteCells
+from rfsize.estimation.pairwise import SmoothContests
+from rfsize.estimation.plugin import plug_in
 from rfsize.voting.votes import Votes
 
 

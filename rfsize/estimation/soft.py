@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
-from rfsize.mixture import Density, doubt, fit
+from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.estimation.deconvolution import Density, doubt, fit
 from rfsize.voting.scores import Scores
 
 Floats = NDArray[np.float64]

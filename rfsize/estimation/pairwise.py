@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import mixture, theory
-from rfsize.estimate import Curves, Estimate, Margins
-from rfsize.mixture import Density, VoteCells
+from rfsize import theory
+from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation.base import Curves, Estimate, Margins
+from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.theory.multiclass import Rivals
 from rfsize.voting.votes import VoteHistogram, Votes
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimate import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.theory.multiclass import Rivals
 from rfsize.voting.votes import Votes
 
