@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from rfsize import Votes
-from rfsize.stop_table import StopTable
+from rfsize.stopping.table import StopTable
 
 TREES = 101
 TRAINING_ROWS, TEST_ROWS = 300, 5000

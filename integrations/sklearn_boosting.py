@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn import SklearnForest, is_tree
-from rfsize.stop_table import StopTable, checked_weights
-from rfsize.stops import WeightedStops
+from rfsize.stopping.stops import WeightedStops, checked_weights
+from rfsize.stopping.table import StopTable
 from rfsize.trees import Conventions, TreeTable
 
 

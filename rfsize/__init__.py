@@ -29,7 +29,7 @@ from rfsize.sampling import (
     select_bagging_fraction,
 )
 from rfsize.sizing import inbag, size, tree_votes, truncate, votes
-from rfsize.stop_table import StopTable
+from rfsize.stopping.table import StopTable
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
-    from rfsize.stop_table import StopTable
+    from rfsize.stopping.table import StopTable
 
 _INTEGRATIONS = {name: f"rfsize.integrations.{name}" for name in ("lightgbm", "xgboost", "sklearn")}
 _WEIGHTED = {"sklearn": "rfsize.integrations.sklearn_boosting"}

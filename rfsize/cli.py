@@ -37,7 +37,7 @@ from rfsize.predictor import load
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing import size, truncate, votes
-from rfsize.stop_table import StopTable
+from rfsize.stopping.table import StopTable
 from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2

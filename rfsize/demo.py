@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rfsize.predictor import compile as compiled
 from rfsize.sizing import size, truncate, votes
-from rfsize.stop_table import StopTable
+from rfsize.stopping.table import StopTable
 
 _TREES = 1000
 _ALPHA = 0.99

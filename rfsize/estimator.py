@@ -26,7 +26,7 @@ from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
 from rfsize.sizing import votes, warn_of_dependence
-from rfsize.stop_table import Rule, StopTable
+from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rfsize import forest as of
 from rfsize.errors import ForestFileError, TableError
 from rfsize.forest import Columns, Forest, Nodes
-from rfsize.stop_table import StopTable
+from rfsize.stopping.table import StopTable
 from rfsize.trees import Conventions, Missing, Reading
 
 _FORMAT, _VERSION = "rfsize forest", 2

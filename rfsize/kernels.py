@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize import forest
-from rfsize.lattice import ternary_index
-from rfsize.stops import BinaryStops, Stops, TernaryStops, WeightedStops
+from rfsize.stopping.kernels import ternary_index
+from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.trees import Missing
 from rfsize.utils.jit import compiled
 

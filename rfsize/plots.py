@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.stops import BinaryStops, LeaderStops, TernaryStops, WeightedStops, ternary_index
 from rfsize.utils.plotting import _percent
 
 if TYPE_CHECKING:
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
     from rfsize.deviation_report import DeviationReport
     from rfsize.report import SizeReport
     from rfsize.sampling import FractionSearch
-    from rfsize.stop_table import StopTable
-
-
-_FREE_CORNER: dict[str, Any] = {
-    "binary": "upper left",
-    "ternary": "lower center",
-    "leaders": "upper left",
-    "weighted": "upper right",
-}
 
 
 def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
@@ -144,105 +134,6 @@ def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
     ax.grid(which="major", color="0.9")
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
     return ax
-
-
-def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
-    """Draw the votes at which voting stops; see `StopTable.plot`."""
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
-    if isinstance(table.stops, BinaryStops):
-        _draw_binary(table, table.stops, ax)
-    elif isinstance(table.stops, TernaryStops):
-        _draw_ternary(table, table.stops, ax)
-    elif isinstance(table.stops, LeaderStops):
-        _draw_leaders(table, table.stops, ax)
-    else:
-        _draw_weighted(table.stops, ax)
-    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
-    ax.grid(which="major", color="0.9")
-    ax.set_axisbelow(True)
-    ax.legend(
-        frameon=True,
-        framealpha=0.9,
-        edgecolor="none",
-        fontsize="small",
-        loc=_FREE_CORNER[table.kind],
-    )
-    return ax
-
-
-def _draw_binary(table: StopTable, stops: BinaryStops, ax: Axes) -> None:
-    asked = np.arange(table.n_trees + 1)
-    lower, upper = np.maximum(stops.lower, 0), np.minimum(stops.upper, asked)
-    ax.fill_between(asked, lower, upper, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    can_1, can_0 = stops.upper <= asked, stops.lower >= 0
-    ax.plot(asked[can_1], stops.upper[can_1], color="C1", label="stop: class 1")
-    ax.plot(asked[can_0], stops.lower[can_0], color="C2", label="stop: class 0")
-    ax.plot(asked, asked / 2.0, color="0.4", linewidth=1.0, linestyle=":", label="half of the votes")
-    _mark_expected(table, ax)
-    ax.set_xlim(0, table.n_trees)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("trees asked")
-    ax.set_ylabel("votes for class 1")
-
-
-def _draw_ternary(table: StopTable, stops: TernaryStops, ax: Axes) -> None:
-    """The leader's smallest stopping lead, over the ways in which the other two share the rest."""
-    asked = np.arange(1, table.n_trees + 1)
-    level, alone = (np.array([_smallest_lead(stops, t, share) for t in asked.tolist()]) for share in (0.5, 0.0))
-    going = np.where(np.isnan(np.fmin(level, alone)), asked, np.fmin(level, alone))
-    ax.fill_between(asked, 0.0, going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    ax.plot(asked, level, color="C1", label="stop: the other two share the rest")
-    ax.plot(asked, alone, color="C2", label="stop: one of the others has no vote")
-    _mark_expected(table, ax)
-    ax.set_xlim(0, table.n_trees)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("trees asked")
-    ax.set_ylabel("lead of class 0 over the runner-up, votes")
-
-
-def _smallest_lead(stops: TernaryStops, asked: int, share: float) -> float:
-    """Smallest lead of class 0 that stops, class 2 having ``share`` of the rivals' votes; NaN where none does."""
-    for n_0 in range((asked + 2) // 3, asked + 1):
-        n_2 = int(share * (asked - n_0))
-        n_1 = asked - n_0 - n_2
-        if n_0 >= n_1 and stops.decision[ternary_index(asked, n_0, n_1)] == 0:
-            return float(n_0 - n_1)
-    return math.nan
-
-
-def _draw_leaders(table: StopTable, stops: LeaderStops, ax: Axes) -> None:
-    both = np.arange(table.n_trees + 1)
-    can = stops.upper <= both
-    ax.fill_between(both, both / 2.0, np.minimum(stops.upper, both), color="C0", alpha=0.15, linewidth=0.0)
-    ax.plot(both[can], stops.upper[can], color="C1", label="stop: the leader wins")
-    ax.plot(both, both / 2.0, color="0.4", linewidth=1.0, linestyle=":", label="both level")
-    ax.fill_between([], [], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    ax.plot([], [], " ", label=f"measured: {table.expected_trees():,.1f} trees per row")
-    ax.set_xlim(0, table.n_trees)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("votes of the two leading classes")
-    ax.set_ylabel("votes of the leader")
-
-
-def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
-    """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
-    asked = np.arange(stops.most_asked + 1)
-    needed = stops.needed[asked] / stops.needed[0]
-    ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
-    ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
-    ax.plot(asked, 1.0 - needed, color="0.4", linewidth=1.0, linestyle=":", label="lead where all agree")
-    ax.set_xlim(0, stops.most_asked)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_xlabel("members asked, the heaviest first")
-    ax.set_ylabel("lead over the runner-up, share of the weight")
-
-
-def _mark_expected(table: StopTable, ax: Axes) -> None:
-    trees = table.expected_trees()
-    ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"expected: {trees:,.1f} trees per row")
 
 
 def plot_bagging_fraction(search: FractionSearch, ax: Axes | None = None) -> Axes:

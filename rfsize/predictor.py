@@ -17,9 +17,9 @@ from rfsize.adapter import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out
-from rfsize.stop_rules import lossless_stops
-from rfsize.stop_table import StopTable
-from rfsize.stops import BinaryStops, LeaderStops, Stops, WeightedStops
+from rfsize.stopping.rules import lossless_stops
+from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
+from rfsize.stopping.table import StopTable
 from rfsize.utils import matrix
 from rfsize.voting.links import Link
 from rfsize.voting.votes import Votes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from rfsize import Votes, urn
-from rfsize.stop_table import StopTable
+from rfsize import Votes
+from rfsize.stopping import urn
+from rfsize.stopping.table import StopTable
 
 ALPHAS = st.one_of(st.sampled_from([0.3, 0.5, 0.9, 0.99, 0.999]), st.floats(0.05, 0.99999))
 

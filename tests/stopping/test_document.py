@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.stop_tables import some_votes, tables, ternary_prior
-from rfsize import table_file
 from rfsize.errors import TableError
-from rfsize.stop_table import StopTable
+from rfsize.stopping import document as table_file
+from rfsize.stopping.table import StopTable
 
 
 @settings(deadline=None, max_examples=60)

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 import reference.stopping
 import reference.urn
 from helpers.stop_tables import ALPHAS, binary_priors, some_votes, tables, ternary_prior
-from rfsize import Votes, lattice, stop_rules, urn
-from rfsize.stop_table import StopTable
-from rfsize.stops import ternary_index
+from rfsize import Votes
+from rfsize.stopping import kernels as lattice
+from rfsize.stopping import rules as stop_rules
+from rfsize.stopping import urn
+from rfsize.stopping.stops import ternary_index
+from rfsize.stopping.table import StopTable
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -40,7 +43,7 @@ def test_apply_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         table = StopTable.build(31, n_classes=n_classes)
         votes = np.random.default_rng(0).integers(0, n_classes, (100, 31))
         whole = table.apply(votes)
-        monkeypatch.setattr("rfsize.stop_table._BLOCK", 31 * 7)
+        monkeypatch.setattr("rfsize.stopping.table._BLOCK", 31 * 7)
         assert np.array_equal(table.apply(votes), whole)
         monkeypatch.undo()
     assert table.apply(np.empty((0, 31), dtype=int))[0].shape == (0,)

@@ -13,7 +13,9 @@ from scipy.special import betainc
 
 import reference.stopping
 import reference.urn
-from rfsize import Votes, lattice, urn
+from rfsize import Votes
+from rfsize.stopping import kernels as lattice
+from rfsize.stopping import urn
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=26).filter(any)
 

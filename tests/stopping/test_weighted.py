@@ -18,10 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import reference.stopping
 from helpers.stop_tables import member_weights, weighted_tables
-from rfsize import table_file
 from rfsize.errors import TableError
-from rfsize.stop_table import StopTable
-from rfsize.stops import WeightedStops
+from rfsize.stopping import document as table_file
+from rfsize.stopping.stops import WeightedStops
+from rfsize.stopping.table import StopTable
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

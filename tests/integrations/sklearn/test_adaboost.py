@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 import rfsize
 from rfsize.kernels import cast
 from rfsize.predictor import CompiledForest
-from rfsize.stops import WeightedStops
+from rfsize.stopping.stops import WeightedStops
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
 

@@ -1,7 +1,7 @@
-"""The rules that fill a stop table: threshold, optimal and robust; see `rfsize.stop_table.StopTable.build`.
+"""The rules that fill a stop table: threshold, optimal and robust; see `rfsize.stopping.table.StopTable.build`.
 
 The cheapest stops under a bound on the errors minimise expected trees + penalty · errors for some penalty
-(Lagrange). One backward pass of `rfsize.lattice` minimises that for many penalties at once; this module
+(Lagrange). One backward pass of `rfsize.stopping.kernels` minimises that for many penalties at once; this module
 searches for the penalty, and keeps only what is proven to respect the bound.
 """
 
@@ -13,26 +13,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import urn
-from rfsize.stops import BinaryStops, LeaderStops, Stops, TernaryStops
-from rfsize.urn import Bounds, lossless_bounds
+from rfsize.stopping import urn
+from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, Stops, TernaryStops
+from rfsize.stopping.urn import Bounds, lossless_bounds
 
 Floats = NDArray[np.float64]
 
 
 Table = TypeVar("Table")
-
-
-MAX_TREES = 10_001
-"""The largest forest that a table can be built for."""
-
-
-MAX_TERNARY = 201
-"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
-
-
-ROUNDING = 1e-9
-"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
 
 
 # Penalties tried per pass, and passes, of `_search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
@@ -102,7 +90,7 @@ def leader_stops(n_trees: int, n_classes: int, alpha: float, prior: Floats | Non
 
 def threshold_binary(wins: Floats, alpha: float) -> Bounds:
     """Stop where the leader's probability exceeds α."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     lower, upper = lossless_bounds(wins.shape[1] - 1)
     lattice.threshold_bounds(wins[0], wins[1], alpha, lower, upper)
@@ -111,7 +99,7 @@ def threshold_binary(wins: Floats, alpha: float) -> Bounds:
 
 def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
     """Stop where the leader's probability exceeds α, three classes."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     decision = lossless_ternary(wins.shape[1] - 1)
     lattice.threshold_decisions(wins, alpha, decision)
@@ -120,7 +108,7 @@ def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
 
 def lossless_ternary(n_trees: int) -> NDArray[np.int8]:
     """The earliest three-class stops that never change the outcome."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
     lattice.lossless_decisions(n_trees, decision)
@@ -135,7 +123,7 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
     ValueError
         If even all trees disagree more often, which only target="limit" allows.
     """
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     def solve(penalties: Floats) -> tuple[Floats, list[Bounds]]:
         lower, upper = _copies(wins, len(penalties))
@@ -153,7 +141,7 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
 
 def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
     """The fewest expected trees for expected disagreement of at most 1 - α, three classes; errors as above."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     lossless = lossless_ternary(wins.shape[1] - 1)
 
@@ -229,7 +217,7 @@ def _extended(bounds: Bounds, prior: Floats, wins: Floats, within: Callable[[Flo
 
     No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
     """
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     lower, upper = (bound.copy() for bound in bounds)
     for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
@@ -276,7 +264,7 @@ def _worst_tallies(prior: Floats) -> Floats:
 
 def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]]:
     """Tables on the way to the optimum; of each, the two worst disagreements and the expected trees."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     n_trees = len(prior) - 1
     worst = _worst_tallies(prior)
@@ -325,7 +313,7 @@ def _multipliers(columns: Floats, allowed: float) -> tuple[float, float]:
 
 def largest_disagreement(bounds: Bounds) -> float:
     """The largest disagreement of any final tally, each computed exactly."""
-    from rfsize import lattice
+    from rfsize.stopping import kernels as lattice
 
     half = (len(bounds[0]) - 1) // 2
     answers = lattice.answers_by_tally(*bounds)

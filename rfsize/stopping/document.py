@@ -15,13 +15,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import stop_rules, urn
 from rfsize.errors import TableError
-from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops, ternary_index
+from rfsize.stopping import rules as stop_rules
+from rfsize.stopping import urn
+from rfsize.stopping.stops import (
+    MAX_TREES,
+    MOST_WEIGHT,
+    ROUNDING,
+    BinaryStops,
+    LeaderStops,
+    Stops,
+    TernaryStops,
+    WeightedStops,
+    ternary_index,
+)
 from rfsize.utils.validation import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from rfsize.stop_table import StopTable
+    from rfsize.stopping.table import StopTable
 
 FORMAT, VERSION = "rfsize.StopTable", 1
 
@@ -113,7 +124,7 @@ def checked_fields(document: Any) -> dict[str, Any]:
     if type(document["version"]) is not int or document["version"] != VERSION:
         found = _short(document["version"])
         _refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
-    n_trees = _integer(document, "n_trees", 1, stop_rules.MAX_TREES)
+    n_trees = _integer(document, "n_trees", 1, MAX_TREES)
     n_classes = _integer(document, "n_classes", 2, MAX_CLASSES)
     kind = _choice(document, "kind", (stop_rules.table_kind(n_trees, n_classes), WeightedStops.kind))
     fields = {
@@ -138,7 +149,7 @@ def checked_fields(document: Any) -> dict[str, Any]:
 
 def check_promise(table: StopTable) -> None:
     """``TableError`` where the stops disagree more often than the table promises, or ask at no known rule's will."""
-    allowed = (1.0 - table.alpha) * (1.0 + stop_rules.ROUNDING) + 1e-12
+    allowed = (1.0 - table.alpha) * (1.0 + ROUNDING) + 1e-12
     stops = table.stops
     if isinstance(stops, WeightedStops):
         return  # its stops are worked out from the weights, which have been checked
@@ -218,7 +229,7 @@ def _prior(value: Any, kind: str, n_trees: int) -> NDArray[np.float64] | None:
         return None
     size = (n_trees + 1) * (n_trees + 2) // 2 if kind == "ternary" else n_trees + 1
     weights = _numbers(value, "prior", float, size)
-    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= stop_rules.ROUNDING:
+    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
         _refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
     if kind != "ternary":
         return weights
@@ -290,7 +301,7 @@ def _weighted_stops(value: dict[str, Any], n_trees: int, n_classes: int) -> Weig
     if against not in (0.0, -1 / (n_classes - 1)):
         _refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
     # It may hold more than these members, but not so much that the scores underflow.
-    if not 1.0 - stop_rules.ROUNDING <= total / sum_of_weights <= 1e6:
+    if not 1.0 - ROUNDING <= total / sum_of_weights <= 1e6:
         _refuse(
             f"total must be at least the sum of the weights, {sum_of_weights:g}, and at most 1e6 of it, found {total:g}"
         )

@@ -12,21 +12,41 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize import stop_rules, table_file, urn
-from rfsize.stop_rules import MAX_TERNARY, MAX_TREES
-from rfsize.stops import MOST_WEIGHT, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
+from rfsize.stopping import document as table_file
+from rfsize.stopping import rules as stop_rules
+from rfsize.stopping import urn
+from rfsize.stopping.stops import (
+    MAX_TERNARY,
+    MAX_TREES,
+    BinaryStops,
+    LeaderStops,
+    Stops,
+    TernaryStops,
+    WeightedStops,
+    checked_weights,
+)
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 Rule = Literal["threshold", "optimal", "robust"]
+
+
 Target = Literal["ensemble", "limit"]
+
+
 Floats = NDArray[np.float64]
 
+
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
+
+
 _SIMULATED = 4_000_000  # votes simulated to measure a table of leaders
+
+
 _SIMULATION_SEED = 2016  # fixed: the same table gives the same measurement
 
 
@@ -86,7 +106,7 @@ class StopTable:
         prior : "uniform", Votes or array_like
             How likely each final tally of T votes is. "uniform": SIBA (Martínez-Muñoz et al. 2009). `Votes` of
             similar rows, such as out-of-bag votes: HYPER (Soto et al. 2016), each row's vote fractions scaled to
-            T, rounded and smoothed (`rfsize.urn.votes_prior`). An array holds weights: shape (T + 1,) by votes
+            T, rounded and smoothed (`rfsize.stopping.urn.votes_prior`). An array holds weights: shape (T + 1,) by votes
             for class 1, or (T + 1, T + 1) indexed [votes for class 0, votes for class 1] for three classes.
         rule : {"threshold", "optimal", "robust"}
             "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
@@ -273,7 +293,7 @@ class StopTable:
         """
         if not isinstance(self.stops, BinaryStops):
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
-        from rfsize import lattice
+        from rfsize.stopping import kernels as lattice
 
         answered_0, answered_1 = lattice.answers_by_tally(self.stops.lower, self.stops.upper)
         wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
@@ -320,7 +340,7 @@ class StopTable:
         -------
         matplotlib Axes
         """
-        from rfsize.plots import plot_table
+        from rfsize.stopping.plots import plot_table
 
         return plot_table(self, ax)
 
@@ -349,7 +369,7 @@ class StopTable:
             return 0.0, math.nan, 0.0
         if self.measured is not None:
             return self.measured[1], self.measured[0], 0.0
-        from rfsize import lattice
+        from rfsize.stopping import kernels as lattice
 
         wins = stop_rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
         if isinstance(self.stops, BinaryStops):
@@ -412,33 +432,6 @@ def _checked_trees(n_trees: int) -> int:
         return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
     except ValueError as error:
         raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
-
-
-def checked_weights(weights: ArrayLike) -> Floats:
-    """Weights of the members of a vote as an array; ``ValueError`` where they are none."""
-    found = np.asarray(weights)
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
-        raise ValueError(
-            f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
-            "of shape (n_members,)"
-        )
-    if not 1 <= found.size <= MAX_TREES:
-        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {found.size}")
-    found = found.astype(np.float64)
-    if not np.isfinite(found).all():
-        raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
-    if (found < 0.0).any():
-        raise ValueError(
-            f"weights must be at least 0, found {found.min():g}: a member of negative weight votes against its own "
-            "class; leave it out, or of two classes turn its votes and its sign round"
-        )
-    if not found.any():
-        raise ValueError(
-            "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
-        )
-    if found.max() > MOST_WEIGHT:
-        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {found.max():g}; divide all of them by that")
-    return found
 
 
 def _checked_alpha(alpha: float) -> float:

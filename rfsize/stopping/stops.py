@@ -11,11 +11,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+
+
 Int64s = NDArray[np.int64]
+
+
 Answers = tuple[Int64s, Int64s]
+
 
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
@@ -230,3 +235,42 @@ def _leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArr
 
 
 Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops
+
+
+MAX_TREES = 10_001
+"""The largest forest that a table can be built for."""
+
+
+MAX_TERNARY = 201
+"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
+
+
+ROUNDING = 1e-9
+"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
+
+
+def checked_weights(weights: ArrayLike) -> Floats:
+    """Weights of the members of a vote as an array; ``ValueError`` where they are none."""
+    found = np.asarray(weights)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
+            "of shape (n_members,)"
+        )
+    if not 1 <= found.size <= MAX_TREES:
+        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {found.size}")
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
+    if (found < 0.0).any():
+        raise ValueError(
+            f"weights must be at least 0, found {found.min():g}: a member of negative weight votes against its own "
+            "class; leave it out, or of two classes turn its votes and its sign round"
+        )
+    if not found.any():
+        raise ValueError(
+            "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
+        )
+    if found.max() > MOST_WEIGHT:
+        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {found.max():g}; divide all of them by that")
+    return found

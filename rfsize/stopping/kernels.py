@@ -1,7 +1,7 @@
 """The compiled loops over the urn's lattice of tallies, and nothing else.
 
 Each goes back from all T votes to none in place, one row per mass, so that memory is O(T) for two classes and
-O(T²) for three. ``wins_0`` and ``wins_1`` are the masses of `rfsize.urn`; a stop that answers class 0 is wrong
+O(T²) for three. ``wins_0`` and ``wins_1`` are the masses of `rfsize.stopping.urn`; a stop that answers class 0 is wrong
 on the mass ``wins_1``, and the other way round. Imported only when a table is built or read, since numba is.
 """
 

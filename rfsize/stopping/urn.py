@@ -10,7 +10,7 @@ are the prior itself; one vote fewer is a sum of positive terms,
 
     m_k(t, n) = Σ_j m_k(t + 1, n + e_j) · (n_j + 1) / (t + 1),
 
-which is stable. This module holds the priors and the masses of the last layer; `rfsize.lattice` steps back.
+which is stable. This module holds the priors and the masses of the last layer; `rfsize.stopping.kernels` steps back.
 
 References: G. Martínez-Muñoz, D. Hernández-Lobato, A. Suárez (2009), "Statistical instance-based pruning in
 ensembles of independent classifiers", IEEE TPAMI 31(2), 364-369 (SIBA, the uniform prior); V. Soto, G.
@@ -256,7 +256,7 @@ def lossless_bounds(n_trees: int) -> Bounds:
     Returns
     -------
     (ndarray of int32, ndarray of int32), each of shape (T + 1,)
-        ``lower`` and ``upper`` as in `rfsize.stop_table.BinaryStops`.
+        ``lower`` and ``upper`` as in `rfsize.stopping.table.BinaryStops`.
     """
     asked = np.arange(n_trees + 1)
     lower = np.maximum(n_trees // 2 - n_trees + asked, -1)

@@ -1,0 +1,1 @@
+"""Stop tables: when a row need not ask the remaining trees."""
