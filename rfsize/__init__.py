@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rfsize.baselines import BanfieldSize, McNemarSize, banfield_size, mcnemar_size
+from rfsize.baselines.banfield import BanfieldSize, banfield_size
+from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.crossval import cv_votes
 from rfsize.deviation_report import DeviationReport
 from rfsize.errors import (

@@ -6,25 +6,27 @@ predictions, and needs no labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize.utils.matrix import blocks
-from rfsize.utils.validation import MAX_CLASSES, class_indices, share, whole
+from rfsize.baselines.accuracy import _checked, _right
+from rfsize.utils.validation import share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 # From this many discordant rows on, χ² stands in for the exact binomial.
 _ENOUGH_DISCORDANT = 20
 
+
 # More sizes than this, and the matrices of all pairs take hundreds of megabytes.
 _MOST_SIZES = 3000
+
 
 # Means of accuracies that are equal as fractions may differ in their last bits; that is no improvement.
 _ROUNDING = 1e-12
@@ -80,59 +82,9 @@ class McNemarSize:
         -------
         matplotlib Axes
         """
-        from rfsize.plots import plot_mcnemar
+        from rfsize.baselines.plots import plot_mcnemar
 
         return plot_mcnemar(self, ax)
-
-    def __str__(self) -> str:
-        return f"{self.n_trees:,} trees: {self.reason}"
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class BanfieldSize:
-    """The answer of `banfield_size`.
-
-    Attributes
-    ----------
-    n_trees : int
-        Size of the highest accuracy in the last batch that brought an improvement.
-    converged : bool
-        Whether a batch brought no improvement before the trees ran out.
-    reason : str
-        Why this size, in a sentence.
-    accuracy, smoothed : ndarray of float, shape (T,)
-        Accuracy of the first 1, 2, … T trees, and its mean over the last ``window`` sizes.
-    batch : int
-        Trees per batch.
-    grown : int
-        Trees that the rule would have had grown before it stopped.
-    """
-
-    n_trees: int
-    converged: bool
-    reason: str
-    accuracy: NDArray[np.float64]
-    smoothed: NDArray[np.float64]
-    batch: int
-    grown: int
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy, raw and smoothed, with the size chosen and where the rule stopped.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from rfsize.plots import plot_banfield
-
-        return plot_banfield(self, ax)
 
     def __str__(self) -> str:
         return f"{self.n_trees:,} trees: {self.reason}"
@@ -215,123 +167,6 @@ def mcnemar_size(
     )
 
 
-def banfield_size(
-    tree_votes: ArrayLike,
-    y: ArrayLike,
-    *,
-    inbag: ArrayLike | None = None,
-    window: int = 5,
-    batch: int = 20,
-    classes: ArrayLike | None = None,
-) -> BanfieldSize:
-    """The number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
-
-    The accuracy of the first n trees is smoothed by its mean over the sizes n − ``window`` + 1, …, n (as many as
-    there are, for the first). After each ``batch`` of trees, the highest smoothed accuracy within it is compared
-    with that of the batch before; where it is no higher, the rule stops, and the answer is the size of the
-    highest accuracy, not smoothed, in that batch before (the smallest of equals).
-
-    As restated here, the accuracy after n trees is that of their majority vote on all rows that at least one of
-    them may vote on; ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
-    rows that the newest tree may vote on.)
-
-    Parameters
-    ----------
-    tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them.
-    y : array_like, shape (n_rows,)
-        Class index of each row, or its label where ``classes`` are given.
-    inbag : array_like of bool, shape (T, n_rows), optional
-        The rows that each tree was trained on, as `rfsize.inbag` returns them: only the other trees vote on a row.
-        Without it all trees do, and the rows must be ones that no tree was trained on.
-    window : int
-        Sizes to smooth over.
-    batch : int
-        Trees per batch; a last batch that is not full is not looked at.
-    classes : array_like, shape (n_classes,), optional
-        Labels of the class indices.
-
-    Returns
-    -------
-    BanfieldSize
-
-    Raises
-    ------
-    ValueError
-        If the votes are no class indices, ``y`` or ``inbag`` do not fit them, the first tree may vote on no row, or
-        there are fewer trees than a batch.
-
-    References
-    ----------
-    Banfield, Hall, Bowyer, Kegelmeyer 2007, "A comparison of decision tree ensemble creation techniques".
-    """
-    votes, truth, n_classes = _checked(tree_votes, y, classes)
-    n_trees = votes.shape[1]
-    window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
-    if n_trees < batch:
-        raise ValueError(f"found {n_trees} trees, fewer than a batch of {batch}: give more trees, or a smaller batch")
-    bags = None if inbag is None else _checked_bags(inbag, votes)
-    correct, voted = np.zeros((2, n_trees))
-    for right, has_vote in _right(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
-        correct += right.sum(axis=0)
-        voted += has_vote.sum(axis=0)
-    if voted[0] == 0:
-        raise ValueError("every row is in the bag of the first tree, so that it has no out-of-bag accuracy")
-    accuracy = correct / voted
-    smoothed = np.array([accuracy[max(0, n - window) : n].mean() for n in range(1, n_trees + 1)])
-    best = smoothed[: n_trees // batch * batch].reshape(-1, batch).max(axis=1)
-    idle = np.flatnonzero(best[1:] <= best[:-1] + _ROUNDING)
-    converged, last = len(idle) > 0, int(idle[0]) if len(idle) else len(best) - 1
-    chosen = last * batch + int(accuracy[last * batch : (last + 1) * batch].argmax()) + 1
-    return BanfieldSize(
-        n_trees=chosen,
-        converged=converged,
-        reason=_why_stopped(best[: last + 1 + converged], accuracy[chosen - 1], last, batch),
-        accuracy=accuracy,
-        smoothed=smoothed,
-        batch=batch,
-        grown=(last + 1 + converged) * batch,
-    )
-
-
-def _checked(
-    tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-    """Votes, class index of each row, and the number of classes; ``ValueError`` where they do not fit."""
-    votes = np.asarray(tree_votes)
-    if votes.ndim != 2 or votes.size == 0 or votes.dtype.kind not in "iub":
-        raise ValueError(
-            "tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, T); found shape "
-            f"{votes.shape}, dtype {votes.dtype}"
-        )
-    known = np.arange(np.clip(int(votes.max()) + 1, 1, MAX_CLASSES)) if classes is None else np.asarray(classes)
-    if known.ndim != 1 or len(set(known.tolist())) < len(known):
-        raise ValueError(f"classes must name each class index once, found {classes!r}")
-    if votes.min() < 0 or votes.max() >= len(known):
-        raise ValueError(
-            f"tree_votes must hold class indices from 0 to {len(known) - 1}; found {votes.min()} to {votes.max()}"
-        )
-    try:
-        return votes, class_indices(known, y, len(votes)), len(known)
-    except ValueError as error:
-        if classes is not None:
-            raise
-        raise ValueError(
-            f"{error}. y must hold class indices, as tree_votes does; where it holds labels, or a class that no tree "
-            "votes for, give the labels of all class indices: classes=[...]"
-        ) from None
-
-
-def _checked_bags(inbag: ArrayLike, votes: NDArray[Any]) -> NDArray[np.bool_]:
-    bags = np.asarray(inbag)
-    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
-        raise ValueError(
-            f"inbag must be of bool and shape (T, n_rows) = {votes.T.shape}, as rfsize.inbag returns it; found "
-            f"{bags.dtype}, shape {bags.shape}"
-        )
-    return bags
-
-
 def _sizes(n_trees: int, step: int) -> NDArray[np.int64]:
     sizes = np.arange(step, n_trees + 1, step)
     if len(sizes) < 2:
@@ -345,29 +180,6 @@ def _sizes(n_trees: int, step: int) -> NDArray[np.int64]:
             f"{-(-n_trees // _MOST_SIZES)}"
         )
     return sizes
-
-
-def _right(
-    votes: NDArray[Any],
-    truth: NDArray[np.int64],
-    n_classes: int,
-    sizes: NDArray[np.int64],
-    bags: NDArray[np.bool_] | None,
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Whether the majority of each size is right, and whether it has a vote, per row; block by block of the rows."""
-    for start, stop in blocks(*votes.shape, what="Counting the votes of all sizes"):
-        block, index = votes[start:stop], truth[start:stop]
-        right = np.zeros((len(block), len(sizes)), dtype=np.bool_)
-        most = np.zeros(right.shape, dtype=np.int32)
-        for k in range(n_classes):
-            cast = block == k
-            if bags is not None:
-                cast &= ~bags[:, start:stop].T
-            count = np.cumsum(cast, axis=1, dtype=np.int32)[:, sizes - 1]
-            leads = count > most
-            right = np.where(leads, (index == k)[:, None], right)
-            np.maximum(most, count, out=most)
-        yield right, most > 0
 
 
 def _p_values(only_m: NDArray[np.float64], only_n: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -411,14 +223,3 @@ def _why(sizes: NDArray[np.int64], beaten: NDArray[np.bool_], chosen: int, conve
     if chosen > 0:
         below = f"{sizes[chosen - 1]:,} trees are beaten by {sizes[beaten[chosen - 1].argmax()]:,}"
     return f"none of {larger:,} larger sizes up to {sizes[-1]:,} trees beats it at level {level!r}, and {below}"
-
-
-def _why_stopped(best: NDArray[np.float64], accuracy: float, last: int, batch: int) -> str:
-    within = f"{last * batch + 1:,} to {(last + 1) * batch:,}"
-    chosen = f"the accuracy of {accuracy:.2%} is the highest within trees {within}"
-    if len(best) == last + 1:
-        return f"{chosen}, the last full batch, but the trees ran out before a batch brought no improvement"
-    return (
-        f"{chosen}, and the next {batch:,} brought no improvement: the highest smoothed accuracy of a batch went from "
-        f"{best[last]:.2%} to {best[last + 1]:.2%}"
-    )

@@ -1,0 +1,166 @@
+"""The smoothed out-of-bag accuracy of Banfield et al. 2007, as a baseline for the number of trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.baselines.accuracy import _checked, _right
+from rfsize.baselines.mcnemar import _ROUNDING
+from rfsize.utils.validation import whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class BanfieldSize:
+    """The answer of `banfield_size`.
+
+    Attributes
+    ----------
+    n_trees : int
+        Size of the highest accuracy in the last batch that brought an improvement.
+    converged : bool
+        Whether a batch brought no improvement before the trees ran out.
+    reason : str
+        Why this size, in a sentence.
+    accuracy, smoothed : ndarray of float, shape (T,)
+        Accuracy of the first 1, 2, … T trees, and its mean over the last ``window`` sizes.
+    batch : int
+        Trees per batch.
+    grown : int
+        Trees that the rule would have had grown before it stopped.
+    """
+
+    n_trees: int
+    converged: bool
+    reason: str
+    accuracy: NDArray[np.float64]
+    smoothed: NDArray[np.float64]
+    batch: int
+    grown: int
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the accuracy, raw and smoothed, with the size chosen and where the rule stopped.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.baselines.plots import plot_banfield
+
+        return plot_banfield(self, ax)
+
+    def __str__(self) -> str:
+        return f"{self.n_trees:,} trees: {self.reason}"
+
+    __repr__ = __str__
+
+
+def banfield_size(
+    tree_votes: ArrayLike,
+    y: ArrayLike,
+    *,
+    inbag: ArrayLike | None = None,
+    window: int = 5,
+    batch: int = 20,
+    classes: ArrayLike | None = None,
+) -> BanfieldSize:
+    """The number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
+
+    The accuracy of the first n trees is smoothed by its mean over the sizes n − ``window`` + 1, …, n (as many as
+    there are, for the first). After each ``batch`` of trees, the highest smoothed accuracy within it is compared
+    with that of the batch before; where it is no higher, the rule stops, and the answer is the size of the
+    highest accuracy, not smoothed, in that batch before (the smallest of equals).
+
+    As restated here, the accuracy after n trees is that of their majority vote on all rows that at least one of
+    them may vote on; ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
+    rows that the newest tree may vote on.)
+
+    Parameters
+    ----------
+    tree_votes : array_like of int or bool, shape (n_rows, T)
+        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them.
+    y : array_like, shape (n_rows,)
+        Class index of each row, or its label where ``classes`` are given.
+    inbag : array_like of bool, shape (T, n_rows), optional
+        The rows that each tree was trained on, as `rfsize.inbag` returns them: only the other trees vote on a row.
+        Without it all trees do, and the rows must be ones that no tree was trained on.
+    window : int
+        Sizes to smooth over.
+    batch : int
+        Trees per batch; a last batch that is not full is not looked at.
+    classes : array_like, shape (n_classes,), optional
+        Labels of the class indices.
+
+    Returns
+    -------
+    BanfieldSize
+
+    Raises
+    ------
+    ValueError
+        If the votes are no class indices, ``y`` or ``inbag`` do not fit them, the first tree may vote on no row, or
+        there are fewer trees than a batch.
+
+    References
+    ----------
+    Banfield, Hall, Bowyer, Kegelmeyer 2007, "A comparison of decision tree ensemble creation techniques".
+    """
+    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    n_trees = votes.shape[1]
+    window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
+    if n_trees < batch:
+        raise ValueError(f"found {n_trees} trees, fewer than a batch of {batch}: give more trees, or a smaller batch")
+    bags = None if inbag is None else _checked_bags(inbag, votes)
+    correct, voted = np.zeros((2, n_trees))
+    for right, has_vote in _right(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
+        correct += right.sum(axis=0)
+        voted += has_vote.sum(axis=0)
+    if voted[0] == 0:
+        raise ValueError("every row is in the bag of the first tree, so that it has no out-of-bag accuracy")
+    accuracy = correct / voted
+    smoothed = np.array([accuracy[max(0, n - window) : n].mean() for n in range(1, n_trees + 1)])
+    best = smoothed[: n_trees // batch * batch].reshape(-1, batch).max(axis=1)
+    idle = np.flatnonzero(best[1:] <= best[:-1] + _ROUNDING)
+    converged, last = len(idle) > 0, int(idle[0]) if len(idle) else len(best) - 1
+    chosen = last * batch + int(accuracy[last * batch : (last + 1) * batch].argmax()) + 1
+    return BanfieldSize(
+        n_trees=chosen,
+        converged=converged,
+        reason=_why_stopped(best[: last + 1 + converged], accuracy[chosen - 1], last, batch),
+        accuracy=accuracy,
+        smoothed=smoothed,
+        batch=batch,
+        grown=(last + 1 + converged) * batch,
+    )
+
+
+def _checked_bags(inbag: ArrayLike, votes: NDArray[Any]) -> NDArray[np.bool_]:
+    bags = np.asarray(inbag)
+    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
+        raise ValueError(
+            f"inbag must be of bool and shape (T, n_rows) = {votes.T.shape}, as rfsize.inbag returns it; found "
+            f"{bags.dtype}, shape {bags.shape}"
+        )
+    return bags
+
+
+def _why_stopped(best: NDArray[np.float64], accuracy: float, last: int, batch: int) -> str:
+    within = f"{last * batch + 1:,} to {(last + 1) * batch:,}"
+    chosen = f"the accuracy of {accuracy:.2%} is the highest within trees {within}"
+    if len(best) == last + 1:
+        return f"{chosen}, the last full batch, but the trees ran out before a batch brought no improvement"
+    return (
+        f"{chosen}, and the next {batch:,} brought no improvement: the highest smoothed accuracy of a batch went from "
+        f"{best[last]:.2%} to {best[last + 1]:.2%}"
+    )
