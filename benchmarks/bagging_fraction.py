@@ -32,8 +32,8 @@ from sklearn.tree import DecisionTreeClassifier
 from stop_tables import Rows, split, synthetic, threenorm, twonorm, waveform
 
 import rfsize
+from rfsize.adapters.registry import trainer_for
 from rfsize.sampling import DEFAULT_FRACTIONS, FractionSearch, select_bagging_fraction
-from rfsize.training import trainer_for
 
 TREES = 200
 STANDARD = 0.5

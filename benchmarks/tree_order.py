@@ -12,7 +12,7 @@ import numpy as np
 from inference import draw, train_lightgbm, train_xgboost
 
 import rfsize
-from rfsize.adapter import adapter_for
+from rfsize.adapters.registry import adapter_for
 
 TREES, FORESTS, ORDERS = 101, 6, 20
 

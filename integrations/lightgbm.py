@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize.adapter import Adapter, Bags, Leaves
+from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.adapters.registry import resumed
+from rfsize.adapters.trainer import ForestInTraining
+from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.integrations.lightgbm_columns import seed_dependence
 from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
-from rfsize.training import ForestInTraining, resumed
-from rfsize.trees import Conventions, TreeTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.voting.links import Link
 
 

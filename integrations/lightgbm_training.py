@@ -11,12 +11,13 @@ from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
 from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
 from rfsize.integrations.lightgbm_text import ForestText
-from rfsize.training import ForestInTraining, Trainer, out_of_bag
+from rfsize.training import out_of_bag
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import OutOfBag
@@ -28,7 +29,7 @@ _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
 
 
 def trainer(params: dict[str, Any], dtrain: lgb.Dataset) -> LightGbmTrainer:
-    """The trainer of a `lightgbm.Dataset`; see `rfsize.training.trainer_for`."""
+    """The trainer of a `lightgbm.Dataset`; see `rfsize.adapters.registry.trainer_for`."""
     return LightGbmTrainer(params, dtrain)
 
 
@@ -221,7 +222,7 @@ def fold_votes(
     n_trees: int,
     threshold: float,
 ) -> NDArray[np.int32]:
-    """Votes of a forest of some of the rows on others; see `rfsize.training.fold_votes`."""
+    """Votes of a forest of some of the rows on others; see `rfsize.adapters.registry.fold_votes`."""
     params = without(copy.deepcopy(params), *IGNORED)
     dtrain._update_params(params).construct()
     booster = lgb.Booster(params, dtrain.subset(train.tolist()))
@@ -239,7 +240,7 @@ def fold_votes(
 
 
 def labels_of(params: dict[str, Any], dtrain: lgb.Dataset) -> NDArray[Any]:
-    """Labels of the rows, which are binned now if they were not; see `rfsize.training.labels_of`."""
+    """Labels of the rows, which are binned now if they were not; see `rfsize.adapters.registry.labels_of`."""
     dtrain._update_params(without(copy.deepcopy(params), *IGNORED)).construct()
     return np.asarray(dtrain.get_label())
 

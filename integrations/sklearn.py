@@ -22,10 +22,10 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from rfsize.adapter import Adapter, Bags, Leaves
+from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.sklearn_training import SklearnInTraining
-from rfsize.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.validation import class_indices, sample_weights

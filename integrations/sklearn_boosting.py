@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn import SklearnForest, is_tree
 from rfsize.stopping.stops import WeightedStops, checked_weights
 from rfsize.stopping.table import StopTable
-from rfsize.trees import Conventions, TreeTable
 
 
 class BoostedTrees(SklearnForest):  # type: ignore[misc]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.trainer import ForestInTraining
 from rfsize.errors import InbagError
-from rfsize.training import ForestInTraining, out_of_bag
+from rfsize.training import out_of_bag
 from rfsize.utils.matrix import take
 from rfsize.voting.outputs import OutOfBag, Tally
 

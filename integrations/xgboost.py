@@ -12,7 +12,10 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapter import Adapter, Leaves
+from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.registry import resumed
+from rfsize.adapters.trainer import ForestInTraining
+from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
 from rfsize.integrations.xgboost_trees import (
@@ -27,8 +30,6 @@ from rfsize.integrations.xgboost_trees import (
     scores_per_leaf,
     tree_table,
 )
-from rfsize.training import ForestInTraining, resumed
-from rfsize.trees import Conventions, TreeTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link

@@ -11,7 +11,7 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapter import Bags, Leaves
+from rfsize.adapters.base import Bags, Leaves
 from rfsize.errors import InbagError
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.validation import share

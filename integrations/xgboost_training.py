@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapter import count_votes
+from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
 from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost_bags import DrawnBags
 from rfsize.integrations.xgboost_merging import put_together, refuse_differences
 from rfsize.integrations.xgboost_trees import CONSTANT_HESSIAN, LINKS, VOTING
-from rfsize.training import ForestInTraining, Trainer, out_of_bag
+from rfsize.training import out_of_bag
 from rfsize.utils.validation import share, whole
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import OutOfBag
@@ -187,7 +188,7 @@ def fold_votes(
     n_trees: int,
     threshold: float,
 ) -> NDArray[np.int32]:
-    """Votes of a forest of some of the rows on others; see `rfsize.training.fold_votes`."""
+    """Votes of a forest of some of the rows on others; see `rfsize.adapters.registry.fold_votes`."""
     if isinstance(dtrain, xgb.QuantileDMatrix):
         raise ValueError("dtrain is a QuantileDMatrix, of which no rows can be taken: give a DMatrix")
     settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
@@ -200,7 +201,7 @@ def fold_votes(
 
 
 def labels_of(params: dict[str, Any], dtrain: xgb.DMatrix) -> NDArray[Any]:
-    """Labels of the rows; see `rfsize.training.labels_of`."""
+    """Labels of the rows; see `rfsize.adapters.registry.labels_of`."""
     return np.asarray(dtrain.get_label())
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import NotAForestError
-from rfsize.trees import Conventions, Missing, Reading, TreeTable
 
 # The link of each objective whose trees can be averaged, those of them that classify, and those whose hessian is the
 # same for all rows of unit weight, which the proof of the bags relies on.

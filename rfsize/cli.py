@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rfsize import __version__
-from rfsize.adapter import framework_of
+from rfsize.adapters.registry import framework_of
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotConvergedWarning
 from rfsize.files import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from rfsize.training import Trainer
+from rfsize.adapters.trainer import Trainer
 from rfsize.voting.outputs import OutOfBag
 
 _REPLICATES = 100

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.training import fold_votes, labels_of
+from rfsize.adapters.registry import fold_votes, labels_of
 from rfsize.utils.validation import share, whole
 from rfsize.voting.votes import Votes
 

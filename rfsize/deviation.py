@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.adapter import Adapter, Bags, left_out, walked
+from rfsize.adapter import left_out, walked
+from rfsize.adapters.base import Adapter, Bags
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rfsize.trees import Conventions
+from rfsize.adapters.trees import Conventions
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
 Blocks = Callable[[int, int], Any]

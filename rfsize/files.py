@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from rfsize.adapter import framework_of
+from rfsize.adapters.registry import framework_of
 from rfsize.forest import Forest
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 

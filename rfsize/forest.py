@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.errors import NotAForestError
-from rfsize.trees import Conventions, Missing, TreeTable
 
 # A node is one word: its left child, which the right child follows; the column it tests, the
 # highest bit of which marks a categorical split; and the rank it compares with. A leaf is its own left child, and

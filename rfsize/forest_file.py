@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import forest as of
+from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
 from rfsize.forest import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
-from rfsize.trees import Conventions, Missing, Reading
 
 _FORMAT, _VERSION = "rfsize forest", 2
 _AGAIN = "; compile the model and save it again"

@@ -9,13 +9,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapter import adapter_for, tally
+from rfsize.adapter import tally
+from rfsize.adapters.registry import adapter_for, parameters_of, trainer_for
+from rfsize.adapters.trainer import ForestInTraining
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.report import SizeReport
 from rfsize.report_base import FEW_OUT_OF_BAG, FEWEST_VOTES
 from rfsize.sizing import truncate
-from rfsize.training import ForestInTraining, parameters_of, trainer_for
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import share, whole
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize import forest
+from rfsize.adapters.trees import Missing
 from rfsize.stopping.kernels import ternary_index
 from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
-from rfsize.trees import Missing
 from rfsize.utils.jit import compiled
 
 # Values that are quantised together.

@@ -39,7 +39,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, Bags, walked
+from rfsize.adapter import walked
+from rfsize.adapters.base import Adapter, Bags
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils import matrix

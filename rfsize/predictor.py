@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize import forest_file
-from rfsize.adapter import adapter_for, weighted_adapter_for
+from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
 from rfsize.forest import Forest, laid_out

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.search_file import SearchFile, State
-from rfsize.training import ForestInTraining, Trainer
 from rfsize.voting.outputs import OutOfBag
 
 if TYPE_CHECKING:

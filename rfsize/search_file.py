@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.training import Trainer
+from rfsize.adapters.trainer import Trainer
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 

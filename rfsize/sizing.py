@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import Adapter, adapter_for, cast_votes, count_votes, proven_inbag, tally
+from rfsize.adapter import cast_votes, count_votes, proven_inbag, tally
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.registry import adapter_for
 from rfsize.deviation import read
 from rfsize.deviation_report import CRITERIA, DeviationReport
-from rfsize.errors import NotAForestError, NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
+from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.metric_gap import Walk
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.utils.matrix import n_rows
@@ -384,11 +386,3 @@ def truncate(
     elif X is not None or as_size:
         raise ValueError("give either n_trees or rows to size the forest on, not both")
     return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
-
-
-def warn_of_dependence(adapter: Adapter, *, stacklevel: int = 3) -> None:
-    """Warn the caller's caller where the trees of a forest are no independent draws of all that it allows."""
-    caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
-    for category, caveat in caveats.items():
-        if caveat is not None:
-            warnings.warn(caveat, category, stacklevel=stacklevel)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.adapter import Adapter, Bags, left_out, walked
+from rfsize.adapter import left_out, walked
+from rfsize.adapters.base import Adapter, Bags
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.voting.links import Link

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from helpers.forests import Data
-from rfsize.adapter import adapter_for, tally
+from rfsize.adapter import tally
+from rfsize.adapters.registry import adapter_for
 
 
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

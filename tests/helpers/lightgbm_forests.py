@@ -8,7 +8,7 @@ import lightgbm as lgb
 import numpy as np
 
 from helpers.forests import LIGHTGBM
-from rfsize.training import trainer_for
+from rfsize.adapters.registry import trainer_for
 
 SEVERAL = {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
 

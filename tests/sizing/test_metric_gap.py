@@ -18,7 +18,8 @@ import reference.deviation
 import rfsize
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
 from rfsize import metric_gap
-from rfsize.adapter import adapter_for, proven_inbag
+from rfsize.adapter import proven_inbag
+from rfsize.adapters.registry import adapter_for
 from rfsize.estimation.base import REPLICATES, SEED
 
 

@@ -14,7 +14,8 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
-from rfsize.adapter import adapter_for, tally
+from rfsize.adapter import tally
+from rfsize.adapters.registry import adapter_for
 from rfsize.goal import Goal
 from rfsize.integrations.lightgbm import LightGbmBags
 from rfsize.integrations.lightgbm_callback import _duration

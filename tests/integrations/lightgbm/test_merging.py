@@ -14,8 +14,8 @@ import pytest
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, without_parameters
+from rfsize.adapters.registry import trainer_for
 from rfsize.integrations.lightgbm_merging import merged
-from rfsize.training import trainer_for
 
 
 @pytest.fixture(scope="module", params=["binary", "multiclass", "regression"])

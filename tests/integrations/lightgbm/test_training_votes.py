@@ -14,8 +14,8 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, grown, problem
 from reference.scores import assert_scores
+from rfsize.adapters.registry import trainer_for
 from rfsize.integrations import lightgbm_reading
-from rfsize.training import trainer_for
 
 # -------------------------------------------------------------------------------------------------------------
 # What is read of each tree

@@ -31,10 +31,10 @@ from helpers.xgboost_forests import (
     plain_blocks,
 )
 from reference.scores import assert_scores
+from rfsize.adapters.registry import parameters_of, trainer_for
 from rfsize.integrations import xgboost_training
 from rfsize.integrations.xgboost import adapt
 from rfsize.integrations.xgboost_training import trainer
-from rfsize.training import parameters_of, trainer_for
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,1 @@
+"""What rfsize asks of a framework, and how the right one is found."""

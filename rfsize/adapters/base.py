@@ -1,0 +1,234 @@
+"""What rfsize asks of a model, whatever framework trained it.
+
+An integration subclasses `Adapter` for its framework's models and `Bags` for its way of sampling rows;
+counting votes and proving bags are then the same for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.trees import Conventions, TreeTable
+from rfsize.errors import SeedDependenceWarning, SharedBagsWarning
+from rfsize.utils import matrix
+from rfsize.utils.validation import share
+from rfsize.voting.links import Link
+
+if TYPE_CHECKING:
+    from rfsize.stopping.table import StopTable
+
+
+# The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
+Voter = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves of all trees in one flat table.
+
+    A *member* is what casts one vote: one tree, or the K trees of one iteration of a multiclass forest,
+    each of which scores one class. A member that is no tree has a leaf for each class that it may answer.
+
+    Attributes
+    ----------
+    offset : ndarray of int64, shape (n_members, n_outputs)
+        Where each tree's leaves begin in the table; ``n_outputs`` is 1 for two classes, else K.
+    score : ndarray of float, shape (n_leaves,) or (n_leaves, n_classes)
+        What the leaf's tree predicts alone: for two classes the probability of class 1, else the score
+        of its class, or of every class where one tree scores all of them.
+    raw : ndarray of float, same shape
+        The score before the link.
+    mass : ndarray of float, shape (n_leaves,)
+        The training rows that the model says reached the leaf: their number, or their summed hessian.
+    provable : ndarray of bool, shape (n_leaves,)
+        Whether ``mass`` can be compared with rebuilt bags.
+    """
+
+    offset: NDArray[np.int64]
+    score: NDArray[np.floating[Any]]
+    raw: NDArray[np.floating[Any]]
+    mass: NDArray[np.float64]
+    provable: NDArray[np.bool_]
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a member: 1, or one for each class."""
+        return self.raw.shape[1] if self.raw.ndim > 1 else self.offset.shape[1]
+
+    def raw_scores(self, leaf: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
+        return self.raw[leaf[:, :, 0]] if self.raw.ndim > 1 else self.raw[leaf]
+
+    def tree_of_leaf(self) -> NDArray[np.int64]:
+        """Flat index (member-major) of the tree that each leaf belongs to."""
+        order = np.argsort(self.offset, axis=None)
+        ends = np.append(self.offset.ravel()[order][1:], len(self.score))
+        return np.repeat(order, ends - self.offset.ravel()[order])
+
+
+class Bags(ABC):
+    """The in-bag rows of every member, rebuilt from the model's own seed.
+
+    Attributes
+    ----------
+    n_rows : int
+        Training rows.
+    need_proof : bool
+        Whether the framework does not itself say which rows were in the bags.
+    """
+
+    n_rows: int
+    need_proof: bool = True
+
+    @abstractmethod
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
+
+    @abstractmethod
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
+
+    @abstractmethod
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
+
+    @property
+    @abstractmethod
+    def advice(self) -> str:
+        """What a failed proof may mean for this framework and what to do, as a clause."""
+
+
+class Adapter(ABC):
+    """A forest of one framework.
+
+    Attributes
+    ----------
+    n_trees : int
+        Members that vote.
+    n_features : int
+        Columns the forest was trained on.
+    feature_names : list of str or None
+        Their names, None where it was trained without.
+    classes : ndarray, shape (n_classes,)
+        Class labels in the caller's encoding; empty for regression.
+    leaves : Leaves
+        Scores and masses of all leaves.
+    link : Link
+        From mean raw scores to what the framework predicts.
+    booster
+        The framework's own model that holds the trees.
+    shared_bags : str or None
+        Where trees share bags: how, what it does to T*, and what to do.
+    seed_dependence : str or None
+        Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
+    predict_obeys : {"soft", "hard"}
+        Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
+    averages_scores : bool
+        Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
+    table : StopTable or None
+        Where members have weights, the table that these make.
+    """
+
+    framework: ClassVar[str]
+    n_trees: int
+    n_features: int
+    feature_names: list[str] | None
+    classes: NDArray[Any]
+    leaves: Leaves
+    link: Link
+    booster: Any
+    shared_bags: str | None = None
+    seed_dependence: str | None = None
+    predict_obeys: str = "soft"
+    averages_scores: bool = True
+    table: StopTable | None = None
+    spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
+
+    @abstractmethod
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        """Leaf that each row of a block reaches, shape (rows, n_members, n_outputs), counted per tree."""
+
+    @abstractmethod
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
+        """The forest's bags over ``n_rows`` training rows, not yet proven."""
+
+    @abstractmethod
+    def tree_table(self, threshold: float) -> TreeTable:
+        """The forest's trees, for compiling them; a two-class tree votes for class 1 above ``threshold``."""
+
+    @property
+    @abstractmethod
+    def conventions(self) -> Conventions:
+        """How the framework reads rows and turns scores into probabilities."""
+
+    @abstractmethod
+    def truncated(self, n_trees: int) -> Any:
+        """A new model of the caller's type, of the first ``n_trees`` members."""
+
+    @abstractmethod
+    def with_booster(self, booster: Any) -> Any:
+        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+
+    @abstractmethod
+    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> Any:
+        """A copy of an estimator's forest that takes more trees, a `rfsize.adapters.trainer.ForestInTraining`.
+
+        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
+        been checked too.
+
+        Raises
+        ------
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on them.
+        """
+
+    def check(self, X: Any) -> Any:
+        """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
+        X = matrix.as_rows(X)
+        underscores = self.spaces_become_underscores
+        matrix.check_columns(X, self.feature_names, self.n_features, spaces_become_underscores=underscores)
+        return X
+
+    def checked_threshold(self, threshold: float) -> float:
+        """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""
+        threshold = share("threshold", threshold)
+        if threshold != 0.5 and (self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1):
+            raise ValueError(
+                f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
+                "highest of one score per class; leave threshold at 0.5"
+            )
+        return threshold
+
+    def cut(self, threshold: float) -> float:
+        """Mean raw score above which averaged scores predict class 1; two classes only."""
+        link = self.link
+        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
+
+    def voter(self, threshold: float) -> Voter:
+        """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
+        if self.leaves.offset.shape[1] > 1:
+            return lambda leaf: self.leaves.score[leaf].argmax(axis=2)
+        vote = self.leaf_votes(threshold)
+        return lambda leaf: vote[leaf[:, :, 0]]
+
+    def leaf_votes(self, threshold: float) -> NDArray[Any]:
+        """Class index that each leaf votes for, shape (n_leaves,); empty where several trees vote together."""
+        if self.leaves.score.ndim > 1:
+            return self.leaves.score.argmax(axis=1)
+        return self.leaves.score > threshold if self.leaves.offset.shape[1] == 1 else np.zeros(0)
+
+
+def warn_of_dependence(adapter: Adapter, *, stacklevel: int = 3) -> None:
+    """Warn the caller's caller where the trees of a forest are no independent draws of all that it allows."""
+    caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
+    for category, caveat in caveats.items():
+        if caveat is not None:
+            warnings.warn(caveat, category, stacklevel=stacklevel)

@@ -1,0 +1,116 @@
+"""Forests in training: what growing a forest, and choosing its bagging fraction, ask of a framework.
+
+An integration implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that takes
+more trees; both only ever add trees, and keep what each of them says of the training rows that it did not see.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.voting.outputs import OutOfBag, Tally
+
+
+class ForestInTraining(ABC):
+    """A forest that takes more trees.
+
+    Attributes
+    ----------
+    n_trees : int
+        Trees so far (of a multiclass forest: iterations, each of which casts one vote).
+    out_of_bag : OutOfBag
+        What they say of the rows that they did not see; grows with the forest.
+    cut : float
+        Mean score above which those of two classes predict class 1.
+    """
+
+    n_trees: int
+    out_of_bag: OutOfBag
+    cut: float
+
+    @abstractmethod
+    def add(self, n_trees: int) -> None:
+        """Train so many more trees, prove their bags, and add up what they say.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt and proven.
+        """
+
+    @abstractmethod
+    def booster(self) -> Any:
+        """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
+
+    def tally(self) -> Tally:
+        """Out-of-bag votes and scores, for classes 0 to K − 1.
+
+        Raises
+        ------
+        InbagError
+            If no row can be out of bag.
+        """
+        return self.out_of_bag.tally(self.n_trees, self.cut)
+
+
+class Trainer(ABC):
+    """A framework's parameters and training data, from which any number of forests are grown.
+
+    Attributes
+    ----------
+    classes : ndarray, shape (n_classes,)
+        Class labels as the framework encodes them, 0 to K − 1; empty for regression.
+    label : ndarray, shape (n_rows,)
+        Training labels: class indices, or numbers for regression.
+    weight : ndarray of float64, shape (n_rows,), or None
+        Sample weights, where the training data have any.
+    fraction : float
+        Bagging fraction that the parameters name.
+    seed : int
+        Seed that the parameters name, or the framework's own.
+    """
+
+    framework: str
+    classes: NDArray[Any]
+    label: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    fraction: float
+    seed: int
+
+    @abstractmethod
+    def start(
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+    ) -> ForestInTraining:
+        """A forest without trees, of another bagging fraction or seed where they are given.
+
+        Its trees vote for class 1 above ``threshold``, as in `rfsize.votes`.
+        """
+
+    @abstractmethod
+    def resume(self, model: Any, *, threshold: float = 0.5) -> ForestInTraining:
+        """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is no forest, or not one of these parameters and data.
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on the training data.
+        """
+
+    @abstractmethod
+    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the framework predicts from mean raw scores, shape (n_rows, n_outputs).
+
+        Returns
+        -------
+        ndarray
+            Probabilities, shape (n_rows, n_classes), or for regression numbers, shape (n_rows,).
+        """
+
+
+_TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm_training", "xgboost": "rfsize.integrations.xgboost_training"}
