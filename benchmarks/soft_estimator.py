@@ -26,8 +26,8 @@ from estimator import ALPHAS, COLUMNS, FIRST_TREES, FRAMEWORKS, INFINITE, TREES,
 from scipy.special import ndtr
 
 import rfsize
-from rfsize.adapter import tally
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.walk import tally
 from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
 

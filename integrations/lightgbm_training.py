@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
 from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
 from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
 from rfsize.integrations.lightgbm_text import ForestText
-from rfsize.training import out_of_bag
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import OutOfBag

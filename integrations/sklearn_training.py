@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError
-from rfsize.training import out_of_bag
 from rfsize.utils.matrix import take
 from rfsize.voting.outputs import OutOfBag, Tally
 

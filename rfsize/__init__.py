@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
+from rfsize.counting.api import inbag, tree_votes, votes
 from rfsize.crossval import cv_votes
 from rfsize.deviation_report import DeviationReport
 from rfsize.errors import (
@@ -29,7 +30,7 @@ from rfsize.sampling import (
     ratio_with_replacement,
     select_bagging_fraction,
 )
-from rfsize.sizing import inbag, size, tree_votes, truncate, votes
+from rfsize.sizing import size, truncate
 from rfsize.stopping.table import StopTable
 from rfsize.voting.votes import Votes
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from rfsize import __version__
 from rfsize.adapters.registry import framework_of
+from rfsize.counting.api import votes
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotConvergedWarning
 from rfsize.files import (
@@ -36,7 +37,7 @@ from rfsize.predictor import compile as compiled
 from rfsize.predictor import load
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
-from rfsize.sizing import size, truncate, votes
+from rfsize.sizing import size, truncate
 from rfsize.stopping.table import StopTable
 from rfsize.voting.outputs import VOTINGS
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.api import votes
 from rfsize.predictor import compile as compiled
-from rfsize.sizing import size, truncate, votes
+from rfsize.sizing import size, truncate
 from rfsize.stopping.table import StopTable
 
 _TREES = 1000

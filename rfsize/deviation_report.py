@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rfsize import theory
+from rfsize.counting.walk import Walk
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
-from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import positive, whole
 from rfsize.voting.links import Link
@@ -81,7 +81,7 @@ class DeviationReport(Report):
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
 
-        ``noise`` is what `rfsize.deviation.read` says of the trees, and ``walk`` lets `metric_gap` ask them again.
+        ``noise`` is what `rfsize.counting.walk.read` says of the trees, and ``walk`` lets `metric_gap` ask them again.
 
         Raises
         ------

@@ -18,16 +18,16 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from rfsize.adapter import tally
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, framework_of
+from rfsize.counting.api import votes
+from rfsize.counting.walk import tally
 from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
 from rfsize.predictor import CompiledForest, compile
 from rfsize.report import SizeReport
-from rfsize.sizing import votes
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags

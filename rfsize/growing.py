@@ -9,9 +9,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapter import tally
 from rfsize.adapters.registry import adapter_for, parameters_of, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.walk import tally
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.report import SizeReport

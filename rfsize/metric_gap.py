@@ -39,8 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapter import walked
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.walk import Walk, walked
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils import matrix
@@ -48,13 +47,24 @@ from rfsize.utils.validation import choice, class_indices, sample_weights
 
 Floats = NDArray[np.float64]
 
+
 # What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
 # once for each such batch.
 _CELLS_HELD = 1 << 26
+
+
 _FEWEST_TREES = 10
+
+
 _COVERAGE = 0.95
+
+
 _LARGEST = 1e300  # metrics, of which means and differences are finite
+
+
 _UNBOUNDED = (-math.inf, math.inf)
+
+
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -109,27 +119,6 @@ class MetricGap:
         )
 
     __repr__ = __str__
-
-
-class Walk(NamedTuple):
-    """What it takes to ask the trees of a forest again: references, no copies.
-
-    Attributes
-    ----------
-    adapter : Adapter
-        The forest.
-    X
-        Rows, which have been checked.
-    bags : Bags or None
-        For votes and scores of trees that did not train on the row.
-    threshold : float
-        Probability of class 1 above which it is predicted.
-    """
-
-    adapter: Adapter
-    X: Any
-    bags: Bags | None
-    threshold: float = 0.5
 
 
 Metric = str | Callable[[NDArray[Any], NDArray[Any]], float]
@@ -378,6 +367,8 @@ def _number(found: Any) -> float:
 
 
 _NO_WEIGHT = "sample_weight is 0 on all rows that were used"
+
+
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.walk import Walk
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.metric_gap import Walk
 from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import Tally

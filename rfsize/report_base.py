@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.metric_gap import Metric, MetricGap, Walk, metric_gap
+from rfsize.counting.walk import Walk
+from rfsize.metric_gap import Metric, MetricGap, metric_gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,154 +5,19 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rfsize.adapter import cast_votes, count_votes, proven_inbag, tally
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
-from rfsize.deviation import read
+from rfsize.counting.walk import Walk, read, tally
 from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotAForestError, NotConvergedWarning
-from rfsize.metric_gap import Walk
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, positive, share, whole
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import VOTINGS, Tally
 from rfsize.voting.votes import Votes
-
-
-def votes(
-    model: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    *,
-    oob: bool = False,
-    threshold: float = 0.5,
-    sample_weight: ArrayLike | None = None,
-    seed: int | None = None,
-    subsample: float | None = None,
-) -> Votes:
-    """Count how many trees vote for each class, row by row.
-
-    A tree votes for the class that it would predict alone. For two classes that is class 1 where its
-    probability exceeds ``threshold``; for more, the class of the highest score among the trees of one
-    iteration. Ties go to the lowest class index.
-
-    Parameters
-    ----------
-    model : booster or estimator
-        A trained forest: `lightgbm.Booster`, `LGBMClassifier`, `xgboost.Booster`, `XGBRFClassifier` or
-        `XGBClassifier`, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier` over
-        any learner.
-    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-        Rows to vote on; with ``oob``, all training rows in the order of training.
-    y : array_like, shape (n_rows,), optional
-        Training labels; only for ``oob``, and only where the bags depend on them (balanced bagging,
-        ``scale_pos_weight``).
-    oob : bool, default False
-        Count on each row only the trees that did not see it in training. The bags are rebuilt from the
-        model's seed and proven, see `inbag`.
-    threshold : float, default 0.5
-        Probability of class 1 above which a tree votes for it; two classes only.
-    sample_weight, seed, subsample
-        See `inbag`; used only with ``oob``.
-
-    Returns
-    -------
-    Votes
-        One row of counts per row of ``X``. A row that every tree saw has no votes.
-
-    Raises
-    ------
-    NotAForestError
-        If the model is not a forest of independent trees.
-    InbagError
-        If ``oob`` and the bags cannot be proven.
-    ValueError
-        If ``X`` or an option does not fit.
-    """
-    adapter = adapter_for(model)
-    threshold = adapter.checked_threshold(threshold)
-    X = adapter.check(X)
-    bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
-    return count_votes(adapter, X, threshold, bags)
-
-
-def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int32]:
-    """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
-
-    Parameters
-    ----------
-    model, X, threshold
-        As in `votes`.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, n_trees)
-        Index into the forest's classes, the trees in their order; of a multiclass forest, a vote of the K trees of
-        one iteration.
-
-    Raises
-    ------
-    NotAForestError
-        If the model is not a forest of independent trees.
-    ValueError
-        If ``X`` or the threshold does not fit.
-    """
-    adapter = adapter_for(model)
-    threshold = adapter.checked_threshold(threshold)
-    return cast_votes(adapter, adapter.check(X), threshold)
-
-
-def inbag(
-    model: Any,
-    X: Any,
-    y: ArrayLike | None = None,
-    *,
-    sample_weight: ArrayLike | None = None,
-    seed: int | None = None,
-    subsample: float | None = None,
-) -> NDArray[np.bool_]:
-    """The rows that each tree was trained on, rebuilt from the model's seed and proven.
-
-    The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as LightGBM stored in
-    ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored in
-    ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind; for as many rows as it was
-    trained on, the samples are then what scikit-learn draws again. What the proof cannot see is a booster whose leaves
-    were refitted afterwards (``Booster.refit``): the counts stay those of training, but every row has then been seen.
-
-    Parameters
-    ----------
-    model
-        As in `votes`.
-    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-        All training rows, in the order of training.
-    y : array_like, shape (n_rows,), optional
-        Training labels, where the bags or the proof depend on them: LightGBM's balanced bagging,
-        XGBoost's ``scale_pos_weight``.
-    sample_weight : array_like, shape (n_rows,), optional
-        Training weights, where XGBoost had any: its hessians contain them.
-    seed, subsample : int and float, optional
-        For an XGBoost model loaded from a file, which does not keep them.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_trees, n_rows)
-        True where the row was in the bag; for a multiclass forest, in that of any of the K trees that cast
-        the vote together.
-
-    Raises
-    ------
-    InbagError
-        If the bags cannot be rebuilt, or the proof fails; it says where, and what to do instead.
-    NotAForestError
-        If the model is not a forest of independent trees.
-    """
-    adapter = adapter_for(model)
-    X = adapter.check(X)
-    return proven_inbag(adapter, X, adapter.bags(n_rows(X), y, sample_weight, seed, subsample))
 
 
 def size(

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from helpers.forests import Data
-from rfsize.adapter import tally
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.walk import tally
 
 
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = adapter_for(lgb_multiclass)
     bags = adapter.bags(len(data.X), None, None, None, None)
     whole = tally(adapter, data.X, 0.5, bags)
-    monkeypatch.setattr("rfsize.adapter._SCORES_HELD", len(data.X) * 9 // 3)
+    monkeypatch.setattr("rfsize.counting.walk._SCORES_HELD", len(data.X) * 9 // 3)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
     part = tally(adapter, data.X, 0.5, bags)
     assert part.votes == whole.votes

@@ -24,8 +24,8 @@ from helpers.fraction_searches import (
     search,
     standard_error,
 )
-from rfsize.adapter import tally
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.walk import tally
 from rfsize.sampling import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)

@@ -14,8 +14,8 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
-from rfsize.adapter import tally
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.walk import tally
 from rfsize.goal import Goal
 from rfsize.integrations.lightgbm import LightGbmBags
 from rfsize.integrations.lightgbm_callback import _duration

@@ -1,4 +1,4 @@
-"""rfsize.adapters.trainer"""
+"""What the trees of a finished forest say of the training rows that they did not see."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapter import Proof, counted, left_out
 from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.bag_proof import Proof
+from rfsize.counting.walk import counted, left_out
 from rfsize.utils.matrix import blocks
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores

@@ -1,19 +1,43 @@
-"""rfsize.adapters.base"""
+"""One pass down the trees: the leaves that blocks of rows reach, and the votes and scores that they hold."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.errors import InbagError
+from rfsize.counting.bag_proof import Proof
 from rfsize.utils import matrix
+from rfsize.voting.links import Link
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
+
+
+class Walk(NamedTuple):
+    """What it takes to ask the trees of a forest again: references, no copies.
+
+    Attributes
+    ----------
+    adapter : Adapter
+        The forest.
+    X
+        Rows, which have been checked.
+    bags : Bags or None
+        For votes and scores of trees that did not train on the row.
+    threshold : float
+        Probability of class 1 above which it is predicted.
+    """
+
+    adapter: Adapter
+    X: Any
+    bags: Bags | None
+    threshold: float = 0.5
+
 
 # Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
 _SCORES_HELD = 1 << 25
@@ -132,50 +156,22 @@ def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | No
     return counts
 
 
-def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
-    """In-bag mask of shape (n_members, n_rows); raises `InbagError` where the proof fails."""
-    mask = np.zeros((adapter.n_trees, matrix.n_rows(X)), dtype=np.bool_)
-    proof = Proof(adapter, bags)
-    for start, stop in matrix.blocks(mask.shape[1], adapter.leaves.offset.size, what="in-bag rows"):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        mask[:, start:stop] = proof.add(start, stop, leaf).any(axis=2).T
-    proof.conclude()
-    return mask
+def read(adapter: Adapter, X: Any, bags: Bags | None, link: Link) -> tuple[Scores, float]:
+    """Scores of all trees on every row, and how uncertain they leave the mean squared deviation, as a share of it.
 
-
-class Proof:
-    """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training."""
-
-    def __init__(self, adapter: Adapter, bags: Bags) -> None:
-        self._adapter = adapter
-        self._bags = bags
-        self._rebuilt = np.zeros(len(adapter.leaves.score))
-
-    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
-        """Count a block of rows by leaf and return its in-bag mask."""
-        inbag = self._bags.take(start, stop)
-        if not self._bags.need_proof:
-            return inbag
-        seen = np.broadcast_to(inbag, leaf.shape)
-        mass = np.broadcast_to(self._bags.row_mass(start, stop), leaf.shape)
-        self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
-        return inbag
-
-    def conclude(self) -> None:
-        if not self._bags.need_proof:
-            return
-        leaves = self._adapter.leaves
-        if not leaves.provable.any():
-            raise InbagError(
-                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
-                "validation rows instead of oob=True"
-            )
-        wrong = self._bags.contradicted(leaves, self._rebuilt) & leaves.provable
-        if wrong.any():
-            trees = np.unique(leaves.tree_of_leaf()[wrong])
-            first = int(trees[0]) // leaves.offset.shape[1]
-            raise InbagError(
-                f"the in-bag rows could not be proven: in {trees.size} of {leaves.offset.size} trees, the first of "
-                f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
-                f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
-            )
+    All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a sum of
+    what each tree adds to it, and the trees are independent draws. Arguments as in `rfsize.counting.walk.count_votes`.
+    """
+    parts, added = [], np.zeros(adapter.n_trees)
+    for _, leaf, inbag in walked(adapter, X, bags, what="scores"):
+        score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
+        counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
+        asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        mean = np.sum(score * counts, axis=1, keepdims=True) / asked
+        away = link.moved(mean, (score - mean) * counts)
+        added += np.sum(away**2 / asked, axis=(0, 2))
+        ordered, may_vote = left_out(leaf, inbag)
+        parts.append(Scores.of(score if ordered is leaf else adapter.leaves.raw_scores(ordered), may_vote))
+    total = added.sum()
+    noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
+    return Scores.stacked(parts), float(noise)

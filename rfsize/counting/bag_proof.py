@@ -1,0 +1,61 @@
+"""The proof of rebuilt bags: leaf by leaf, against what the model stored at training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.base import Adapter, Bags
+from rfsize.errors import InbagError
+from rfsize.utils import matrix
+
+
+def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
+    """In-bag mask of shape (n_members, n_rows); raises `InbagError` where the proof fails."""
+    mask = np.zeros((adapter.n_trees, matrix.n_rows(X)), dtype=np.bool_)
+    proof = Proof(adapter, bags)
+    for start, stop in matrix.blocks(mask.shape[1], adapter.leaves.offset.size, what="in-bag rows"):
+        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
+        mask[:, start:stop] = proof.add(start, stop, leaf).any(axis=2).T
+    proof.conclude()
+    return mask
+
+
+class Proof:
+    """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training."""
+
+    def __init__(self, adapter: Adapter, bags: Bags) -> None:
+        self._adapter = adapter
+        self._bags = bags
+        self._rebuilt = np.zeros(len(adapter.leaves.score))
+
+    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
+        """Count a block of rows by leaf and return its in-bag mask."""
+        inbag = self._bags.take(start, stop)
+        if not self._bags.need_proof:
+            return inbag
+        seen = np.broadcast_to(inbag, leaf.shape)
+        mass = np.broadcast_to(self._bags.row_mass(start, stop), leaf.shape)
+        self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
+        return inbag
+
+    def conclude(self) -> None:
+        if not self._bags.need_proof:
+            return
+        leaves = self._adapter.leaves
+        if not leaves.provable.any():
+            raise InbagError(
+                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
+                "validation rows instead of oob=True"
+            )
+        wrong = self._bags.contradicted(leaves, self._rebuilt) & leaves.provable
+        if wrong.any():
+            trees = np.unique(leaves.tree_of_leaf()[wrong])
+            first = int(trees[0]) // leaves.offset.shape[1]
+            raise InbagError(
+                f"the in-bag rows could not be proven: in {trees.size} of {leaves.offset.size} trees, the first of "
+                f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
+                f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
+            )
