@@ -21,8 +21,8 @@ from rfsize.errors import (
     TableError,
 )
 from rfsize.growing import grow
+from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.metric_gap import MetricGap
-from rfsize.predictor import CompiledForest, compile, load
 from rfsize.report import SizeReport
 from rfsize.sampling import (
     FractionSearch,

@@ -33,8 +33,8 @@ from rfsize.files import (
     training_data,
 )
 from rfsize.growing import grow
-from rfsize.predictor import compile as compiled
-from rfsize.predictor import load
+from rfsize.inference.compiled import compile as compiled
+from rfsize.inference.compiled import load
 from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing import size, truncate

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.counting.api import votes
-from rfsize.predictor import compile as compiled
+from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing import size, truncate
 from rfsize.stopping.table import StopTable
 

@@ -26,7 +26,7 @@ from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
-from rfsize.predictor import CompiledForest, compile
+from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.matrix import n_rows

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from rfsize.adapters.registry import framework_of
-from rfsize.forest import Forest
+from rfsize.inference.layout import Forest
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 
 

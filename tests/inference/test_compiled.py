@@ -72,8 +72,8 @@ def test_neither_threads_nor_blocks_change_anything(
     labels, asked = fast.predict(rows, return_trees=True)
     proba, votes = fast.predict_proba(rows), fast.votes(rows)
     for n_jobs, block in ((4, 4096), (2, 100), (1, 17), (3, 1)):
-        monkeypatch.setattr("rfsize.predictor._FEWEST_ROWS", block)
-        monkeypatch.setattr("rfsize.predictor._MOST_ROWS", block)
+        monkeypatch.setattr("rfsize.inference.compiled._FEWEST_ROWS", block)
+        monkeypatch.setattr("rfsize.inference.compiled._MOST_ROWS", block)
         fast.n_jobs = n_jobs
         some = rows[: 200 * block]
         again, trees = fast.predict(some, return_trees=True)
@@ -160,7 +160,7 @@ def test_compiled_code_is_not_kept_among_the_sources(booster: Any, tmp_path: Pat
     """pip would leave it behind, and Python take the folder for a package."""
     rfsize.compile(booster).save(tmp_path / "forest.npz")
     code = (
-        "import numpy as np, rfsize, rfsize.kernels as kernels\n"
+        "import numpy as np, rfsize, rfsize.inference.kernels as kernels\n"
         f"rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.zeros((3, 8)))\n"
         "print(kernels.decide._cache._cache_path)"
     )

@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import rfsize
-from rfsize.kernels import cast
-from rfsize.predictor import CompiledForest
+from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.kernels import cast
 from rfsize.stopping.stops import WeightedStops
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}

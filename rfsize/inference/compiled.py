@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rfsize import forest_file
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
-from rfsize.encode import encoded
 from rfsize.errors import NotAForestError
-from rfsize.forest import Forest, laid_out
+from rfsize.inference import file as forest_file
+from rfsize.inference.encoding import encoded
+from rfsize.inference.layout import Forest, laid_out
 from rfsize.stopping.rules import lossless_stops
 from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
 from rfsize.stopping.table import StopTable
@@ -228,7 +228,7 @@ class CompiledForest:
         ndarray of float64, shape (n_rows, n_classes)
             Equal to the framework's to about 1e-6, which XGBoost computes in single precision.
         """
-        from rfsize.kernels import add_scores
+        from rfsize.inference.kernels import add_scores
 
         forest = self.forest
         X = self._checked(X)
@@ -264,7 +264,7 @@ class CompiledForest:
         self, X: Any, stops: Stops | None, every: int = 1
     ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
-        from rfsize.kernels import Stop, decide
+        from rfsize.inference.kernels import Stop, decide
 
         X, forest, stop = self._checked(X), self.forest, Stop.of(stops, self.n_trees, every)
         trees = tuple(forest.trees)
@@ -284,7 +284,7 @@ class CompiledForest:
 
     def _winner(self, q: NDArray[np.uint16], stops: WeightedStops) -> NDArray[np.int64]:
         """Labels of quantised rows by the weights of all trees, summed in the model's own order of them."""
-        from rfsize.kernels import cast
+        from rfsize.inference.kernels import cast
 
         votes = np.empty((len(q), self.n_trees), dtype=np.int64)
         cast(q, tuple(self.forest.trees), self.forest.n_outputs, votes)
@@ -314,7 +314,7 @@ class CompiledForest:
                 pass
 
     def _quantiser(self, X: Any) -> _Quantise:
-        from rfsize.kernels import quantise_dense, quantise_sparse
+        from rfsize.inference.kernels import quantise_dense, quantise_sparse
 
         forest = self.forest
         blocks = encoded(X, forest.conventions)
@@ -337,7 +337,7 @@ class CompiledForest:
     @cached_property
     def _absent(self) -> NDArray[np.uint16]:
         """A quantised row of entries that a sparse matrix does not store."""
-        from rfsize.kernels import quantise_dense
+        from rfsize.inference.kernels import quantise_dense
 
         forest, conventions = self.forest, self.forest.conventions
         q = np.empty((1, forest.n_columns), dtype=np.uint16)

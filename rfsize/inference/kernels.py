@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize import forest
 from rfsize.adapters.trees import Missing
+from rfsize.inference import layout as forest
 from rfsize.stopping.kernels import ternary_index
 from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.utils.jit import compiled

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import forest as of
 from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
-from rfsize.forest import Columns, Forest, Nodes
+from rfsize.inference import layout as of
+from rfsize.inference.layout import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
 
 _FORMAT, _VERSION = "rfsize forest", 2

@@ -1,0 +1,1 @@
+"""Compiled forests: many times faster predictions without the framework."""
