@@ -12,10 +12,10 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 
 from rfsize.errors import NotAForestError, NotConvergedWarning
-from rfsize.goal import Goal, next_look
 from rfsize.integrations.lightgbm import warn_of_dependence
 from rfsize.integrations.lightgbm_reading import TrainingVotes
-from rfsize.report import SizeReport
+from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores

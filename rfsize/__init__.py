@@ -9,7 +9,6 @@ from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
 from rfsize.crossval import cv_votes
-from rfsize.deviation_report import DeviationReport
 from rfsize.errors import (
     FewVotesError,
     ForestFileError,
@@ -22,15 +21,16 @@ from rfsize.errors import (
 )
 from rfsize.growing import grow
 from rfsize.inference.compiled import CompiledForest, compile, load
-from rfsize.metric_gap import MetricGap
-from rfsize.report import SizeReport
 from rfsize.sampling import (
     FractionSearch,
     fraction_without_replacement,
     ratio_with_replacement,
     select_bagging_fraction,
 )
-from rfsize.sizing import size, truncate
+from rfsize.sizing.api import size, truncate
+from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.metric_gap import MetricGap
+from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.voting.votes import Votes
 

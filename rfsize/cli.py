@@ -17,7 +17,6 @@ import numpy as np
 from rfsize import __version__
 from rfsize.adapters.registry import framework_of
 from rfsize.counting.api import votes
-from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotConvergedWarning
 from rfsize.files import (
     check_model_name,
@@ -35,9 +34,10 @@ from rfsize.files import (
 from rfsize.growing import grow
 from rfsize.inference.compiled import compile as compiled
 from rfsize.inference.compiled import load
-from rfsize.report import ESTIMATORS, SizeReport
 from rfsize.sampling import select_bagging_fraction
-from rfsize.sizing import size, truncate
+from rfsize.sizing.api import size, truncate
+from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
+from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.voting.outputs import VOTINGS
 

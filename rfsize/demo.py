@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rfsize.counting.api import votes
 from rfsize.inference.compiled import compile as compiled
-from rfsize.sizing import size, truncate
+from rfsize.sizing.api import size, truncate
 from rfsize.stopping.table import StopTable
 
 _TREES = 1000

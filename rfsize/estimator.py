@@ -24,10 +24,10 @@ from rfsize.counting.api import votes
 from rfsize.counting.walk import tally
 from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
-from rfsize.goal import Goal, next_look
 from rfsize.growing import grow
 from rfsize.inference.compiled import CompiledForest, compile
-from rfsize.report import SizeReport
+from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags

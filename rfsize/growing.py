@@ -13,10 +13,10 @@ from rfsize.adapters.registry import adapter_for, parameters_of, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.walk import tally
 from rfsize.errors import FewVotesError, NotConvergedWarning
-from rfsize.goal import Goal, next_look
-from rfsize.report import SizeReport
-from rfsize.report_base import FEW_OUT_OF_BAG, FEWEST_VOTES
-from rfsize.sizing import truncate
+from rfsize.sizing.api import truncate
+from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
+from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import share, whole
 

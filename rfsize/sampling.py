@@ -17,10 +17,10 @@ from tqdm.auto import tqdm
 from rfsize.adapters.registry import trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.errors import NotConvergedWarning
-from rfsize.goal import Goal
 from rfsize.growing import grown
-from rfsize.report import SizeReport
-from rfsize.sizing import truncate
+from rfsize.sizing.api import truncate
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import choice, share, whole
 

@@ -14,7 +14,7 @@ import rfsize
 from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from rfsize import RightSizedClassifier
-from rfsize.goal import Goal
+from rfsize.sizing.goal import Goal
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores
 

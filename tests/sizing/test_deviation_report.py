@@ -16,8 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 from helpers.scores import some_scores
-from rfsize.deviation_report import DeviationReport
 from rfsize.estimation.deviation import Deviations
+from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rfsize
-from rfsize.goal import Goal, next_look
+from rfsize.sizing.goal import Goal, next_look
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores
 

@@ -17,10 +17,10 @@ from sklearn.neighbors import KNeighborsClassifier
 import reference.deviation
 import rfsize
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
-from rfsize import metric_gap
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import proven_inbag
 from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.sizing import metric_gap
 
 
 @pytest.fixture(scope="module")

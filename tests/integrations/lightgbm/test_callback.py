@@ -16,9 +16,9 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.walk import tally
-from rfsize.goal import Goal
 from rfsize.integrations.lightgbm import LightGbmBags
 from rfsize.integrations.lightgbm_callback import _duration
+from rfsize.sizing.goal import Goal
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores
 

@@ -15,7 +15,7 @@ from rfsize.counting.walk import Walk
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import Tally
 
@@ -244,7 +244,7 @@ class SizeReport(Report):
         -------
         matplotlib Axes
         """
-        from rfsize.plots import plot_report
+        from rfsize.sizing.plots import plot_report
 
         return plot_report(self, ax)
 

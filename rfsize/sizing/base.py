@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from rfsize.counting.walk import Walk
-from rfsize.metric_gap import Metric, MetricGap, metric_gap
+from rfsize.sizing.metric_gap import MetricGap, metric_gap
+from rfsize.sizing.metrics import Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

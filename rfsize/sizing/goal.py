@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rfsize.report import ESTIMATORS, SizeReport
+from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.utils.validation import choice, share
 from rfsize.voting.outputs import VOTINGS, Tally
 

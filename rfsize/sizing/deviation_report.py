@@ -11,7 +11,7 @@ from rfsize import theory
 from rfsize.counting.walk import Walk
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
-from rfsize.report_base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import positive, whole
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
@@ -175,7 +175,7 @@ class DeviationReport(Report):
         -------
         matplotlib Axes
         """
-        from rfsize.plots import plot_deviation
+        from rfsize.sizing.plots import plot_deviation
 
         return plot_deviation(self, ax)
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.walk import Walk, read, tally
-from rfsize.deviation_report import CRITERIA, DeviationReport
 from rfsize.errors import NotAForestError, NotConvergedWarning
-from rfsize.report import ESTIMATORS, SizeReport
+from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
+from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, positive, share, whole
 from rfsize.voting.links import Link

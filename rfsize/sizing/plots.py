@@ -1,0 +1,134 @@
+"""Pictures of a report."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rfsize.utils.plotting import _percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rfsize.sizing.deviation_report import DeviationReport
+    from rfsize.sizing.size_report import SizeReport
+
+
+def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
+    """Draw how near to a tie the rows are, and disagreement over the number of trees; see `SizeReport.plot`."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        figure = plt.figure(figsize=(10.0, 4.2), layout="constrained")
+        left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
+        _draw_margins(report, left)
+    _draw_disagreement(report, ax)
+    return ax
+
+
+# Bins of the rows' distances from a tie.
+_BINS = 25
+
+
+def _draw_margins(report: SizeReport, ax: Axes) -> None:
+    """Rows by their distance from a tie: those next to it are what large forests still change."""
+    from matplotlib.ticker import FuncFormatter
+
+    margins = report.margins()
+    edges = np.linspace(min(margins.tie, margins.most), max(margins.tie, margins.most), _BINS + 1)
+    values = np.clip(margins.values, edges[0], edges[-1])
+    shares, _ = np.histogram(values, bins=edges, weights=margins.rows / margins.rows.sum())
+    ax.stairs(shares, edges, fill=True, color="C0", alpha=0.35)
+    ax.stairs(shares, edges, color="C0")
+    ax.axvline(margins.tie, color="0.2", linestyle="--", linewidth=1.0)
+    ax.set_yscale("log")
+    ax.set_xlim(margins.most, margins.tie)
+    ax.set_xlabel(f"{margins.what}\n(ties at the right edge)")
+    ax.set_ylabel(f"share of the rows, in {_BINS} bins")
+    ax.set_title("How near to a tie the rows are")
+    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(_percent))
+    ax.grid(which="major", color="0.9")
+    ax.set_axisbelow(True)
+
+
+def _draw_disagreement(report: SizeReport, ax: Axes) -> None:
+    """Disagreement over the number of trees with its interval and its law, T*(α), and the forest at hand."""
+    from matplotlib.ticker import FuncFormatter
+
+    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
+    largest = 4.0 * max(known)
+    sizes = np.unique(2 * (np.geomspace(1.0, largest, 80) // 2).astype(int) + 1)
+    differ = np.array([1.0 - report.agreement(int(size)) for size in sizes])
+    ax.plot(sizes, differ, color="C0", label=f"mean disagreement, {report.voting} votes")
+    curves = report.curves()
+    low, high = np.quantile(curves.disagreement, (0.025, 0.975), axis=0)
+    ax.fill_between(curves.sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+    settled = report.n_trees if math.isfinite(report.n_trees) else report.available
+    law = (1.0 - report.agreement(int(settled))) * np.sqrt(settled / sizes)
+    ax.plot(sizes, law, color="0.4", linewidth=1.0, linestyle="--", label="law of large forests, ∝ 1/√T")
+    ax.axhline(1.0 - report.alpha, color="0.4", linewidth=1.0, linestyle=":", label=f"1 − α = {1.0 - report.alpha:.3g}")
+    if math.isfinite(report.n_trees):
+        ends = np.minimum(report.interval, largest)
+        ax.errorbar(
+            report.n_trees,
+            1.0 - report.alpha,
+            xerr=np.abs(ends - report.n_trees)[:, None],
+            fmt="o",
+            color="C3",
+            capsize=4.0,
+            label=f"T*({report.alpha!r}) = {report.n_trees:,}",
+            zorder=4,
+        )
+    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(1.0, largest)
+    ax.set_ylim(0.5 * min(differ[-1], 1.0 - report.alpha) + 1e-9, min(1.0, 2.0 * differ[0]))
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel("rows that differ from the infinite forest")
+    ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(_percent))
+    ax.grid(which="major", color="0.9")
+    ax.set_axisbelow(True)
+    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="lower left")
+
+
+def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
+    """Draw deviations over the number of trees; see `DeviationReport.plot`."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
+    largest = 4.0 * max(known)
+    sizes = np.unique(np.geomspace(1.0, largest, 40).astype(int))
+    found = [report.deviation(int(size)) for size in sizes]
+    p95, rms = [one.p95 for one in found], [one.rms for one in found]
+    # Logarithms leave a line of zeros out, and its name says that it is one.
+    ax.plot(sizes, p95, color="C2", label="95th percentile over rows" + ("" if any(p95) else ": 0"))
+    ax.plot(sizes, rms, color="C0", label="root mean square" + ("" if any(rms) else ": 0"))
+    ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
+    if math.isfinite(report.n_trees):
+        low, high = report.interval
+        ax.axvspan(low, min(high, largest), color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
+    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
+    ax.set_xscale("log")
+    ax.set_xlim(1.0, largest)
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel(f"deviation of the {report.criterion}\nfrom the infinite forest")
+    ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    if any(rms):
+        ax.set_yscale("log")
+        for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            axis_formatter(FuncFormatter(lambda off, _: f"{off:g}" if f"{off:e}"[0] in "125" else ""))
+    ax.grid(which="major", color="0.9")
+    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+    return ax
