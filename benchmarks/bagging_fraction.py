@@ -33,7 +33,8 @@ from stop_tables import Rows, split, synthetic, threenorm, twonorm, waveform
 
 import rfsize
 from rfsize.adapters.registry import trainer_for
-from rfsize.sampling import DEFAULT_FRACTIONS, FractionSearch, select_bagging_fraction
+from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS
 
 TREES = 200
 STANDARD = 0.5

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
-from rfsize.crossval import cv_votes
 from rfsize.errors import (
     FewVotesError,
     ForestFileError,
@@ -19,19 +18,16 @@ from rfsize.errors import (
     SharedBagsWarning,
     TableError,
 )
-from rfsize.growing import grow
 from rfsize.inference.compiled import CompiledForest, compile, load
-from rfsize.sampling import (
-    FractionSearch,
-    fraction_without_replacement,
-    ratio_with_replacement,
-    select_bagging_fraction,
-)
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
+from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.cross_validation import cv_votes
+from rfsize.training.growing import grow
+from rfsize.training.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:

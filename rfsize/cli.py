@@ -31,14 +31,14 @@ from rfsize.files import (
     prediction_writer,
     training_data,
 )
-from rfsize.growing import grow
 from rfsize.inference.compiled import compile as compiled
 from rfsize.inference.compiled import load
-from rfsize.sampling import select_bagging_fraction
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.stopping.table import StopTable
+from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.growing import grow
 from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2

@@ -22,13 +22,13 @@ from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, framework_of
 from rfsize.counting.api import votes
 from rfsize.counting.walk import tally
-from rfsize.crossval import checked_folds
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
-from rfsize.growing import grow
 from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.sizing.goal import Goal, next_look
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
+from rfsize.training.cross_validation import checked_folds
+from rfsize.training.growing import grow
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole

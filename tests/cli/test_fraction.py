@@ -44,7 +44,7 @@ def test_fraction(
     else:
         params = {"objective": "binary:logistic", "max_depth": 4, "seed": 5}
         dtrain, model = xgb.DMatrix(X, y), xgb.Booster(model_file=best)
-    found = rfsize.sampling.select_bagging_fraction(params, dtrain, [0.3, 0.6], n_trees=30, alpha=0.8)
+    found = rfsize.training.bagging_fraction.select_bagging_fraction(params, dtrain, [0.3, 0.6], n_trees=30, alpha=0.8)
     assert [row["error"] for row in document["curve"]] == found.curve["error"].tolist()
     assert rfsize.votes(model, data.fresh) == rfsize.votes(found.booster, data.fresh)
 

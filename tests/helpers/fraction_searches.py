@@ -10,7 +10,7 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data
-from rfsize.sampling import select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
 
 GRID = (0.2, 0.45, 0.7)
 TREES = 31

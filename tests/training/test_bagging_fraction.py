@@ -26,7 +26,7 @@ from helpers.fraction_searches import (
 )
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.walk import tally
-from rfsize.sampling import select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
 

@@ -14,7 +14,7 @@ import pytest
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.fraction_searches import ROWS, accuracy, given, search
-from rfsize.sampling import select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
 
 
 class Interrupting:

@@ -10,9 +10,9 @@ import pytest
 import rfsize
 from helpers.forests import Data
 from helpers.fraction_searches import ROWS, given, losses, search, standard_error
-from rfsize.criteria import Comparison
-from rfsize.sampling import select_bagging_fraction
-from rfsize.search import cost, elimination_plan, preference, survivors
+from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.scoring import Comparison
+from rfsize.training.successive_halving import cost, elimination_plan, preference, survivors
 
 
 def compared(behind: list[float], error: list[float]) -> Comparison:

@@ -1,4 +1,4 @@
-"""rfsize.utils.plotting"""
+"""Pictures of a search for the bagging fraction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.sampling import FractionSearch
+    from rfsize.training.bagging_fraction import FractionSearch
 
 
 def plot_bagging_fraction(search: FractionSearch, ax: Axes | None = None) -> Axes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,99 +17,30 @@ from tqdm.auto import tqdm
 from rfsize.adapters.registry import trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.errors import NotConvergedWarning
-from rfsize.growing import grown
 from rfsize.sizing.api import truncate
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
+from rfsize.training.growing import grown
+from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, _numbers, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import choice, share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.search import Candidate, Outcome
+    from rfsize.training.successive_halving import Candidate, Outcome
+
 
 _FEWEST_TREES = 10
+
+
 _SEARCHES = ("full", "elimination")
+
+
 _RULES = ("best", "one-se")
+
+
 _UNKNOWN = (math.nan, math.nan, math.nan)
-
-
-@overload
-def ratio_with_replacement(fraction: float) -> float: ...
-@overload
-def ratio_with_replacement(fraction: ArrayLike) -> NDArray[np.float64]: ...
-def ratio_with_replacement(fraction: Any) -> Any:
-    """The sampling ratio with replacement that is worth a bagging fraction without: r / (1 − r), equation (1).
-
-    Bags drawn either way give forests of about the same error. Half of the rows without replacement are worth as many
-    draws with replacement as there are rows, which is standard bagging.
-
-    Parameters
-    ----------
-    fraction : array_like
-        Share r of the rows drawn without replacement, strictly between 0 and 1.
-
-    Returns
-    -------
-    float or ndarray of float64, same shape
-        Draws with replacement, divided by the number of rows.
-
-    Raises
-    ------
-    ValueError
-        If a fraction is not strictly between 0 and 1.
-
-    References
-    ----------
-    G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
-    Recognition 43(1), 143-152.
-    """
-    given = _numbers("fraction", fraction)
-    if not ((given > 0.0) & (given < 1.0)).all():
-        raise ValueError(f"a fraction without replacement lies strictly between 0 and 1, found {fraction!r}")
-    return (given / (1.0 - given))[()]
-
-
-@overload
-def fraction_without_replacement(ratio: float) -> float: ...
-@overload
-def fraction_without_replacement(ratio: ArrayLike) -> NDArray[np.float64]: ...
-def fraction_without_replacement(ratio: Any) -> Any:
-    """The bagging fraction without replacement that is worth a sampling ratio m with: m / (1 + m).
-
-    The inverse of `ratio_with_replacement`.
-
-    Parameters
-    ----------
-    ratio : array_like
-        Draws with replacement, divided by the number of rows; above 0.
-
-    Returns
-    -------
-    float or ndarray of float64, same shape
-        Share of the rows drawn without replacement.
-
-    Raises
-    ------
-    ValueError
-        If a ratio is not a finite number above 0.
-    """
-    given = _numbers("ratio", ratio)
-    if not (np.isfinite(given) & (given > 0.0)).all():
-        raise ValueError(f"a sampling ratio is a finite number above 0, found {ratio!r}")
-    return (given / (1.0 + given))[()]
-
-
-def _numbers(name: str, value: Any) -> NDArray[np.float64]:
-    given = np.asarray(value)
-    if given.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")
-    return given.astype(np.float64)
-
-
-# The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement.
-DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +131,7 @@ class FractionSearch:
         -------
         matplotlib Axes
         """
-        from rfsize.plots import plot_bagging_fraction
+        from rfsize.training.plots import plot_bagging_fraction
 
         return plot_bagging_fraction(self, ax)
 
@@ -325,9 +256,9 @@ def select_bagging_fraction(
     Recognition 43(1), 143-152.
     """
     # Here, because scikit-learn's scorers take long to import.
-    from rfsize.criteria import criterion_for
-    from rfsize.search import Candidate, cost, elimination_plan, grid_plan, run
-    from rfsize.search_file import SearchFile
+    from rfsize.training.checkpoint import SearchFile
+    from rfsize.training.scoring import criterion_for
+    from rfsize.training.successive_halving import Candidate, cost, elimination_plan, grid_plan, run
 
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)

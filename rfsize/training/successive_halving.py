@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
-from rfsize.search_file import SearchFile, State
+from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.outputs import OutOfBag
 
 if TYPE_CHECKING:
-    from rfsize.criteria import Comparison, Criterion
+    from rfsize.training.scoring import Comparison, Criterion
 
 # The cost of a search by elimination, as a share of the full grid's trees.
 _SHARE_OF_GRID = 1.0 / 3.0
@@ -137,7 +137,7 @@ class Verdict:
     Attributes
     ----------
     value, value_se, behind, behind_se : float
-        As in `rfsize.criteria.Comparison`.
+        As in `rfsize.training.scoring.Comparison`.
     dropped : int
         Rung after which it was dropped, counted from 1; 0 for those compared to the end.
     """

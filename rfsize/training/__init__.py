@@ -1,0 +1,1 @@
+"""Forests trained to their size, and the bagging fraction chosen."""
