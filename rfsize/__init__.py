@@ -32,7 +32,7 @@ from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.estimator import RightSizedClassifier
-    from rfsize.integrations.lightgbm_callback import SizeCallback
+    from rfsize.integrations.lightgbm.callback import SizeCallback
 
 __version__ = version("rfsize")
 
@@ -76,7 +76,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Importing rfsize must import neither LightGBM nor scikit-learn.
     if name == "SizeCallback":
-        from rfsize.integrations.lightgbm_callback import SizeCallback
+        from rfsize.integrations.lightgbm.callback import SizeCallback
 
         return SizeCallback
     if name == "RightSizedClassifier":

@@ -420,7 +420,7 @@ def _tree_counts(estimator: Any) -> set[str]:
         return set()
     names = {"n_estimators"}
     if framework == "lightgbm":
-        from rfsize.integrations.lightgbm import TREE_COUNT_NAMES
+        from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 
         names = TREE_COUNT_NAMES
     # For all estimators of XGBoost but its random forests n_estimators are rounds.

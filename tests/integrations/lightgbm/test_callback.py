@@ -16,8 +16,8 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.walk import tally
-from rfsize.integrations.lightgbm import LightGbmBags
-from rfsize.integrations.lightgbm_callback import _duration
+from rfsize.integrations.lightgbm.bags import LightGbmBags
+from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goal import Goal
 from rfsize.voting.outputs import Tally
 from rfsize.voting.scores import Scores
@@ -105,7 +105,7 @@ def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
 
 
 def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm_reading._FEW_ROWS", 0)
+    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._FEW_ROWS", 0)
     callback = rfsize.SizeCallback(alpha=0.9999)
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 270)
@@ -149,7 +149,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft", estimator="plugin")
     assert callback.report_.n_trees == expected.n_trees
     # Of too many rows and classes, every so many rows are looked at; here every third.
-    monkeypatch.setattr("rfsize.integrations.lightgbm_reading._SCATTER_CELLS", 3001)
+    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._SCATTER_CELLS", 3001)
     some = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=callback.report_.available)
     train(data, some, y=data.three, params=params)
     assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
@@ -216,7 +216,7 @@ def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
 def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With three seconds a tree, the trees still to train take three seconds each."""
     clock = {"now": 100.0}
-    monkeypatch.setattr("rfsize.integrations.lightgbm_callback.time.perf_counter", lambda: clock["now"])
+    monkeypatch.setattr("rfsize.integrations.lightgbm.callback.time.perf_counter", lambda: clock["now"])
     callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60, estimator="plugin")
     seen = []
 
@@ -414,7 +414,7 @@ def test_other_parameters_may_change(data: Data) -> None:
 
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm_reading.rebuilt_bags", _wrong_bags)
+    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes.rebuilt_bags", _wrong_bags)
     with pytest.raises(rfsize.InbagError, match="in-bag rows of tree 0 do not match"):
         train(data, rfsize.SizeCallback(), 5)
 

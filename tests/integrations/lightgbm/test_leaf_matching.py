@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
+from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
 
 
 def test_leaves_up_to_a_constant_are_those_that_trying_all_of_them_finds() -> None:

@@ -15,7 +15,7 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, without_parameters
 from rfsize.adapters.registry import trainer_for
-from rfsize.integrations.lightgbm_merging import merged
+from rfsize.integrations.lightgbm.merging import merged
 
 
 @pytest.fixture(scope="module", params=["binary", "multiclass", "regression"])

@@ -17,7 +17,7 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
-from rfsize.integrations.lightgbm_training import parameters_of
+from rfsize.integrations.lightgbm.trainer import parameters_of
 
 
 def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:

@@ -15,7 +15,8 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, grown, problem
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
-from rfsize.integrations import lightgbm_reading
+from rfsize.integrations.lightgbm import training_votes as lightgbm_reading
+from rfsize.integrations.lightgbm.score_noise import _is_certain
 
 # -------------------------------------------------------------------------------------------------------------
 # What is read of each tree
@@ -184,7 +185,7 @@ def test_votes_within_the_noise_are_not_certain() -> None:
     score = np.array([[5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, np.nan], [1.0, 1.0, 1.0, 1.0]])
     noise = np.array([[0.0, 0.4, 0.6, 0.0], [0.0, 0.5, 0.5, np.inf], [0.0, 0.0, 0.0, 0.0]])
     vote = np.zeros(4, dtype=np.int16)
-    assert lightgbm_reading._is_certain(score, noise, vote).tolist() == [True, True, False, False]
+    assert _is_certain(score, noise, vote).tolist() == [True, True, False, False]
 
 
 def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,42 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import lightgbm as lgb
-from lightgbm.basic import _ConfigAliases
 
 from rfsize.errors import NotAForestError
-from rfsize.integrations.lightgbm_text import BAGS_NOTE, ForestText, bags_note
+from rfsize.integrations.lightgbm.model_text import BAGS_NOTE, ForestText, bags_note
+from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, without
 
-# Parameters that may differ between forests that are merged.
-SEEDS = (
-    *("seed", "bagging_seed", "feature_fraction_seed", "extra_seed"),
-    *("data_random_seed", "drop_seed", "objective_seed"),
-)
-# What a trainer decides itself, or has no use for.
-IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
-# What belongs to files, machines and predictions, not to trees.
-NOT_OF_TREES = (
-    *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
-    *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
-    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file", "num_threads"),
-    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score", "verbosity"),
-    *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
-    *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
-    *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
-    *("local_listen_port", "time_out", "machine_list_filename", "machines", "force_col_wise", "force_row_wise"),
-)
 _SAME_IN_HEADER = (
     *("objective", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
     *("feature_names", "feature_infos", "monotone_constraints"),
 )
-
-
-def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Parameters less those named, under any of their names."""
-    dropped = _ConfigAliases.get(*names)
-    return {name: value for name, value in params.items() if name not in dropped}
 
 
 def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:

@@ -12,8 +12,8 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 
 from rfsize.errors import NotAForestError, NotConvergedWarning
-from rfsize.integrations.lightgbm import warn_of_dependence
-from rfsize.integrations.lightgbm_reading import TrainingVotes
+from rfsize.integrations.lightgbm.forest import warn_of_dependence
+from rfsize.integrations.lightgbm.training_votes import TrainingVotes
 from rfsize.sizing.goal import Goal, next_look
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole

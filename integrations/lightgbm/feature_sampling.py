@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from rfsize.integrations.lightgbm_text import ForestText
+from rfsize.integrations.lightgbm.model_text import ForestText
 
 
 def seed_dependence(forest: ForestText) -> str | None:

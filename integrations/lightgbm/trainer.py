@@ -7,24 +7,29 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.lightgbm import LightGbmForest, refuse_other_samplers, warn_of_dependence
-from rfsize.integrations.lightgbm_merging import IGNORED, NOT_OF_TREES, SEEDS, check_alike, merged, without
-from rfsize.integrations.lightgbm_reading import Link, TrainingVotes, kept_rows
-from rfsize.integrations.lightgbm_text import ForestText
+from rfsize.integrations.lightgbm.bags import refuse_other_samplers
+from rfsize.integrations.lightgbm.forest import LightGbmForest, warn_of_dependence
+from rfsize.integrations.lightgbm.merging import check_alike, merged
+from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, _value, without
+from rfsize.integrations.lightgbm.score_noise import Link
+from rfsize.integrations.lightgbm.training_votes import TrainingVotes, kept_rows
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import OutOfBag
 
 __all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
 
+
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
+
+
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
 
 
@@ -314,12 +319,6 @@ def _booster_of(model: Any) -> lgb.Booster:
     if isinstance(model, lgb.LGBMModel):
         return model.booster_
     raise NotAForestError(f"found a {type(model).__name__}; give a lightgbm.Booster, or a fitted LGBMClassifier")
-
-
-def _value(params: dict[str, Any], name: str, default: Any) -> Any:
-    """A parameter under any of its names, as LightGBM would take it."""
-    names = [name, *_ConfigAliases.get_sorted(name)]
-    return next((params[alias] for alias in names if params.get(alias) is not None), default)
 
 
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:

@@ -1,35 +1,26 @@
-"""LightGBM random forests: their votes, their bags, and truncation."""
+"""The bags of LightGBM's forests, drawn again from their seed."""
 
 from __future__ import annotations
 
 import bisect
-import copy
 import itertools
 import math
-import warnings
 from functools import cache
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize.adapters.base import Adapter, Bags, Leaves
-from rfsize.adapters.registry import resumed
-from rfsize.adapters.trainer import ForestInTraining
-from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
-from rfsize.integrations.lightgbm_columns import seed_dependence
-from rfsize.integrations.lightgbm_text import ForestText, conventions, tree_table
-from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import class_indices, sample_weights
-
-# ---------------------------------------------------------------------------------------------------------
-# Bags
+from rfsize.adapters.base import Bags, Leaves
+from rfsize.errors import InbagError
+from rfsize.integrations.lightgbm.model_text import ForestText
 
 _RNG_BLOCK = 1024  # rows that share one generator
+
+
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
+
+
 _RNG_LEVELS = 32768  # distinct draws
 
 
@@ -55,16 +46,6 @@ def shared_bags(forest: ForestText) -> str | None:
         f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
         "may be too small; train with bagging_freq=1"
     )
-
-
-def warn_of_dependence(forest: ForestText, *, stacklevel: int) -> None:
-    """Warn where the trees of a forest are no independent draws of all that its parameters allow."""
-    for category, caveat in (
-        (SharedBagsWarning, shared_bags(forest)),
-        (SeedDependenceWarning, seed_dependence(forest)),
-    ):
-        if caveat is not None:
-            warnings.warn(caveat, category, stacklevel=stacklevel)
 
 
 class LightGbmBags(Bags):
@@ -225,145 +206,3 @@ def _levels(forest: ForestText, name: str) -> list[int]:
     rounding = 0.5 * 10.0 ** (math.floor(math.log10(fraction)) - 5)
     low, high = (math.ceil(bound * _RNG_LEVELS) for bound in (fraction - rounding, fraction + rounding))
     return [exact, *(level for level in range(low, high + 1) if level != exact)]
-
-
-# ---------------------------------------------------------------------------------------------------------
-# The adapter
-
-
-class LightGbmForest(Adapter):
-    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`.
-
-    Attributes
-    ----------
-    booster : Booster
-        What holds the trees.
-    """
-
-    framework = "LightGBM"
-    spaces_become_underscores = True
-
-    def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
-        self._model = model
-        self.booster: lgb.Booster = model if isinstance(model, lgb.Booster) else model.booster_
-        if self.booster.num_trees() == 0:
-            raise NotAForestError("the LightGBM model has no trees: train it first")
-        self._forest = ForestText.read(self.booster.model_to_string(), casts_votes=casts_votes)
-        self.link = self._forest.link
-        n_outputs = self._forest.n_outputs
-        self.n_trees = len(self._forest.leaf_value) // n_outputs
-        self.n_features = self.booster.num_feature()
-        names = self.booster.feature_name()
-        self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
-        n_classes = max(2, n_outputs) if self._forest.casts_votes else 0
-        self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
-        if len(self.classes) != n_classes:
-            raise NotAForestError(
-                f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
-            )
-        self.leaves = self._leaf_table()
-        self.shared_bags = shared_bags(self._forest)
-        self.seed_dependence = seed_dependence(self._forest)
-
-    def _leaf_table(self) -> Leaves:
-        forest = self._forest
-        sizes = np.array([value.size for value in forest.leaf_value])
-        raw = np.concatenate(forest.leaf_value)
-        return Leaves(
-            offset=(np.cumsum(sizes) - sizes).reshape(self.n_trees, forest.n_outputs),
-            score=np.asarray(self.link.predicted(raw)) if forest.n_outputs == 1 else raw,
-            raw=raw,
-            mass=np.concatenate(forest.leaf_count),
-            provable=np.repeat(sizes > 1, sizes),
-        )
-
-    def check(self, X: Any) -> Any:
-        if hasattr(X, "num_row"):
-            raise ValueError(
-                "X is an XGBoost DMatrix, which LightGBM does not take; give the rows as an array or DataFrame"
-            )
-        return super().check(X)
-
-    def leaf_index(self, X: Any) -> NDArray[Any]:
-        leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
-        return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
-
-    def tree_table(self, threshold: float) -> TreeTable:
-        return tree_table(self._forest, self.leaves.raw, self.leaf_votes(threshold))
-
-    @property
-    def conventions(self) -> Conventions:
-        return conventions(self._forest)
-
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> LightGbmBags:
-        if seed is not None or subsample is not None:
-            raise InbagError(
-                "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
-            )
-        balanced = any(float(self._forest.parameters.get(f"{sign}_bagging_fraction", 1)) < 1 for sign in ("pos", "neg"))
-        return rebuilt_bags(self._forest, n_rows, self._positive(y, n_rows) if balanced and y is not None else None)
-
-    def _positive(self, y: Any, n_rows: int) -> NDArray[np.bool_]:
-        """Training labels that LightGBM took for positive."""
-        if hasattr(self._model, "classes_"):
-            return class_indices(self.classes, y, n_rows) > 0
-        try:
-            label = np.asarray(y, dtype=np.float64).ravel()
-        except ValueError:
-            raise ValueError("y must hold the numbers that the Booster was trained on, found text") from None
-        if label.shape != (n_rows,):
-            raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {label.size} found")
-        return label > 0
-
-    def truncated(self, n_trees: int) -> Any:
-        return self.with_booster(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=n_trees)))
-
-    def with_booster(self, booster: lgb.Booster) -> Any:
-        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
-        if self._model is self.booster:
-            return booster
-        model = copy.copy(self._model)
-        model._other_params = dict(model._other_params)  # set_params writes into it
-        n_trees = booster.current_iteration()
-        given = TREE_COUNT_NAMES & model.get_params().keys()
-        model.set_params(**dict.fromkeys(given, n_trees))
-        model._Booster = booster
-        model._best_iteration = n_trees
-        return model
-
-    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
-        label = class_indices(self.classes, y, n_rows(X))
-        return resumed(self, self.training_data(X, label, sample_weight), threshold)
-
-    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
-        """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""
-        weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
-        if self._model.class_weight is not None:
-            of_class = compute_sample_weight(self._model.class_weight, self.classes[label])
-            weight = of_class if weight is None else weight * of_class
-        return lgb.Dataset(X, label, weight=weight, free_raw_data=False)
-
-
-# Names under which a classifier may have been told its number of trees.
-TREE_COUNT_NAMES = {
-    "n_estimators",
-    "num_iterations",
-    "num_iteration",
-    "n_iter",
-    "num_tree",
-    "num_trees",
-    "num_round",
-    "num_rounds",
-    "nrounds",
-    "num_boost_round",
-    "max_iter",
-}
-
-
-def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:
-    """The adapter of a LightGBM model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
-    if isinstance(model, lgb.CVBooster):
-        raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
-    if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
-        raise NotAForestError(f"a lightgbm.{type(model).__qualname__} is no model; give a Booster or LGBMClassifier")
-    return LightGbmForest(model, casts_votes=casts_votes)

@@ -2,88 +2,54 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
-from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.lightgbm import Draws, rebuilt_bags
-from rfsize.integrations.lightgbm_proof import LeafValues, bag_fits, find_up_to_constant
-from rfsize.integrations.lightgbm_text import LINKS, ForestText
-from rfsize.voting import links
+from rfsize.errors import InbagError
+from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
+from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
+from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.integrations.lightgbm.parameters import bagging, exact_fractions
+from rfsize.integrations.lightgbm.score_noise import (
+    _TIE,
+    Link,
+    _are_sharp,
+    _is_certain,
+    _leaders,
+    _Newest,
+    _noise,
+    _tied,
+)
 from rfsize.voting.scores import Scores
 
 # Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
 # after them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read in
 # runs, because a tree's score is told by the predictions before and after it.
 _FEW_ROWS = 10_000
+
+
 _FIRST_TREES, _READ_AT_ONCE = 100, 8
+
+
 _FIRST_RUN, _RUN = 16, 256
+
 
 # Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 
-# Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
-_TIE = 1e-9
-_LEAST_LOG = -690.0  # of a probability that is known to full precision
-# Rounding noise that a score may have, as a share of it, to count in means and scatter.
-_BLUR = 1e-2
+
 # Cells of (rows × pairs of classes) whose scatter is kept; of more, where trees are read in part, so are the rows.
 _SCATTER_CELLS = 1 << 22
+
+
 # Scores of two classes that are closer differ in the last bits only; without the rows so many such votes may go to the
 # lowest class, as a share of the rows.
 _SAME_SCORE, _FEW_TIES = 1e-10, 0.01
-_EPSILON = float(np.finfo(float).eps)
-
-
-class Link(links.Link):
-    """What LightGBM's objective makes of mean scores, and back again."""
-
-    @classmethod
-    def of(cls, forest: ForestText, params: dict[str, Any]) -> Link:
-        """That of a forest, whose text rounds the slope; raises `NotAForestError` where it cannot be undone."""
-        name, _, options = forest.header.get("objective", "custom").partition(" ")
-        if name not in LINKS:
-            raise NotAForestError(
-                f"the objective is '{name}', from whose predictions the scores of single trees cannot be read; train "
-                f"with one of {', '.join(LINKS)}"
-            )
-        slope = float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0
-        return cls("logistic" if name == "multiclassova" else forest.link.kind, slope)
-
-    def score(self, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean scores, times the slope, that LightGBM predicts from; of a softmax, up to a constant for each row."""
-        if self.kind == "identity":
-            return predicted.copy()
-        if self.kind == "square":
-            return np.sign(predicted) * np.sqrt(np.abs(predicted))
-        with np.errstate(divide="ignore"):
-            return np.log(predicted / (1.0 - predicted) if self.kind == "logistic" else predicted)
-
-
-@dataclass
-class _Newest:
-    """What the newest tree (of each class) says of every row.
-
-    ``score`` and ``noise``, the bound on its rounding noise (None where nowhere of note), have the shape
-    (n_outputs, n_rows); the scores of a softmax lack one constant for each row. ``known`` marks the rows that the
-    scores are known of, ``tie`` is the noise to expect of any of them, ``exact`` says that there is none, and ``text``
-    is that of the tree, once it was asked for.
-    """
-
-    tree: int
-    score: NDArray[np.float64]
-    noise: NDArray[np.float64] | None
-    known: NDArray[np.bool_]
-    tie: float
-    text: ForestText | None = None
-    exact: bool = False
 
 
 class TrainingVotes:
@@ -370,90 +336,6 @@ class TrainingVotes:
                     "name a validation set: SizeCallback(votes='valid_0')"
                 )
         self.proven += bool(together)
-
-
-def _noise(
-    link: Link, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
-) -> tuple[NDArray[np.float64] | None, float]:
-    """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
-
-    The bound is ``inf`` where scores are lost, and None if it is nowhere of note. A probability p is known to about one
-    unit in the last place, its log-odds to that over 1 − p; they enter multiplied by the number of trees.
-
-    Parameters
-    ----------
-    link : Link
-    tree : int
-        Trees before.
-    before, mean : ndarray of float64, shape (n_outputs, n_rows)
-        Mean scores before and after the tree.
-    """
-    unit = _EPSILON * (tree + 1)
-    highest = max(before.max(), mean.max())
-    if link.kind == "logistic":
-        if highest < 7.0:
-            return None, _TIE
-        with np.errstate(divide="ignore"):
-            return 8.0 * unit / expit(-np.maximum(before, mean)), _TIE
-    lowest = min(before.min(), mean.min())
-    if link.kind == "softmax" and lowest < _LEAST_LOG:
-        lost = (np.minimum(before, mean) < _LEAST_LOG).any(axis=0)
-        return np.where(lost, np.inf, np.zeros_like(mean)), -64.0 * unit * _LEAST_LOG
-    scale = max(highest, -lowest, 1.0 if link.kind in {"softmax", "exp"} else 0.0)
-    return None, 64.0 * unit * float(scale)
-
-
-def _are_sharp(newest: _Newest) -> NDArray[np.bool_]:
-    """Rows whose scores are known but for rounding noise that hardly moves means or scatter."""
-    if newest.noise is None:
-        return newest.known
-    sharp = newest.noise <= _TIE + _BLUR * np.abs(newest.score)
-    return np.asarray(newest.known & sharp.all(axis=0))
-
-
-def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
-    """Class of each row's highest score; of classes within ``tie`` of each other, the lowest."""
-    highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
-    for index, of_class in enumerate(score[1:], 1):
-        vote[of_class > highest + tie] = index
-        np.fmax(highest, of_class, out=highest)
-    return vote
-
-
-def _tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
-    """Whether another class scores nearly as high as the highest, so that rounding hides which one does."""
-    highest = score.max(axis=0)
-    return np.asarray(((score < highest) & (score >= highest - tie)).any(axis=0))
-
-
-def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """Whether no noise can lift another class above the one voted for."""
-    certain = np.ones(len(vote), dtype=np.bool_)
-    noisy = np.flatnonzero(noise.max(axis=0) > _TIE)
-    own = vote[noisy], np.arange(noisy.size)
-    with np.errstate(invalid="ignore"):
-        low, high = (score[:, noisy] - noise[:, noisy])[own], score[:, noisy] + noise[:, noisy]
-        high[own] = -np.inf
-        certain[noisy] = low > high.max(axis=0)
-    return certain
-
-
-_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
-
-
-def bagging(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that decide the bags, under the names the user gave them."""
-    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
-
-
-def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
-    """The bagging fractions as the user gave them: the model text rounds them to six digits."""
-    return {
-        f"{kind}bagging_fraction": repr(float(params[kind + name]))
-        for kind in ("", "pos_", "neg_")
-        for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
-        if params.get(kind + name) is not None
-    }
 
 
 def kept_rows(dataset: lgb.Dataset) -> Any:

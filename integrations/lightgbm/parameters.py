@@ -1,0 +1,77 @@
+"""LightGBM's parameters under all their names: what decides bags, what differs between merged forests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lightgbm.basic import _ConfigAliases
+
+# Parameters that may differ between forests that are merged.
+SEEDS = (
+    *("seed", "bagging_seed", "feature_fraction_seed", "extra_seed"),
+    *("data_random_seed", "drop_seed", "objective_seed"),
+)
+
+
+# What a trainer decides itself, or has no use for.
+IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
+
+
+# What belongs to files, machines and predictions, not to trees.
+NOT_OF_TREES = (
+    *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
+    *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
+    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file", "num_threads"),
+    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score", "verbosity"),
+    *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
+    *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
+    *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
+    *("local_listen_port", "time_out", "machine_list_filename", "machines", "force_col_wise", "force_row_wise"),
+)
+
+
+def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Parameters less those named, under any of their names."""
+    dropped = _ConfigAliases.get(*names)
+    return {name: value for name, value in params.items() if name not in dropped}
+
+
+# Names under which a classifier may have been told its number of trees.
+TREE_COUNT_NAMES = {
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "n_iter",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "max_iter",
+}
+
+
+def _value(params: dict[str, Any], name: str, default: Any) -> Any:
+    """A parameter under any of its names, as LightGBM would take it."""
+    names = [name, *_ConfigAliases.get_sorted(name)]
+    return next((params[alias] for alias in names if params.get(alias) is not None), default)
+
+
+_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
+
+
+def bagging(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that decide the bags, under the names the user gave them."""
+    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
+
+
+def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
+    """The bagging fractions as the user gave them: the model text rounds them to six digits."""
+    return {
+        f"{kind}bagging_fraction": repr(float(params[kind + name]))
+        for kind in ("", "pos_", "neg_")
+        for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
+        if params.get(kind + name) is not None
+    }
