@@ -113,4 +113,4 @@ class Trainer(ABC):
         """
 
 
-_TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm.trainer", "xgboost": "rfsize.integrations.xgboost_training"}
+_TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm.trainer", "xgboost": "rfsize.integrations.xgboost.trainer"}

@@ -11,7 +11,7 @@ import xgboost as xgb
 from scipy.special import expit
 
 from helpers.forests import Data
-from rfsize.integrations.xgboost_training import XgboostTrainer, trainer
+from rfsize.integrations.xgboost.trainer import XgboostTrainer, trainer
 
 
 def class_margins(model: xgb.Booster, X: np.ndarray, trees: Any) -> np.ndarray:

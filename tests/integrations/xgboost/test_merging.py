@@ -10,7 +10,7 @@ import xgboost as xgb
 import rfsize
 from helpers.forests import Data, train_xgboost
 from helpers.xgboost_forests import KINDS, MULTI_OUTPUT, MULTICLASS, grown, labels, margins, plain_blocks
-from rfsize.integrations.xgboost_merging import merged
+from rfsize.integrations.xgboost.merging import merged
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])

@@ -15,7 +15,7 @@ import reference.counting
 import rfsize
 from helpers.forests import Data, predict, train_xgboost
 from helpers.xgboost_forests import only_multi_output_tree
-from rfsize.integrations.xgboost_trees import scores_per_leaf
+from rfsize.integrations.xgboost.model_json import scores_per_leaf
 
 HAS_HESSIANS = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 2)
 

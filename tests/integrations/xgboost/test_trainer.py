@@ -32,9 +32,9 @@ from helpers.xgboost_forests import (
 )
 from reference.scores import assert_scores
 from rfsize.adapters.registry import parameters_of, trainer_for
-from rfsize.integrations import xgboost_training
 from rfsize.integrations.xgboost import adapt
-from rfsize.integrations.xgboost_training import trainer
+from rfsize.integrations.xgboost import trainer as xgboost_training
+from rfsize.integrations.xgboost.trainer import trainer
 
 
 @pytest.mark.parametrize("kind", KINDS)

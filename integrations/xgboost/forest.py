@@ -17,8 +17,8 @@ from rfsize.adapters.registry import resumed
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.xgboost_bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
-from rfsize.integrations.xgboost_trees import (
+from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
+from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
     VOTING,
@@ -35,6 +35,7 @@ from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
 
 _LARGEST_MARGIN = np.float32(1e30)
+
 
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
@@ -244,13 +245,6 @@ class XgboostForest(Adapter):
         data = self._matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data
-
-
-def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
-    """The adapter of an XGBoost model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
-    if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
-        raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBRFClassifier")
-    return XgboostForest(model, casts_votes=casts_votes)
 
 
 def _refuse_other_models(learner: dict[str, Any]) -> None:

@@ -17,10 +17,10 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.counting.walk import count_votes
 from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
-from rfsize.integrations.xgboost import HISTOGRAM_UPDATER, XgboostForest
-from rfsize.integrations.xgboost_bags import DrawnBags
-from rfsize.integrations.xgboost_merging import put_together, refuse_differences
-from rfsize.integrations.xgboost_trees import CONSTANT_HESSIAN, LINKS, VOTING
+from rfsize.integrations.xgboost.bags import DrawnBags
+from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
+from rfsize.integrations.xgboost.merging import put_together, refuse_differences
+from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING
 from rfsize.utils.validation import share, whole
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import OutOfBag

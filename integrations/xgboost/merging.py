@@ -12,9 +12,9 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.errors import NotAForestError
-from rfsize.integrations.xgboost import XgboostForest
-from rfsize.integrations.xgboost_bags import DrawnBags, forget, remember
-from rfsize.integrations.xgboost_trees import assembled, document, members, scores_per_leaf
+from rfsize.integrations.xgboost.bags import DrawnBags, forget, remember
+from rfsize.integrations.xgboost.forest import XgboostForest
+from rfsize.integrations.xgboost.model_json import assembled, document, members, scores_per_leaf
 
 _RUN = 3  # this many trees in turn are alike in two forests only if their seeds are
 
