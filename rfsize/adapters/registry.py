@@ -89,7 +89,7 @@ def _integration(thing: Any) -> Any:
 _INTEGRATIONS = {name: f"rfsize.integrations.{name}" for name in ("lightgbm", "xgboost", "sklearn")}
 
 
-_WEIGHTED = {"sklearn": "rfsize.integrations.sklearn_boosting"}
+_WEIGHTED = {"sklearn": "rfsize.integrations.sklearn.adaboost"}
 
 
 def framework_of(thing: Any) -> str | None:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import NotAForestError
-from rfsize.integrations.sklearn import SklearnForest, is_tree
+from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.stopping.stops import WeightedStops, checked_weights
 from rfsize.stopping.table import StopTable
 

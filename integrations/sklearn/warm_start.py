@@ -17,7 +17,7 @@ from rfsize.utils.matrix import take
 from rfsize.voting.outputs import OutOfBag, Tally
 
 if TYPE_CHECKING:
-    from rfsize.integrations.sklearn import SklearnEnsemble
+    from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 
 
 class SklearnInTraining(ForestInTraining):

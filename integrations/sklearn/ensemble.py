@@ -1,0 +1,172 @@
+"""Scikit-learn's ensembles: what forests and bagging have in common, and their bags."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+from sklearn.utils.validation import check_array
+
+from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.errors import InbagError
+from rfsize.integrations.sklearn.warm_start import SklearnInTraining
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import class_indices, sample_weights
+from rfsize.voting.links import Link
+
+_BAGGING = (BaggingClassifier, BaggingRegressor)
+
+
+# What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
+
+
+_OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
+
+
+class SklearnBags(Bags):
+    """The samples that scikit-learn draws again from the seeds it stored; a byte for each row and member.
+
+    Parameters
+    ----------
+    ensemble : SklearnEnsemble
+        A fitted ensemble that leaves rows out.
+    weight : ndarray of float64, shape (n_rows,)
+        Sample weights; where the members are trees, which prove it, rows without any are in no bag.
+    """
+
+    def __init__(self, ensemble: SklearnEnsemble, weight: NDArray[np.float64]) -> None:
+        self.n_rows = len(weight)
+        self.need_proof = ensemble.are_trees
+        drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
+        for member in range(ensemble.n_trees):
+            # One by one: all at once they take eight bytes a row.
+            (samples,) = _part(ensemble.booster, slice(member, member + 1)).estimators_samples_
+            drawn[:, member, 0] = np.minimum(np.bincount(samples, minlength=self.n_rows), 255)
+        if ensemble.are_trees:
+            drawn[weight == 0.0] = 0
+        self._drawn = drawn
+        # Trees that were given weights count a row once, those that were given the rows as often as it was drawn.
+        roots = ensemble.leaves.mass[ensemble.leaves.offset[:, 0]]
+        self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2), dtype=np.int64))
+
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return self._drawn[start:stop] > 0
+
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        drawn = self._drawn[start:stop]
+        return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
+
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(leaves.mass != rebuilt)
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
+            "forest was trained with weights of zero. Before scikit-learn 1.8, trees count rows with missing values "
+            "in other leaves than they send them to."
+        )
+
+
+class SklearnEnsemble(Adapter):
+    """A fitted ensemble of scikit-learn.
+
+    Parameters
+    ----------
+    model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
+        Fitted to one label per row.
+
+    Attributes
+    ----------
+    are_trees : bool
+        Whether the members are trees, which can be compiled, and whose leaves prove the bags.
+    """
+
+    framework = "scikit-learn"
+    are_trees: ClassVar[bool]
+
+    link = Link("identity")
+
+    def __init__(self, model: Any) -> None:
+        self.booster = model
+        self.n_trees = len(model.estimators_)
+        self.n_features = int(model.n_features_in_)
+        names = getattr(model, "feature_names_in_", None)
+        self.feature_names = None if names is None else [str(name) for name in names]
+        self.classes = np.asarray(getattr(model, "classes_", ()))
+        # Columns that each member takes; None where it takes all.
+        self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
+
+    def check(self, X: Any) -> Any:
+        if hasattr(X, "column_names"):
+            raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
+        X = super().check(X)
+        # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
+        return _array(X) if hasattr(X, "iloc") and self.feature_names is None else X
+
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
+        if seed is not None or subsample is not None:
+            raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
+        if n_rows != self.booster._n_samples:
+            raise InbagError(
+                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {n_rows}: give all training "
+                "rows, in the order of training"
+            )
+        if self.no_bags is not None:
+            raise InbagError(self.no_bags)
+        return SklearnBags(self, sample_weights(sample_weight, n_rows))
+
+    @property
+    def no_bags(self) -> str | None:
+        """Why no row is out of bag, None where some are."""
+        model = self.booster
+        if isinstance(model, _BAGGING) and len(model._seeds) != self.n_trees:
+            return (
+                f"scikit-learn kept the samples of {len(model._seeds)} of the {self.n_trees} members only, as it does "
+                "when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give validation "
+                "rows and leave oob=False"
+            )
+        if model.bootstrap or (isinstance(model, _BAGGING) and model._max_samples < model._n_samples):
+            return None
+        return (
+            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
+            "validation rows"
+        )
+
+    def part(self, members: slice) -> SklearnEnsemble:
+        """The ensemble of some of the members, with lists of its own."""
+        return type(self)(_part(self.booster, members))
+
+    def truncated(self, n_trees: int) -> Any:
+        return _part(self.booster, slice(n_trees))
+
+    def with_booster(self, booster: Any) -> Any:
+        return booster
+
+    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> SklearnInTraining:
+        return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight, threshold)
+
+
+def _part(model: Any, members: slice) -> Any:
+    model = copy.copy(model)
+    for name in _OF_THE_WHOLE & vars(model).keys():
+        delattr(model, name)
+    if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
+        model._seeds = model._seeds[:0]  # which members they belong to is not known
+    for name in _OF_EACH & vars(model).keys():
+        setattr(model, name, getattr(model, name)[members])
+    model.n_estimators = len(model.estimators_)
+    return model
+
+
+def _array(X: Any) -> Any:
+    """Rows as the members of a bagging ensemble take them."""
+    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+
+
+def _columns(X: Any, features: Any) -> Any:
+    return X if features is None or np.array_equal(features, np.arange(X.shape[1])) else X[:, features]

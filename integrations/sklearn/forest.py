@@ -1,0 +1,105 @@
+"""Scikit-learn's forests and bagging ensembles: their votes, their bags, their trees, and truncation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from rfsize.adapters.base import Leaves
+from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
+from rfsize.integrations.sklearn.ensemble import _BAGGING, SklearnEnsemble, _array, _columns
+from rfsize.utils.tags import allows_nan
+
+
+class SklearnForest(SklearnEnsemble):
+    """Trees: a random forest, extremely randomised trees, or bagging over decision trees."""
+
+    are_trees = True
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._trees = [tree.tree_ for tree in model.estimators_]
+        sizes = np.array([tree.node_count for tree in self._trees])
+        self._probability = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
+        score = self._probability if len(self.classes) > 2 else self._probability[:, -1]
+        is_leaf = np.concatenate([tree.children_left for tree in self._trees]) == -1
+        self.leaves = Leaves(
+            offset=(np.cumsum(sizes) - sizes)[:, None],
+            score=score,
+            raw=score,
+            mass=np.concatenate([tree.n_node_samples for tree in self._trees]).astype(np.float64),
+            provable=is_leaf & np.repeat(sizes > 1, sizes),
+        )
+
+    def _of_classes(self, tree: Any) -> NDArray[np.float64]:
+        """Class probabilities at each node, of which a bag may have lacked some; or the mean of a regression tree."""
+        value = tree.tree_.value[:, 0]
+        if value.shape[1] == len(self.classes) or not self.classes.size:
+            return np.asarray(value)
+        of_all = np.zeros((len(value), len(self.classes)))
+        of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
+        return of_all
+
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        if not isinstance(self.booster, _BAGGING):
+            return np.asarray(self.booster.apply(X))[:, :, None]
+        X = _array(X)
+        index = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
+            delayed(tree.apply)(_columns(X, features))
+            for tree, features in zip(self.booster.estimators_, self._features, strict=True)
+        )
+        return np.stack(index, axis=1)[:, :, None]
+
+    def leaf_votes(self, threshold: float) -> NDArray[Any]:
+        # Each tree's own argmax, whatever rounding makes of a tie.
+        return self._probability.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        left = self._joined("children_left")
+        goes_left = self._joined("missing_go_to_left").astype(np.bool_)
+        return TreeTable(
+            n_nodes=np.array([tree.node_count for tree in self._trees]),
+            left=left,
+            right=self._joined("children_right"),
+            feature=np.concatenate(
+                [
+                    # Leaves have a feature of -2.
+                    tree.feature if features is None else np.asarray(features)[np.maximum(tree.feature, 0)]
+                    for tree, features in zip(self._trees, self._features, strict=True)
+                ]
+            ).astype(np.int64),
+            threshold=self._joined("threshold"),
+            missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
+            missing_is_member=np.zeros(0, dtype=np.bool_),
+            members=[],
+            value=self.leaves.raw.reshape(left.size, -1).astype(np.float64),
+            vote=self.leaf_votes(threshold).astype(np.uint16),
+        )
+
+    def _joined(self, name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in self._trees])
+
+    @property
+    def conventions(self) -> Conventions:
+        return Conventions(
+            framework=self.framework,
+            reading=Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
+            link=self.link.kind,
+            refuses_infinite=True,
+            refuses_missing=not allows_nan(self.booster.estimators_[0]),
+        )
+
+
+def is_tree(member: Any) -> bool:
+    """Whether a member answers as its leaves do: a decision tree that no subclass makes answer otherwise."""
+    kind = DecisionTreeRegressor if is_regressor(member) else DecisionTreeClassifier
+    return isinstance(member, kind) and all(
+        getattr(type(member), name) is getattr(kind, name)
+        for name in ("apply", "predict", "predict_proba")
+        if hasattr(kind, name)
+    )
