@@ -31,8 +31,8 @@ from rfsize.training.sampling_ratio import fraction_without_replacement, ratio_w
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
-    from rfsize.estimator import RightSizedClassifier
     from rfsize.integrations.lightgbm.callback import SizeCallback
+    from rfsize.sklearn import RightSizedClassifier
 
 __version__ = version("rfsize")
 
@@ -80,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
         return SizeCallback
     if name == "RightSizedClassifier":
-        from rfsize.estimator import RightSizedClassifier
+        from rfsize.sklearn import RightSizedClassifier
 
         return RightSizedClassifier
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")
