@@ -26,7 +26,7 @@ def test_table_compile_predict(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("rfsize.files._ROWS_PER_PIECE", 400)
+    monkeypatch.setattr("rfsize.cli.predictions._ROWS_PER_PIECE", 400)
     table, fast, out = (str(tmp_path / name) for name in ("table.json", "fast.npz", output))
     assert run(folder, "table", model, "rows.npy", "--alpha", "0.95", "--rule", "optimal", "-o", table) == 0
     assert "on DATA, with the trees in their order" in capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_rows_of_training_say_nothing_of_a_tables_order(
 def test_predict_codes_categories_of_every_piece_alike(
     tmp_path: Path, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rfsize.files._ROWS_PER_PIECE", 100)
+    monkeypatch.setattr("rfsize.cli.predictions._ROWS_PER_PIECE", 100)
     table = pd.DataFrame(data.X, columns=NAMES)
     table["f2"] = pd.Categorical(np.where(data.X[:, 2] > 0, "up", "down"))
     table["f3"] = pd.Categorical((data.X[:, 3] * 2).astype(int))

@@ -15,7 +15,7 @@ import xgboost as xgb
 import rfsize
 from helpers.command_line import NAMES, only_line, run
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.cli import main
+from rfsize.cli.main import main
 
 
 @pytest.mark.parametrize("rows", ["train.csv", "train.parquet"])

@@ -16,21 +16,11 @@ import numpy as np
 
 from rfsize import __version__
 from rfsize.adapters.registry import framework_of
+from rfsize.cli.models import check_model_name, features_of, load_model, load_params, training_data
+from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
+from rfsize.cli.tables import like_table, load_features, load_table
 from rfsize.counting.api import votes
 from rfsize.errors import NotConvergedWarning
-from rfsize.files import (
-    check_model_name,
-    features_of,
-    features_of_forest,
-    like_table,
-    load_features,
-    load_model,
-    load_params,
-    load_table,
-    pieces,
-    prediction_writer,
-    training_data,
-)
 from rfsize.inference.compiled import compile as compiled
 from rfsize.inference.compiled import load
 from rfsize.sizing.api import size, truncate
@@ -185,7 +175,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(_: argparse.Namespace) -> int:
-    from rfsize.demo import run
+    from rfsize.cli.demo import run
 
     run()
     return DONE
