@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, framework_of
 from rfsize.counting.api import votes
-from rfsize.counting.walk import tally
+from rfsize.counting.walk import tree_outputs
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.sizing.goal import Goal, next_look
@@ -32,7 +32,7 @@ from rfsize.training.growing import grow
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole
-from rfsize.voting.outputs import VOTINGS, Tally
+from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -347,7 +347,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 return told.votes, report
             n_trees = min(next_look(report), self.max_trees)
 
-    def _held_out(self, data: _TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> Tally:
+    def _held_out(self, data: _TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> TreeOutputs:
         """What forests of the other folds say; scores of those only that know all classes."""
         n_rows, n_classes = len(data.label), len(data.classes)
         counts = np.zeros((n_rows, n_classes), dtype=np.int32)
@@ -355,14 +355,14 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         for train, held_out in folds:
             part = data.part(train)
             adapter = adapter_for(part.fitted(self.estimator, n_trees))
-            told = tally(adapter, adapter.check(_safe_indexing(data.X, held_out)), 0.5)
+            told = tree_outputs(adapter, adapter.check(_safe_indexing(data.X, held_out)), 0.5)
             columns = class_indices(data.classes, part.classes, len(part.classes))
             counts[held_out[:, None], columns] = told.votes.counts
             if len(columns) == n_classes and told.scores is not None:
                 scores = Scores.nothing(n_rows, told.scores.n_scores) if scores is None else scores
                 scores.put(held_out, told.scores)
                 cut, obeys = told.cut, told.predict_obeys
-        return Tally(Votes(counts, data.classes, n_trees), scores, cut, obeys)
+        return TreeOutputs(Votes(counts, data.classes, n_trees), scores, cut, obeys)
 
     def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
         """The forest with its stop table; it knows the caller's labels."""

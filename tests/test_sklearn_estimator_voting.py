@@ -15,7 +15,7 @@ from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from rfsize import RightSizedClassifier
 from rfsize.sizing.goal import Goal
-from rfsize.voting.outputs import Tally
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -48,7 +48,7 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
         part = clone(forest).set_params(n_estimators=trees).fit(data.X[train], data.three[train])
         alone[:, held_out] = [tree.predict_proba(data.X[held_out]) for tree in part.estimators_]
     votes = rfsize.Votes(reference.counting.votes(alone.argmax(axis=2), 3, np.zeros(alone.shape[:2], dtype=bool)))
-    told = Tally(votes, Scores.of(alone.transpose(1, 0, 2)))
+    told = TreeOutputs(votes, Scores.of(alone.transpose(1, 0, 2)))
     expected = Goal(0.9, "soft").report(told, available=trees, source="")
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval

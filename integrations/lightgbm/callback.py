@@ -13,11 +13,11 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm.forest import warn_of_dependence
-from rfsize.integrations.lightgbm.training_votes import TrainingVotes
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
 from rfsize.sizing.goal import Goal, next_look
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole
-from rfsize.voting.outputs import Tally
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -193,7 +193,7 @@ class _Readers:
         if isinstance(env.model, lgb.CVBooster):
             boosters, valid = env.model.boosters, valid or "valid"
             self._source = "cross-validation"
-        self._each = [TrainingVotes(booster, env.params, valid=valid, threshold=threshold) for booster in boosters]
+        self._each = [TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold) for booster in boosters]
         warn_of_dependence(self._each[0].forest, stacklevel=5)
 
     @property
@@ -220,7 +220,7 @@ class _Readers:
         """The estimate from what has been read so far."""
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
-        told = Tally(votes, scores, self._each[0].cut, "soft")
+        told = TreeOutputs(votes, scores, self._each[0].cut, "soft")
         return goal.report(told, available=self.trees, source=self._source)
 
 

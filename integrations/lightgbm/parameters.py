@@ -53,7 +53,7 @@ TREE_COUNT_NAMES = {
 }
 
 
-def _value(params: dict[str, Any], name: str, default: Any) -> Any:
+def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
     """A parameter under any of its names, as LightGBM would take it."""
     names = [name, *_ConfigAliases.get_sorted(name)]
     return next((params[alias] for alias in names if params.get(alias) is not None), default)

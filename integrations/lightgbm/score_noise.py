@@ -11,10 +11,10 @@ from scipy.special import expit
 
 from rfsize.errors import NotAForestError
 from rfsize.integrations.lightgbm.model_text import LINKS, ForestText
-from rfsize.voting import links
+from rfsize.voting.links import Link
 
 # Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
-_TIE = 1e-9
+TIE = 1e-9
 
 
 _LEAST_LOG = -690.0  # of a probability that is known to full precision
@@ -27,7 +27,7 @@ _BLUR = 1e-2
 _EPSILON = float(np.finfo(float).eps)
 
 
-class Link(links.Link):
+class LightGbmLink(Link):
     """What LightGBM's objective makes of mean scores, and back again."""
 
     @classmethod
@@ -53,7 +53,7 @@ class Link(links.Link):
 
 
 @dataclass
-class _Newest:
+class Newest:
     """What the newest tree (of each class) says of every row.
 
     ``score`` and ``noise``, the bound on its rounding noise (None where nowhere of note), have the shape
@@ -71,7 +71,7 @@ class _Newest:
     exact: bool = False
 
 
-def _noise(
+def rounding_noise(
     link: Link, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
@@ -91,9 +91,9 @@ def _noise(
     highest = max(before.max(), mean.max())
     if link.kind == "logistic":
         if highest < 7.0:
-            return None, _TIE
+            return None, TIE
         with np.errstate(divide="ignore"):
-            return 8.0 * unit / expit(-np.maximum(before, mean)), _TIE
+            return 8.0 * unit / expit(-np.maximum(before, mean)), TIE
     lowest = min(before.min(), mean.min())
     if link.kind == "softmax" and lowest < _LEAST_LOG:
         lost = (np.minimum(before, mean) < _LEAST_LOG).any(axis=0)
@@ -102,15 +102,15 @@ def _noise(
     return None, 64.0 * unit * float(scale)
 
 
-def _are_sharp(newest: _Newest) -> NDArray[np.bool_]:
+def are_sharp(newest: Newest) -> NDArray[np.bool_]:
     """Rows whose scores are known but for rounding noise that hardly moves means or scatter."""
     if newest.noise is None:
         return newest.known
-    sharp = newest.noise <= _TIE + _BLUR * np.abs(newest.score)
+    sharp = newest.noise <= TIE + _BLUR * np.abs(newest.score)
     return np.asarray(newest.known & sharp.all(axis=0))
 
 
-def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
+def first_of_tied(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
     """Class of each row's highest score; of classes within ``tie`` of each other, the lowest."""
     highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
     for index, of_class in enumerate(score[1:], 1):
@@ -119,16 +119,16 @@ def _leaders(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
     return vote
 
 
-def _tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
+def tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
     """Whether another class scores nearly as high as the highest, so that rounding hides which one does."""
     highest = score.max(axis=0)
     return np.asarray(((score < highest) & (score >= highest - tie)).any(axis=0))
 
 
-def _is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
+def is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
     """Whether no noise can lift another class above the one voted for."""
     certain = np.ones(len(vote), dtype=np.bool_)
-    noisy = np.flatnonzero(noise.max(axis=0) > _TIE)
+    noisy = np.flatnonzero(noise.max(axis=0) > TIE)
     own = vote[noisy], np.arange(noisy.size)
     with np.errstate(invalid="ignore"):
         low, high = (score[:, noisy] - noise[:, noisy])[own], score[:, noisy] + noise[:, noisy]

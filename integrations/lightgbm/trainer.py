@@ -17,9 +17,9 @@ from rfsize.integrations.lightgbm.bags import refuse_other_samplers
 from rfsize.integrations.lightgbm.forest import LightGbmForest, warn_of_dependence
 from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
-from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, _value, without
+from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import Link
-from rfsize.integrations.lightgbm.training_votes import TrainingVotes, kept_rows
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, kept_rows
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import OutOfBag
@@ -93,9 +93,9 @@ class LightGbmTrainer(Trainer):
     def __init__(self, params: dict[str, Any], dtrain: lgb.Dataset) -> None:
         params = without(copy.deepcopy(params), *IGNORED)
         _refuse_what_cannot_be_trained(params, dtrain)
-        self._params = {**without(params, "bagging_freq"), "bagging_freq": _value(params, "bagging_freq", 1)}
-        self.fraction = float(_value(params, "bagging_fraction", 1.0))
-        self.seed = int(_value(params, "seed", 0))
+        self._params = {**without(params, "bagging_freq"), "bagging_freq": value_of(params, "bagging_freq", 1)}
+        self.fraction = float(value_of(params, "bagging_fraction", 1.0))
+        self.seed = int(value_of(params, "seed", 0))
         self._dtrain = dtrain
         # A Dataset gives up its rows when it is binned.
         given = dtrain.data if hasattr(dtrain.data, "shape") else None
@@ -199,7 +199,7 @@ class LightGbmTrainer(Trainer):
             )
 
     def _is_balanced(self) -> bool:
-        return any(float(_value(self._params, name, 1.0)) < 1.0 for name in _BALANCED)
+        return any(float(value_of(self._params, name, 1.0)) < 1.0 for name in _BALANCED)
 
     def _with_bags(self, fraction: float | None, seed: int | None) -> dict[str, Any]:
         params = dict(self._params)
@@ -232,11 +232,11 @@ def fold_votes(
     dtrain._update_params(params).construct()
     booster = lgb.Booster(params, dtrain.subset(train.tolist()))
     booster.add_valid(dtrain.subset(held_out.tolist()), "held out")
-    reader: TrainingVotes | None = None
+    reader: TrainingVoteReader | None = None
     for _ in range(n_trees):
         booster.update()
         if reader is None:
-            reader = TrainingVotes(booster, params, valid="held out", threshold=threshold, every_tree=True)
+            reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
             warn_of_dependence(reader.forest, stacklevel=5)
             _checked_labels(dtrain, max(2, reader.forest.n_outputs))
         reader.read(params)
@@ -264,7 +264,7 @@ class LightGbmInTraining(ForestInTraining):
     ) -> None:
         self._params, self._rows = params, rows
         self._booster = lgb.Booster(params, dtrain)
-        self._reader: TrainingVotes | None = None
+        self._reader: TrainingVoteReader | None = None
         self._first, self._of_first = first, out_of_bag
         self.n_trees = 0 if first is None else first.current_iteration()
         self.out_of_bag = out_of_bag
@@ -283,7 +283,7 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._reader is None:
-                self._reader = TrainingVotes(
+                self._reader = TrainingVoteReader(
                     self._booster,
                     self._params,
                     threshold=self._threshold,
@@ -322,19 +322,19 @@ def _booster_of(model: Any) -> lgb.Booster:
 
 
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
-    boosting = str(_value(params, "boosting", "gbdt")).lower()
+    boosting = str(value_of(params, "boosting", "gbdt")).lower()
     if boosting not in {"rf", "random_forest"}:
         raise NotAForestError(
             f"the parameters train boosting='{boosting}', where each tree corrects the ones before it; T*(α) needs "
             "independent trees: give boosting='rf'"
         )
-    if callable(_value(params, "objective", None)):
+    if callable(value_of(params, "objective", None)):
         raise NotAForestError("LightGBM trains no random forest with an objective of one's own; name one of its own")
-    if int(_value(params, "bagging_freq", 1)) < 1:
+    if int(value_of(params, "bagging_freq", 1)) < 1:
         raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag; give bagging_freq=1")
-    if _value(params, "machines", None) is not None:
+    if value_of(params, "machines", None) is not None:
         raise InbagError("bags drawn by several machines cannot be rebuilt; leave out machines")
-    samplers = {name: _value(params, name, None) for name in ("data_sample_strategy", "tree_learner", "num_machines")}
+    samplers = {name: value_of(params, name, None) for name in ("data_sample_strategy", "tree_learner", "num_machines")}
     refuse_other_samplers({name: str(value).lower() for name, value in samplers.items() if value is not None})
     if dtrain.init_score is not None:
         raise ValueError("LightGBM trains no random forest from an init_score; make the Dataset without it")

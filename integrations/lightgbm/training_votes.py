@@ -16,14 +16,14 @@ from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, fin
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import bagging, exact_fractions
 from rfsize.integrations.lightgbm.score_noise import (
-    _TIE,
+    TIE,
     Link,
-    _are_sharp,
-    _is_certain,
-    _leaders,
-    _Newest,
-    _noise,
-    _tied,
+    Newest,
+    are_sharp,
+    first_of_tied,
+    is_certain,
+    rounding_noise,
+    tied,
 )
 from rfsize.voting.scores import Scores
 
@@ -52,7 +52,7 @@ _SCATTER_CELLS = 1 << 22
 _SAME_SCORE, _FEW_TIES = 1e-10, 0.01
 
 
-class TrainingVotes:
+class TrainingVoteReader:
     """Reads votes and scores out of a training booster, tree by tree.
 
     Parameters
@@ -127,7 +127,7 @@ class TrainingVotes:
         self.scores = Scores.nothing(len(self.asked[self._scored]), n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
-        self._unproven: tuple[_Newest, NDArray[np.bool_]] | None = None
+        self._unproven: tuple[Newest, NDArray[np.bool_]] | None = None
         self.proven = 0
         self._full_bag = False
 
@@ -162,11 +162,11 @@ class TrainingVotes:
             # Once a bag holds all rows, LightGBM draws no others.
             self._full_bag = self._full_bag or bool(inbag.all())
             inbag |= self._full_bag
-        (vote, certain), sharp = self._votes(newest), _are_sharp(newest)
+        (vote, certain), sharp = self._votes(newest), are_sharp(newest)
         lost = ~(certain & sharp | inbag)
         if lost.any() and self._rows is not None:
             newest = self._predicted(newest)
-            (vote, certain), sharp = self._votes(newest), _are_sharp(newest)
+            (vote, certain), sharp = self._votes(newest), are_sharp(newest)
         elif newest.noise is not None:
             self._refuse_to_leave_out(lost if self._every_tree else ~(certain | inbag))
         else:
@@ -203,12 +203,12 @@ class TrainingVotes:
             self._booster.eval(self._dataset, self._valid, look)
         return taken[0]
 
-    def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> _Newest:
+    def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> Newest:
         """Scores of the newest tree, by the difference that it made to the mean."""
         with np.errstate(invalid="ignore"):
             score = (tree + 1) * mean - tree * before
-        noise, tie = _noise(self.link, tree, before, mean)
-        newest = _Newest(tree, score, noise, np.ones(score.shape[1], dtype=np.bool_), tie)
+        noise, tie = rounding_noise(self.link, tree, before, mean)
+        newest = Newest(tree, score, noise, np.ones(score.shape[1], dtype=np.bool_), tie)
         if noise is not None:
             newest.known = np.asarray(np.isfinite(noise).all(axis=0))
         # Of a softmax, a score that stayed as it was changes all the same, with those of the other classes.
@@ -216,7 +216,7 @@ class TrainingVotes:
             self._put_lone_leaves(newest)
         return newest
 
-    def _put_lone_leaves(self, newest: _Newest) -> None:
+    def _put_lone_leaves(self, newest: Newest) -> None:
         """Put in the scores of trees without splits.
 
         LightGBM leaves the training predictions as they are for such a tree (the first apart), but not those of the
@@ -243,7 +243,7 @@ class TrainingVotes:
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
 
-    def _exact(self, newest: _Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _exact(self, newest: Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
         """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
         score, leaves = newest.score[trees], self._leaves(newest, trees, newest.tie)
         exact = np.full(score.shape, np.nan)
@@ -254,21 +254,21 @@ class TrainingVotes:
                 into[row[sure]] = one.value[of_tree[sure]]
         return exact
 
-    def _leaves(self, newest: _Newest, trees: NDArray[np.intp], tolerance: float) -> list[LeafValues]:
+    def _leaves(self, newest: Newest, trees: NDArray[np.intp], tolerance: float) -> list[LeafValues]:
         text, slope = self._text(newest), self.link.slope
         return [LeafValues.of(slope * text.leaf_value[tree], text.leaf_count[tree], tolerance) for tree in trees]
 
-    def _text(self, newest: _Newest) -> ForestText:
+    def _text(self, newest: Newest) -> ForestText:
         if newest.text is None:
             text = self._booster.model_to_string(start_iteration=newest.tree, num_iteration=1)
             newest.text = ForestText.read(text, casts_votes=False)
         return newest.text
 
-    def _predicted(self, newest: _Newest) -> _Newest:
+    def _predicted(self, newest: Newest) -> Newest:
         """The same, predicted from the rows: leaving out what is lost would leave out the votes of rare classes."""
         raw = self._booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
-        return _Newest(newest.tree, score, None, np.ones_like(newest.known), _TIE, newest.text, exact=True)
+        return Newest(newest.tree, score, None, np.ones_like(newest.known), TIE, newest.text, exact=True)
 
     def _refuse_to_leave_out(self, lost: NDArray[np.bool_], but_for: float = 0.0) -> None:
         if lost.mean() > but_for:
@@ -279,7 +279,7 @@ class TrainingVotes:
                 "train first, then rfsize.size(model, X, oob=True)"
             )
 
-    def _votes(self, newest: _Newest) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
         """Class that the newest tree votes for, and on which rows that is certain."""
         score, noise = newest.score, newest.noise
         vote, certain = np.zeros(score.shape[1], dtype=np.int16), newest.known
@@ -290,15 +290,15 @@ class TrainingVotes:
                 certain = certain & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
         elif len(self.counts):
             tie = 0.0 if newest.exact else max(newest.tie, _SAME_SCORE)
-            vote = _leaders(score, tie)
+            vote = first_of_tied(score, tie)
             if not newest.exact:
-                certain = certain & ~_tied(score, tie)
+                certain = certain & ~tied(score, tie)
             if noise is not None:
-                certain = certain & _is_certain(score, noise, vote)
+                certain = certain & is_certain(score, noise, vote)
         return vote, certain
 
     def _add(
-        self, newest: _Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_], sharp: NDArray[np.bool_]
+        self, newest: Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_], sharp: NDArray[np.bool_]
     ) -> None:
         """Add votes of the rows that may count, and scores of those whose are sharp."""
         for index, count in enumerate(self.counts):

@@ -23,12 +23,12 @@ from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 
-_REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
+REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
 
 def adapt(model: Any, *, casts_votes: bool = True) -> Adapter:
     """The adapter of a scikit-learn ensemble; raises `NotAForestError` where there is none that ``casts_votes``."""
-    if not casts_votes and isinstance(model, _REGRESSORS):
+    if not casts_votes and isinstance(model, REGRESSORS):
         return _adapt_regressor(model)
     if not isinstance(model, (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)):
         raise NotAForestError(_why_not(model))
@@ -60,7 +60,7 @@ def _why_not(model: Any) -> str:
         )
     if is_regressor(model):
         sized = ": size it by what it predicts, with criterion='score' and a tolerance"
-        return f"found a {name}, whose members cast no votes{sized if isinstance(model, _REGRESSORS) else ''}"
+        return f"found a {name}, whose members cast no votes{sized if isinstance(model, REGRESSORS) else ''}"
     if isinstance(model, AdaBoostClassifier):
         return (
             f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import NotAForestError
-from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, _array, _columns
+from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns
 
 
 class SklearnBagging(SklearnEnsemble):
@@ -35,9 +35,9 @@ class SklearnBagging(SklearnEnsemble):
         )
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        X = _array(X)
+        X = as_array(X)
         answers = Parallel(n_jobs=self.booster.n_jobs)(
-            delayed(member.predict)(_columns(X, features))
+            delayed(member.predict)(some_columns(X, features))
             for member, features in zip(self.booster.estimators_, self._features, strict=True)
         )
         index, n_classes = np.stack(answers, axis=1).astype(np.int64)[:, :, None], len(self.classes)

@@ -17,7 +17,7 @@ from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights
 from rfsize.voting.links import Link
 
-_BAGGING = (BaggingClassifier, BaggingRegressor)
+BAGGING = (BaggingClassifier, BaggingRegressor)
 
 
 # What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
@@ -44,7 +44,7 @@ class SklearnBags(Bags):
         drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
         for member in range(ensemble.n_trees):
             # One by one: all at once they take eight bytes a row.
-            (samples,) = _part(ensemble.booster, slice(member, member + 1)).estimators_samples_
+            (samples,) = part_of(ensemble.booster, slice(member, member + 1)).estimators_samples_
             drawn[:, member, 0] = np.minimum(np.bincount(samples, minlength=self.n_rows), 255)
         if ensemble.are_trees:
             drawn[weight == 0.0] = 0
@@ -106,7 +106,7 @@ class SklearnEnsemble(Adapter):
             raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
         # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
-        return _array(X) if hasattr(X, "iloc") and self.feature_names is None else X
+        return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
         if seed is not None or subsample is not None:
@@ -124,13 +124,13 @@ class SklearnEnsemble(Adapter):
     def no_bags(self) -> str | None:
         """Why no row is out of bag, None where some are."""
         model = self.booster
-        if isinstance(model, _BAGGING) and len(model._seeds) != self.n_trees:
+        if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
                 f"scikit-learn kept the samples of {len(model._seeds)} of the {self.n_trees} members only, as it does "
                 "when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give validation "
                 "rows and leave oob=False"
             )
-        if model.bootstrap or (isinstance(model, _BAGGING) and model._max_samples < model._n_samples):
+        if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
             return None
         return (
             "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
@@ -139,10 +139,10 @@ class SklearnEnsemble(Adapter):
 
     def part(self, members: slice) -> SklearnEnsemble:
         """The ensemble of some of the members, with lists of its own."""
-        return type(self)(_part(self.booster, members))
+        return type(self)(part_of(self.booster, members))
 
     def truncated(self, n_trees: int) -> Any:
-        return _part(self.booster, slice(n_trees))
+        return part_of(self.booster, slice(n_trees))
 
     def with_booster(self, booster: Any) -> Any:
         return booster
@@ -151,7 +151,7 @@ class SklearnEnsemble(Adapter):
         return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight, threshold)
 
 
-def _part(model: Any, members: slice) -> Any:
+def part_of(model: Any, members: slice) -> Any:
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
@@ -163,10 +163,10 @@ def _part(model: Any, members: slice) -> Any:
     return model
 
 
-def _array(X: Any) -> Any:
+def as_array(X: Any) -> Any:
     """Rows as the members of a bagging ensemble take them."""
     return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
 
 
-def _columns(X: Any, features: Any) -> Any:
+def some_columns(X: Any, features: Any) -> Any:
     return X if features is None or np.array_equal(features, np.arange(X.shape[1])) else X[:, features]

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from rfsize.adapters.base import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.integrations.sklearn.ensemble import _BAGGING, SklearnEnsemble, _array, _columns
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, as_array, some_columns
 from rfsize.utils.tags import allows_nan
 
 
@@ -46,11 +46,11 @@ class SklearnForest(SklearnEnsemble):
         return of_all
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        if not isinstance(self.booster, _BAGGING):
+        if not isinstance(self.booster, BAGGING):
             return np.asarray(self.booster.apply(X))[:, :, None]
-        X = _array(X)
+        X = as_array(X)
         index = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
-            delayed(tree.apply)(_columns(X, features))
+            delayed(tree.apply)(some_columns(X, features))
             for tree, features in zip(self.booster.estimators_, self._features, strict=True)
         )
         return np.stack(index, axis=1)[:, :, None]

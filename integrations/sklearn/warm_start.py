@@ -14,7 +14,7 @@ from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError
 from rfsize.utils.matrix import take
-from rfsize.voting.outputs import OutOfBag, Tally
+from rfsize.voting.outputs import OutOfBag, TreeOutputs
 
 if TYPE_CHECKING:
     from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
@@ -105,10 +105,10 @@ class SklearnInTraining(ForestInTraining):
         )
         self.out_of_bag = self.out_of_bag.plus(told)
 
-    def tally(self) -> Tally:
+    def outputs(self) -> TreeOutputs:
         if self._ensemble.no_bags is not None:
             raise InbagError(self._ensemble.no_bags)
-        told = super().tally()
+        told = super().outputs()
         scores = told.scores if self._ensemble.averages_scores else None
         return replace(told, scores=scores, predict_obeys=self._ensemble.predict_obeys)
 

@@ -138,14 +138,14 @@ class XgboostTrainer(Trainer):
 
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
-    ) -> XgboostTraining:
+    ) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostTraining(self, fraction, seed, threshold)
+        return XgboostInTraining(self, fraction, seed, threshold)
 
-    def resume(self, model: Any, *, threshold: float = 0.5) -> XgboostTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5) -> XgboostInTraining:
         booster = _booster_of(model)
         forest = XgboostForest(booster, casts_votes=self.casts_votes)
         drawn = forest.drawn_bags()
@@ -205,7 +205,7 @@ def labels_of(params: dict[str, Any], dtrain: xgb.DMatrix) -> NDArray[Any]:
     return np.asarray(dtrain.get_label())
 
 
-class XgboostTraining(ForestInTraining):
+class XgboostInTraining(ForestInTraining):
     """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float) -> None:

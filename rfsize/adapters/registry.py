@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
-from rfsize.adapters.trainer import _TRAINERS, ForestInTraining, Trainer
+from rfsize.adapters.trainer import TRAINERS, ForestInTraining, Trainer
 from rfsize.errors import NotAForestError
 
 
@@ -78,8 +78,8 @@ def fold_votes(
 
 def _integration(thing: Any) -> Any:
     framework = framework_of(thing)
-    if framework in _TRAINERS:
-        return importlib.import_module(_TRAINERS[framework])
+    if framework in TRAINERS:
+        return importlib.import_module(TRAINERS[framework])
     raise ValueError(
         f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
         "xgboost.DMatrix or QuantileDMatrix"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.voting.outputs import OutOfBag, Tally
+from rfsize.voting.outputs import OutOfBag, TreeOutputs
 
 
 class ForestInTraining(ABC):
@@ -46,7 +46,7 @@ class ForestInTraining(ABC):
     def booster(self) -> Any:
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
-    def tally(self) -> Tally:
+    def outputs(self) -> TreeOutputs:
         """Out-of-bag votes and scores, for classes 0 to K − 1.
 
         Raises
@@ -54,7 +54,7 @@ class ForestInTraining(ABC):
         InbagError
             If no row can be out of bag.
         """
-        return self.out_of_bag.tally(self.n_trees, self.cut)
+        return self.out_of_bag.outputs(self.n_trees, self.cut)
 
 
 class Trainer(ABC):
@@ -113,4 +113,4 @@ class Trainer(ABC):
         """
 
 
-_TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm.trainer", "xgboost": "rfsize.integrations.xgboost.trainer"}
+TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm.trainer", "xgboost": "rfsize.integrations.xgboost.trainer"}

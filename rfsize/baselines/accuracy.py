@@ -12,7 +12,7 @@ from rfsize.utils.matrix import blocks
 from rfsize.utils.validation import MAX_CLASSES, class_indices
 
 
-def _checked(
+def checked_votes(
     tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
     """Votes, class index of each row, and the number of classes; ``ValueError`` where they do not fit."""
@@ -40,7 +40,7 @@ def _checked(
         ) from None
 
 
-def _right(
+def right_by_size(
     votes: NDArray[Any],
     truth: NDArray[np.int64],
     n_classes: int,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.baselines.accuracy import _checked, _right
+from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.baselines.mcnemar import _ROUNDING
 from rfsize.utils.validation import whole
 
@@ -116,14 +116,14 @@ def banfield_size(
     ----------
     Banfield, Hall, Bowyer, Kegelmeyer 2007, "A comparison of decision tree ensemble creation techniques".
     """
-    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    votes, truth, n_classes = checked_votes(tree_votes, y, classes)
     n_trees = votes.shape[1]
     window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
     if n_trees < batch:
         raise ValueError(f"found {n_trees} trees, fewer than a batch of {batch}: give more trees, or a smaller batch")
     bags = None if inbag is None else _checked_bags(inbag, votes)
     correct, voted = np.zeros((2, n_trees))
-    for right, has_vote in _right(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
+    for right, has_vote in right_by_size(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
         correct += right.sum(axis=0)
         voted += has_vote.sum(axis=0)
     if voted[0] == 0:

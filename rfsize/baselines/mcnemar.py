@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize.baselines.accuracy import _checked, _right
+from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.utils.validation import share, whole
 
 if TYPE_CHECKING:
@@ -142,11 +142,11 @@ def mcnemar_size(
     ----------
     Latinne, Debeir, Decaestecker 2001, "Limiting the number of trees in random forests".
     """
-    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    votes, truth, n_classes = checked_votes(tree_votes, y, classes)
     sizes = _sizes(votes.shape[1], whole("step", step, at_least=1))
     level = share("level", level)
     both = np.zeros((len(sizes), len(sizes)))
-    for right, _ in _right(votes, truth, n_classes, sizes, None):
+    for right, _ in right_by_size(votes, truth, n_classes, sizes, None):
         # A float32 product of zeros and ones is exact up to 2^24 rows, and a block has fewer.
         block = right.astype(np.float32)
         both += block.T @ block

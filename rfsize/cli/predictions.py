@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from rfsize.cli.tables import _pandas, load_table
+from rfsize.cli.tables import imported_pandas, load_table
 from rfsize.inference.layout import Forest
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 
@@ -46,12 +46,12 @@ def pieces(path: Path) -> Iterator[Any]:
 
 
 def _csv_pieces(path: Path) -> Iterator[Any]:
-    with _pandas(path).read_csv(path, chunksize=_ROWS_PER_PIECE) as reader:
+    with imported_pandas(path).read_csv(path, chunksize=_ROWS_PER_PIECE) as reader:
         yield from reader
 
 
 def _parquet_pieces(path: Path) -> Iterator[Any]:
-    _pandas(path)
+    imported_pandas(path)
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
@@ -87,7 +87,7 @@ def prediction_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     ValueError
         If the name of the file ends otherwise.
     """
-    pandas = _pandas(path)
+    pandas = imported_pandas(path)
     if path.suffix == ".parquet":
         import pyarrow
         import pyarrow.parquet

@@ -77,14 +77,14 @@ def _from_npz(path: Path, target: str | None) -> tuple[Any, Any]:
 
 
 def _from_csv(path: Path, target: str | None) -> tuple[Any, Any]:
-    return _columns(_pandas(path).read_csv(path), path, target)
+    return _columns(imported_pandas(path).read_csv(path), path, target)
 
 
 def _from_parquet(path: Path, target: str | None) -> tuple[Any, Any]:
-    return _columns(_pandas(path).read_parquet(path), path, target)
+    return _columns(imported_pandas(path).read_parquet(path), path, target)
 
 
-def _pandas(path: Path) -> Any:
+def imported_pandas(path: Path) -> Any:
     try:
         import pandas
     except ImportError:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.bag_proof import Proof
-from rfsize.counting.walk import counted, left_out
+from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.walk import out_of_bag_members, votes_by_class
 from rfsize.utils.matrix import blocks
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
@@ -45,14 +45,14 @@ def out_of_bag(
     ValueError
         If a threshold is given for more than two classes.
     """
-    proof, cast = Proof(adapter, bags), adapter.voter(adapter.checked_threshold(threshold))
+    proof, cast = BagProof(adapter, bags), adapter.voter(adapter.checked_threshold(threshold))
     counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
     scores = []
     for start, stop in blocks(bags.n_rows, adapter.n_trees * adapter.leaves.n_scores, what="out-of-bag votes"):
         leaf = leaf_index(start, stop) + adapter.leaves.offset
-        leaf, may_vote = left_out(leaf, proof.add(start, stop, leaf))
+        leaf, may_vote = out_of_bag_members(leaf, proof.add(start, stop, leaf))
         scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
         if n_classes:
-            counts[start:stop] = counted(cast(leaf), n_classes, may_vote)
+            counts[start:stop] = votes_by_class(cast(leaf), n_classes, may_vote)
     proof.conclude()
     return OutOfBag(counts, Scores.stacked(scores))

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.bag_proof import Proof
+from rfsize.counting.bag_proof import BagProof
 from rfsize.utils import matrix
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import Tally
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 
-class Walk(NamedTuple):
+class ForestOnRows(NamedTuple):
     """What it takes to ask the trees of a forest again: references, no copies.
 
     Attributes
@@ -53,16 +53,16 @@ def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = 
     return _counted_in_blocks(adapter, X, threshold, bags, None)
 
 
-def tally(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Tally:
+def tree_outputs(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> TreeOutputs:
     """Votes of all members on every row, and their scores, of many rows and classes on a part of the rows.
 
     See `count_votes`.
     """
     if not adapter.averages_scores:
-        return Tally(count_votes(adapter, X, threshold, bags), predict_obeys=adapter.predict_obeys)
+        return TreeOutputs(count_votes(adapter, X, threshold, bags), predict_obeys=adapter.predict_obeys)
     scores: list[Scores] = []
     votes = _counted_in_blocks(adapter, X, threshold, bags, scores)
-    return Tally(votes, Scores.stacked(scores), adapter.cut(threshold), adapter.predict_obeys)
+    return TreeOutputs(votes, Scores.stacked(scores), adapter.cut(threshold), adapter.predict_obeys)
 
 
 def _counted_in_blocks(
@@ -72,9 +72,9 @@ def _counted_in_blocks(
     n_classes, cast = len(adapter.classes), adapter.voter(threshold)
     counts = np.zeros((matrix.n_rows(X), n_classes), dtype=np.int32)
     every = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD
-    for rows, leaf, inbag in walked(adapter, X, bags, what="votes"):
-        leaf, may_vote = left_out(leaf, inbag)
-        counts[rows] = counted(cast(leaf), n_classes, may_vote)
+    for rows, leaf, inbag in leaf_blocks(adapter, X, bags, what="votes"):
+        leaf, may_vote = out_of_bag_members(leaf, inbag)
+        counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
         if scores is not None:
             part = slice(-rows.start % every, None, every)
             raw = adapter.leaves.raw_scores(leaf[part])
@@ -82,7 +82,7 @@ def _counted_in_blocks(
     return Votes(counts, adapter.classes, adapter.n_trees)
 
 
-def walked(
+def leaf_blocks(
     adapter: Adapter, X: Any, bags: Bags | None, *, what: str, cells: int = 0
 ) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_] | None]]:
     """Blocks of rows, the leaves that they reach, and with ``bags`` which trees were trained on them.
@@ -97,7 +97,7 @@ def walked(
     InbagError
         If the bags cannot be proven.
     """
-    proof = None if bags is None else Proof(adapter, bags)
+    proof = None if bags is None else BagProof(adapter, bags)
     per_row = adapter.n_trees * adapter.leaves.n_scores + cells
     for start, stop in matrix.blocks(matrix.n_rows(X), per_row, what=what):
         leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
@@ -115,7 +115,9 @@ def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
     return labels
 
 
-def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+def out_of_bag_members(
+    leaf: NDArray[Any], inbag: NDArray[np.bool_] | None
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """Leaves of members that left the row out of their bags, and which members did; None where all may vote.
 
     Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
@@ -146,7 +148,7 @@ def left_out(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> tuple[NDArr
     return np.take_along_axis(leaf, order, axis=1), np.arange(inbag.shape[1]) < complete[:, None]
 
 
-def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
     """Votes for each class, shape (rows, n_classes), of the members that may vote on the row."""
     counts = np.empty((len(vote), n_classes), dtype=np.int32)
     for index in range(1, n_classes):
@@ -156,21 +158,21 @@ def counted(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | No
     return counts
 
 
-def read(adapter: Adapter, X: Any, bags: Bags | None, link: Link) -> tuple[Scores, float]:
+def scores_and_noise(adapter: Adapter, X: Any, bags: Bags | None, link: Link) -> tuple[Scores, float]:
     """Scores of all trees on every row, and how uncertain they leave the mean squared deviation, as a share of it.
 
     All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a sum of
     what each tree adds to it, and the trees are independent draws. Arguments as in `rfsize.counting.walk.count_votes`.
     """
     parts, added = [], np.zeros(adapter.n_trees)
-    for _, leaf, inbag in walked(adapter, X, bags, what="scores"):
+    for _, leaf, inbag in leaf_blocks(adapter, X, bags, what="scores"):
         score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
         counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
         asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         mean = np.sum(score * counts, axis=1, keepdims=True) / asked
         away = link.moved(mean, (score - mean) * counts)
         added += np.sum(away**2 / asked, axis=(0, 2))
-        ordered, may_vote = left_out(leaf, inbag)
+        ordered, may_vote = out_of_bag_members(leaf, inbag)
         parts.append(Scores.of(score if ordered is leaf else adapter.leaves.raw_scores(ordered), may_vote))
     total = added.sum()
     noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-
-Floats = NDArray[np.float64]
+from rfsize.utils.typing import Floats
 
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval

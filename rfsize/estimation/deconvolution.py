@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from rfsize import theory
 from rfsize.estimation.base import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
+from rfsize.utils.typing import Floats
 from rfsize.voting.votes import VoteHistogram
-
-Floats = NDArray[np.float64]
 
 _SPLINES = 20
 _CURVATURE = 4.0  # weight of second differences of the coefficients against first ones
@@ -150,7 +149,7 @@ def alike(cells: VoteHistogram) -> NDArray[np.int64]:
     return np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
 
 
-def fit(cells: Cells, order: int = 0) -> Density:
+def fit_density(cells: Cells, order: int = 0) -> Density:
     """The density of vote fractions from what the trees said of the rows.
 
     The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
@@ -194,7 +193,7 @@ def fit(cells: Cells, order: int = 0) -> Density:
     )
 
 
-def doubt(peak: float, what: str) -> str | None:
+def peak_caveat(peak: float, what: str) -> str | None:
     """Why a density with such a `Density.peak`, fitted to ``what``, is not to be trusted; None where it is."""
     if peak <= MOST_PEAKED:
         return None

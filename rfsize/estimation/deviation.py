@@ -13,17 +13,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.typing import Floats
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
-
-Floats = NDArray[np.float64]
-
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 

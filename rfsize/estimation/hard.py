@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation import deconvolution
 from rfsize.estimation.base import Estimate
 from rfsize.estimation.deconvolution import SmoothFractions, VoteCells
-from rfsize.estimation.pairwise import SmoothContests
+from rfsize.estimation.pairwise import SmoothPairs
 from rfsize.estimation.plugin import plug_in
 from rfsize.voting.votes import Votes
 
 
 def smooth(votes: Votes) -> Estimate:
     """Densities fitted to the votes of all rows; raises ``ValueError`` where no row has a vote."""
-    found: SmoothFractions | SmoothContests
+    found: SmoothFractions | SmoothPairs
     if len(votes.classes) == 2:
-        found = SmoothFractions(mixture.fit(VoteCells.of(votes.histogram())))
+        found = SmoothFractions(deconvolution.fit_density(VoteCells.of(votes.histogram())))
     else:
-        found = SmoothContests.of(votes)
-    found.caveat = mixture.doubt(found.peak, "votes")
+        found = SmoothPairs.of(votes)
+    found.caveat = deconvolution.peak_caveat(found.peak, "votes")
     return found
 
 

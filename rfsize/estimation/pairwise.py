@@ -1,7 +1,7 @@
 """Many classes from few votes: each row is a contest of two classes, the one that leads and one of its rivals.
 
 Of the votes on a row, those for the leading class and for one rival are binomial, given how many are for either. The
-rival's part of them has a density over the rows, like the vote fractions of two classes, and `mixture` fits it:
+rival's part of them has a density over the rows, like the vote fractions of two classes, and `deconvolution` fits it:
 one density to the votes of the runners-up, and one to those of the classes in third place. A forest of T trees casts
 T·s votes for either, s the share of the two, and near a tie disagreement goes by (T·s)^(−1/2); so s is averaged as
 s^(−1/2), at each value of the rival's part over the rows that may have it. Agreement is the product over both rivals of
@@ -17,23 +17,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimation import deconvolution as mixture
+from rfsize.estimation import deconvolution
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.theory.multiclass import Rivals
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.votes import VoteHistogram, Votes
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _RIVALS = 2
 _FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the posterior knows the disagreement
 
 
-class Contest(NamedTuple):
+class ClassPair(NamedTuple):
     """The leader against the rival of one rank.
 
     Attributes
@@ -48,14 +45,14 @@ class Contest(NamedTuple):
     share: Floats
 
     @classmethod
-    def of(cls, leader: Counts, rival: Counts, asked: Counts, order: int) -> Contest:
+    def of(cls, leader: Int64s, rival: Int64s, asked: Int64s, order: int) -> ClassPair:
         """Fit both to votes for the leader and the rival, and trees asked, each of shape (n_rows,)."""
         either = leader + rival
         by_row = VoteHistogram(rival, either, np.ones_like(rival))
         cells = VoteCells.of(by_row)
-        density = mixture.fit(cells, order)
-        thinned = np.bincount(mixture.alike(by_row), weights=np.sqrt(asked / either)) / cells.rows
-        return cls(density, mixture.given_fraction(cells, density, thinned) ** -2.0)
+        density = deconvolution.fit_density(cells, order)
+        thinned = np.bincount(deconvolution.alike(by_row), weights=np.sqrt(asked / either)) / cells.rows
+        return cls(density, deconvolution.given_fraction(cells, density, thinned) ** -2.0)
 
     def overtaken(self, n_trees: int) -> Floats:
         """Probability at each fraction that the rival has more votes than the leader, or half that of as many."""
@@ -68,16 +65,16 @@ class Contest(NamedTuple):
         return (tied[0].disagreement(n_trees) + tied[1].disagreement(n_trees)) / 2.0
 
 
-class SmoothContests(Estimate):
+class SmoothPairs(Estimate):
     """The leading class of each row against its rivals, whose parts of the votes are distributed as fitted."""
 
     name = "smooth"
 
-    def __init__(self, contests: list[Contest]) -> None:
+    def __init__(self, contests: list[ClassPair]) -> None:
         self._contests = contests
 
     @classmethod
-    def of(cls, votes: Votes) -> SmoothContests:
+    def of(cls, votes: Votes) -> SmoothPairs:
         """Fit the contests to the votes of all rows; raises ``ValueError`` where none has any."""
         counts = votes.counts[votes.asked > 0].astype(np.int64)
         if not len(counts):
@@ -87,7 +84,7 @@ class SmoothContests(Estimate):
         leader, *rivals = ranked.T
         if not rivals[-1].any():
             del rivals[-1]
-        return cls([Contest.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
+        return cls([ClassPair.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
 
     @property
     def peak(self) -> float:

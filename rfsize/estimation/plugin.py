@@ -2,7 +2,7 @@
 
 The plug-in estimate of equation (17) in Hernández-Lobato et al. 2013 takes each row's counted votes for its true
 vote fraction. What a report asks of it is the same for any number of classes, and of the smooth estimate of
-`mixture`.
+`deconvolution`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.theory.multiclass import Rivals
+from rfsize.utils.typing import Floats
 from rfsize.voting.votes import Votes
-
-Floats = NDArray[np.float64]
 
 
 def plug_in(votes: Votes) -> Estimate:

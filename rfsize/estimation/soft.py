@@ -5,7 +5,7 @@ rival, the class that wins in the limit leads on one tree by a draw with mean μ
 central limit theorem T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
 
 Leads measured on a few trees scatter, which makes rows look closer to a tie than they are, just as counted vote
-fractions do, and the remedy is the same density over the rows (`mixture`). It needs the noise of a lead. That
+fractions do, and the remedy is the same density over the rows (`deconvolution`). It needs the noise of a lead. That
 of n trees has a variance of 1/n near a tie, whatever the trees score; further off it depends on how their scores are
 distributed, which in forests is nearer to two points than to a normal law: it grows with the lead μ/σ about as
 (1 + (μ/σ)²)² in scikit-learn's, and with a power of 1.5 in LightGBM's and XGBoost's. So a lead is taken for that of
@@ -25,10 +25,9 @@ from scipy.special import log_ndtr, ndtr
 
 from rfsize import theory
 from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
-from rfsize.estimation.deconvolution import Density, doubt, fit
+from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
+from rfsize.utils.typing import Floats
 from rfsize.voting.scores import Scores
-
-Floats = NDArray[np.float64]
 
 # Relative to the scores, what rounding makes of a difference, and of a variance that is a difference, where both are 0.
 _ROUNDING = 1e-12
@@ -245,9 +244,9 @@ class SmoothLeads(Estimate):
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
-    density = fit(LeadCells.of(leads.lead.min(axis=1), leads.asked))
+    density = fit_density(LeadCells.of(leads.lead.min(axis=1), leads.asked))
     found = SmoothLeads(density, SoftLeads.of(leads))
-    found.caveat = doubt(density.peak, "scores")
+    found.caveat = peak_caveat(density.peak, "scores")
     return found
 
 

@@ -14,8 +14,8 @@ from scipy.sparse import issparse
 
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
-from rfsize.inference import file as forest_file
 from rfsize.inference.encoding import encoded
+from rfsize.inference.file import load_forest, save_forest
 from rfsize.inference.layout import Forest, laid_out
 from rfsize.stopping.rules import lossless_stops
 from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
@@ -119,7 +119,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     OSError
         If it cannot be read.
     """
-    forest, table = forest_file.load(Path(path))
+    forest, table = load_forest(Path(path))
     return CompiledForest(forest, table, n_jobs=n_jobs)
 
 
@@ -246,7 +246,7 @@ class CompiledForest:
         OSError
             If the file cannot be written.
         """
-        forest_file.save(Path(path), self.forest, self.table)
+        save_forest(Path(path), self.forest, self.table)
 
     def _checked(self, X: Any) -> Any:
         X, forest = matrix.as_rows(X), self.forest

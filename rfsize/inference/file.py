@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
-from rfsize.inference import layout as of
+from rfsize.inference import layout
 from rfsize.inference.layout import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
 
@@ -45,7 +45,7 @@ _DTYPES = {f"trees.{name}": dtype for name, dtype in _TREES.items()} | {
 }
 
 
-def save(path: Path, forest: Forest, table: StopTable | None) -> None:
+def save_forest(path: Path, forest: Forest, table: StopTable | None) -> None:
     """Write the file whole, or not at all."""
     classes = forest.classes
     if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
@@ -76,7 +76,7 @@ def save(path: Path, forest: Forest, table: StopTable | None) -> None:
         partial.unlink(missing_ok=True)
 
 
-def load(path: Path) -> tuple[Forest, StopTable | None]:
+def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
     """Read and check what `save` wrote.
 
     Raises
@@ -169,9 +169,9 @@ def _check_trees(trees: Nodes) -> None:
     _require(start.size >= 2 and start[0] == 0 and start[-1] == nodes.size, "trees break off")
     # Before any difference of them, which would wrap around.
     _require(((start >= 0) & (start <= nodes.size)).all(), "a tree beyond the nodes")
-    _require((np.diff(start) > 0).all() and nodes.size <= of.MOST_NODES, "a tree without nodes")
-    is_inner = nodes & of.RANK_MASK != of.RANK_MASK
-    left = (nodes >> of.LEFT_SHIFT).astype(np.int64)
+    _require((np.diff(start) > 0).all() and nodes.size <= layout.MOST_NODES, "a tree without nodes")
+    is_inner = nodes & layout.RANK_MASK != layout.RANK_MASK
+    left = (nodes >> layout.LEFT_SHIFT).astype(np.int64)
     place = np.arange(nodes.size)
     first = np.repeat(start[:-1], np.diff(start))
     # The children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
@@ -219,16 +219,16 @@ def _check_columns(forest: Forest) -> None:
     is_category = kind == Missing.CATEGORY
     with_category = entry[is_category]
     _require((np.diff(columns.start)[with_category] == 1).all(), "a categorical feature with two columns")
-    _require((n_cuts[with_category] <= of.MOST_CATEGORIES).all(), "too many categories")
+    _require((n_cuts[with_category] <= layout.MOST_CATEGORIES).all(), "too many categories")
     _require(((base >= 0) & ((base < n_cuts[entry]) | is_category)).all(), "a column without thresholds")
 
 
 def _check_nodes(forest: Forest) -> None:
     trees, columns, nodes, n_nodes = forest.trees, forest.columns, forest.trees.nodes, forest.trees.nodes.size
-    rank = (nodes & of.RANK_MASK).astype(np.int64)
-    column = (nodes >> of.COLUMN_SHIFT & of.COLUMN_MASK).astype(np.int64)
-    is_category = nodes & of.CATEGORICAL != 0
-    is_leaf = rank == of.HIGHEST_RANK
+    rank = (nodes & layout.RANK_MASK).astype(np.int64)
+    column = (nodes >> layout.COLUMN_SHIFT & layout.COLUMN_MASK).astype(np.int64)
+    is_category = nodes & layout.CATEGORICAL != 0
+    is_leaf = rank == layout.HIGHEST_RANK
     _require(not (is_leaf & (is_category | (column != 0))).any(), "a leaf that tests a column")
     _require((column[~is_leaf] < columns.missing.size).all(), "a split that tests no column")
     entry = np.repeat(np.arange(columns.feature.size), np.diff(columns.start))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize.adapters.trees import Missing
-from rfsize.inference import layout as forest
+from rfsize.inference import layout
 from rfsize.stopping.kernels import ternary_index
 from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.utils.jit import compiled
@@ -25,8 +25,8 @@ _FEW = 16
 
 _NEVER, _BINARY, _TERNARY, _LEADERS, _WEIGHTED = 0, 1, 2, 3, 4
 
-_HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = forest.HIGHEST_RANK, forest.LEFT_SHIFT, forest.COLUMN_SHIFT
-_COLUMN_MASK, _RANK_MASK, _CATEGORICAL = forest.COLUMN_MASK, forest.RANK_MASK, forest.CATEGORICAL
+_HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = layout.HIGHEST_RANK, layout.LEFT_SHIFT, layout.COLUMN_SHIFT
+_COLUMN_MASK, _RANK_MASK, _CATEGORICAL = layout.COLUMN_MASK, layout.RANK_MASK, layout.CATEGORICAL
 _ZERO_RIGHT, _ZERO_LEFT = int(Missing.ZERO_RIGHT), int(Missing.ZERO_LEFT)
 _NAN_RIGHT, _NAN_LEFT, _CATEGORY = int(Missing.NAN_RIGHT), int(Missing.NAN_LEFT), int(Missing.CATEGORY)
 _ONE = np.uint64(1)
@@ -389,20 +389,20 @@ def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> Non
             answer[j] = 1 if lead > needed[asked] else 0 if -lead >= needed[asked] else -1
     elif kind == _WEIGHTED:
         for j in range(voting.size):
-            leader, rival = _leaders(counts, voting[j])
+            leader, rival = _two_leaders(counts, voting[j])
             lead = counts[voting[j], leader] - counts[voting[j], rival]
             is_settled = lead > needed[asked] or (lead == needed[asked] and leader < rival)
             answer[j] = leader if is_settled else -1
     else:
         for j in range(voting.size):
-            leader, rival = _leaders(counts, voting[j])
+            leader, rival = _two_leaders(counts, voting[j])
             most, next_most = np.int64(counts[voting[j], leader]), np.int64(counts[voting[j], rival])
             is_settled = most - next_most + (leader < rival) > n_trees - asked
             answer[j] = leader if is_settled or most >= upper[most + next_most] else -1
 
 
 @compiled
-def _leaders(counts: Any, row: Any) -> Any:
+def _two_leaders(counts: Any, row: Any) -> Any:
     """The classes with the most and the second most votes, the lowest where they tie."""
     leader = 0
     for other in range(1, counts.shape[1]):

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import Walk, read, tally
+from rfsize.counting.walk import ForestOnRows, scores_and_noise, tree_outputs
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, positive, share, whole
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import VOTINGS, Tally
+from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.votes import Votes
 
 
@@ -129,7 +129,7 @@ def size(
             )
         source = "oob" if (model.asked < model.n_trees).any() else "rows given"
         return SizeReport.of(
-            Tally(model), alpha=alpha, available=model.n_trees, source=source, voting=voting, estimator=estimator
+            TreeOutputs(model), alpha=alpha, available=model.n_trees, source=source, voting=voting, estimator=estimator
         )
     adapter = adapter_for(model)
     if X is None:
@@ -139,13 +139,13 @@ def size(
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
     return SizeReport.of(
-        tally(adapter, X, threshold, bags),
+        tree_outputs(adapter, X, threshold, bags),
         alpha=alpha,
         available=adapter.n_trees,
         source="oob" if oob else "rows given",
         voting=voting,
         estimator=estimator,
-        walk=Walk(adapter, X, bags, threshold),
+        rows=ForestOnRows(adapter, X, bags, threshold),
     )
 
 
@@ -176,7 +176,7 @@ def _deviation(
     X = adapter.check(X)
     bags = adapter.bags(n_rows(X), y, **told) if oob else None
     link = adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
-    scores, noise = read(adapter, X, bags, link)
+    scores, noise = scores_and_noise(adapter, X, bags, link)
     return DeviationReport.of(
         scores,
         link,
@@ -185,7 +185,7 @@ def _deviation(
         tolerance=tolerance,
         available=adapter.n_trees,
         source="oob" if oob else "rows given",
-        walk=Walk(adapter, X, bags),
+        rows=ForestOnRows(adapter, X, bags),
     )
 
 

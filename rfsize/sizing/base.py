@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.counting.walk import Walk
+from rfsize.counting.walk import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.metrics import Metric
 
@@ -47,7 +47,7 @@ class Report(ABC):
     n_rows: int
     n_dropped: int
     votes_per_row: float
-    _walk: Walk | None
+    _forest_on_rows: ForestOnRows | None
 
     @property
     def converged(self) -> bool:
@@ -119,12 +119,12 @@ class Report(ABC):
         M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
         Statistics 47(2), 1088-1112.
         """
-        if self._walk is None:
+        if self._forest_on_rows is None:
             raise ValueError(
                 "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
                 "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
             )
-        return metric_gap(self._walk, metric, y, sample_weight)
+        return metric_gap(self._forest_on_rows, metric, y, sample_weight)
 
     def _few_votes(self, what: str) -> str:
         """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
@@ -143,7 +143,7 @@ class Report(ABC):
         return "Train more trees"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_walk": None}  # neither model nor rows go into a pickle
+        return {**self.__dict__, "_forest_on_rows": None}  # neither model nor rows go into a pickle
 
     def __repr__(self) -> str:
         return str(self)

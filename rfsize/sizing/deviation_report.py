@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rfsize import theory
-from rfsize.counting.walk import Walk
+from rfsize.counting.walk import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
@@ -64,7 +64,7 @@ class DeviationReport(Report):
     n_dropped: int
     votes_per_row: float
     _deviations: Deviations
-    _walk: Walk | None = None
+    _forest_on_rows: ForestOnRows | None = None
 
     @classmethod
     def of(
@@ -77,11 +77,11 @@ class DeviationReport(Report):
         tolerance: float,
         available: int,
         source: str,
-        walk: Walk | None = None,
+        rows: ForestOnRows | None = None,
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
 
-        ``noise`` is what `rfsize.counting.walk.read` says of the trees, and ``walk`` lets `metric_gap` ask them again.
+        ``noise`` is what `scores_and_noise` says of the trees, and ``rows`` let `metric_gap` ask them again.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class DeviationReport(Report):
             n_dropped=len(scores) - len(used),
             votes_per_row=float(used.asked.mean()),
             _deviations=deviations,
-            _walk=walk,
+            _forest_on_rows=rows,
         )
 
     @property

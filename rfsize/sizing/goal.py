@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rfsize.sizing.size_report import ESTIMATORS, SizeReport
 from rfsize.utils.validation import choice, share
-from rfsize.voting.outputs import VOTINGS, Tally
+from rfsize.voting.outputs import VOTINGS, TreeOutputs
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Goal:
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)
 
-    def report(self, tally: Tally, *, available: int, source: str) -> SizeReport:
+    def report(self, outputs: TreeOutputs, *, available: int, source: str) -> SizeReport:
         """How near a forest of ``available`` trees is to it; raises as `SizeReport.of`."""
         return SizeReport.of(
-            tally,
+            outputs,
             alpha=self.alpha,
             available=available,
             source=source,

@@ -33,16 +33,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rfsize.counting.walk import Walk, walked
+from rfsize.counting.walk import ForestOnRows, leaf_blocks
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.metrics import _LARGEST, Metric, _Judge, _judge, _logloss_of_averages
 from rfsize.utils import matrix
-
-Floats = NDArray[np.float64]
-
+from rfsize.utils.typing import Floats
 
 # What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
 # once for each such batch.
@@ -108,7 +106,7 @@ class MetricGap:
     __repr__ = __str__
 
 
-def metric_gap(walk: Walk, metric: Metric, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MetricGap:
+def metric_gap(walk: ForestOnRows, metric: Metric, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MetricGap:
     """Predict what infinitely many trees change a metric by; see `SizeReport.metric_gap`."""
     n_rows, n_trees = matrix.n_rows(walk.X), walk.adapter.n_trees
     if not walk.adapter.averages_scores:
@@ -196,7 +194,7 @@ class _Measured(NamedTuple):
     n_rows: int
 
 
-def _measured(walk: Walk, judge: _Judge, weights: Floats) -> _Measured:
+def _measured(walk: ForestOnRows, judge: _Judge, weights: Floats) -> _Measured:
     """Ask the trees once, and average them by each row of ``weights``, shape (n_replicates, n_trees)."""
     adapter, n_replicates = walk.adapter, len(weights)
     # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
@@ -204,7 +202,7 @@ def _measured(walk: Walk, judge: _Judge, weights: Floats) -> _Measured:
     tally = judge.start(1 + kinds * n_replicates)
     total = n_rows = 0
     cells = (2 + 2 * kinds) * n_replicates * max(adapter.leaves.n_scores, len(adapter.classes))
-    for rows, leaf, inbag in walked(adapter, walk.X, walk.bags, what="metric", cells=cells):
+    for rows, leaf, inbag in leaf_blocks(adapter, walk.X, walk.bags, what="metric", cells=cells):
         score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
         # One column where the trees of a member share a bag, else one for each class.
         counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.walk import Walk
+from rfsize.counting.walk import ForestOnRows
 from rfsize.estimation.base import REPLICATES
+from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, sample_weights
-
-Floats = NDArray[np.float64]
-
 
 _LARGEST = 1e300  # metrics, of which means and differences are finite
 
@@ -149,7 +147,7 @@ _NO_WEIGHT = "sample_weight is 0 on all rows that were used"
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
 
 
-def _judge(metric: Metric, walk: Walk, y: ArrayLike, sample_weight: ArrayLike | None, n_rows: int) -> _Judge:
+def _judge(metric: Metric, walk: ForestOnRows, y: ArrayLike, sample_weight: ArrayLike | None, n_rows: int) -> _Judge:
     """The metric with its truth; raises ``ValueError`` where they do not fit the forest."""
     classes = walk.adapter.classes
     weight = sample_weights(sample_weight, n_rows)

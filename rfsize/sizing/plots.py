@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.utils.plotting import _percent
+from rfsize.utils.plotting import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def _draw_margins(report: SizeReport, ax: Axes) -> None:
     ax.set_ylabel(f"share of the rows, in {_BINS} bins")
     ax.set_title("How near to a tie the rows are")
     for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(_percent))
+        axis_formatter(FuncFormatter(percent))
     ax.grid(which="major", color="0.9")
     ax.set_axisbelow(True)
 
@@ -92,7 +92,7 @@ def _draw_disagreement(report: SizeReport, ax: Axes) -> None:
     ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
     for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(_percent))
+        axis_formatter(FuncFormatter(percent))
     ax.grid(which="major", color="0.9")
     ax.set_axisbelow(True)
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="lower left")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.walk import Walk
+from rfsize.counting.walk import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import share, whole
-from rfsize.voting.outputs import Tally
+from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,19 +88,19 @@ class SizeReport(Report):
     voting: str
     predict_obeys: str | None
     _rules: Mapping[str, _Rule]
-    _walk: Walk | None = None
+    _forest_on_rows: ForestOnRows | None = None
 
     @classmethod
     def of(
         cls,
-        tally: Tally,
+        outputs: TreeOutputs,
         *,
         alpha: float,
         available: int,
         source: str,
         voting: str = "hard",
         estimator: str = "auto",
-        walk: Walk | None = None,
+        rows: ForestOnRows | None = None,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say, by one of the estimators.
 
@@ -113,15 +113,15 @@ class SizeReport(Report):
         ValueError
             If α is out of range, the estimator does not fit the votes, or there are no scores to size by.
         """
-        if not tally.votes.asked.any():
+        if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available))
-        rules = {"hard": _Rule.of(ESTIMATORS[estimator](tally.votes), tally.votes.asked, at_least=1)}
-        sized = tally.scores is not None and (tally.scores.asked > 1).any()
+        rules = {"hard": _Rule.of(ESTIMATORS[estimator](outputs.votes), outputs.votes.asked, at_least=1)}
+        sized = outputs.scores is not None and (outputs.scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if tally.scores is not None and sized and (voting == "soft" or tally.scores.are_finite()):
-            estimate = soft.ESTIMATORS[estimator](tally.scores, tally.cut)
-            rules["soft"] = _Rule.of(estimate, tally.scores.asked, at_least=2)
-        elif voting == "soft" and tally.scores is not None:
+        if outputs.scores is not None and sized and (voting == "soft" or outputs.scores.are_finite()):
+            estimate = soft.ESTIMATORS[estimator](outputs.scores, outputs.cut)
+            rules["soft"] = _Rule.of(estimate, outputs.scores.asked, at_least=2)
+        elif voting == "soft" and outputs.scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
         elif voting == "soft":
             raise ValueError(
@@ -134,9 +134,9 @@ class SizeReport(Report):
             available=int(available),
             source=source,
             voting=voting,
-            predict_obeys=tally.predict_obeys,
+            predict_obeys=outputs.predict_obeys,
             _rules=rules,
-            _walk=walk,
+            _forest_on_rows=rows,
         )
 
     @property

@@ -10,14 +10,13 @@ import hashlib
 import json
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import TableError
-from rfsize.stopping import rules as stop_rules
-from rfsize.stopping import urn
+from rfsize.stopping import rules, urn
 from rfsize.stopping.stops import (
     MAX_TREES,
     MOST_WEIGHT,
@@ -29,10 +28,8 @@ from rfsize.stopping.stops import (
     WeightedStops,
     ternary_index,
 )
+from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES
-
-if TYPE_CHECKING:
-    from rfsize.stopping.table import StopTable
 
 FORMAT, VERSION = "rfsize.StopTable", 1
 
@@ -54,58 +51,69 @@ _STOPS = {
 _AGAIN = "; build and save the table again"
 
 
-def write(path: str | PathLike[str], document: dict[str, Any]) -> None:
+def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
     """Write the document of `to_document`."""
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, allow_nan=False, separators=(",", ":"))
 
 
-def read(path: str | PathLike[str]) -> Any:
+def read_document(path: str | PathLike[str]) -> Any:
     """Parse a file as strict JSON; ``TableError`` where it is not."""
     with open(path, "rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
-        _refuse(f"the file is larger than {_LARGEST_FILE:,} bytes, more than any stop table")
+        refuse(f"the file is larger than {_LARGEST_FILE:,} bytes, more than any stop table")
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique)
     except RecursionError:
-        _refuse("the file is nested too deeply for a stop table")
+        refuse("the file is nested too deeply for a stop table")
     except TableError:
         raise
     except ValueError as error:
-        _refuse(f"the file is not JSON as a stop table is stored ({str(error)[:200]})")
+        refuse(f"the file is not JSON as a stop table is stored ({str(error)[:200]})")
 
 
 def _no_constant(name: str) -> NoReturn:
-    _refuse(f"the file holds {name}, which is not a number")
+    refuse(f"the file holds {name}, which is not a number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        _refuse("the file holds a key twice")
+        refuse("the file holds a key twice")
     return found
 
 
-def to_document(table: StopTable) -> dict[str, Any]:
-    """The table as plain values, with a checksum over all of them."""
+def to_document(
+    *,
+    n_trees: int,
+    n_classes: int,
+    alpha: float,
+    rule: str,
+    target: str,
+    prior: Floats | None,
+    stops: Stops,
+    measured: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """The fields of a `StopTable` as plain values, with a checksum over all of them."""
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "n_trees": table.n_trees,
-        "n_classes": table.n_classes,
-        "kind": table.kind,
-        "alpha": table.alpha,
-        "rule": table.rule,
-        "target": table.target,
-        "prior": None if table.prior is None else _flat_prior(table.prior).tolist(),
-        "stops": table.stops.to_dict(),
-        "measured": None if table.measured is None else list(table.measured),
+        "n_trees": n_trees,
+        "n_classes": n_classes,
+        "kind": stops.kind,
+        "alpha": alpha,
+        "rule": rule,
+        "target": target,
+        "prior": None if prior is None else _flat_prior(prior).tolist(),
+        "stops": stops.to_dict(),
+        "measured": None if measured is None else list(measured),
     }
-    return {**document, "checksum": _checksum(document)}
+    return {**document, "checksum": checksum(document)}
 
 
-def _checksum(document: dict[str, Any]) -> str:
+def checksum(document: dict[str, Any]) -> str:
+    """Of everything in a document but the checksum itself."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -118,15 +126,15 @@ def checked_fields(document: Any) -> dict[str, Any]:
     """The fields of a `StopTable` from a document of `to_document`; ``TableError`` where it is none."""
     if type(document) is not dict or set(document) != _KEYS:
         found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
-        _refuse(f"a stop table has the keys {', '.join(sorted(_KEYS))}; found {str(found)[:400]}")
+        refuse(f"a stop table has the keys {', '.join(sorted(_KEYS))}; found {str(found)[:400]}")
     if document["format"] != FORMAT:
-        _refuse(f"format is {_short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
+        refuse(f"format is {_short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
     if type(document["version"]) is not int or document["version"] != VERSION:
         found = _short(document["version"])
-        _refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
+        refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
     n_trees = _integer(document, "n_trees", 1, MAX_TREES)
     n_classes = _integer(document, "n_classes", 2, MAX_CLASSES)
-    kind = _choice(document, "kind", (stop_rules.table_kind(n_trees, n_classes), WeightedStops.kind))
+    kind = _choice(document, "kind", (rules.table_kind(n_trees, n_classes), WeightedStops.kind))
     fields = {
         "n_trees": n_trees,
         "n_classes": n_classes,
@@ -138,45 +146,17 @@ def checked_fields(document: Any) -> dict[str, Any]:
         "measured": _measured(document["measured"], kind, n_trees),
     }
     if fields["target"] == "limit" and (kind in ("leaders", "weighted") or fields["rule"] == "robust"):
-        _refuse(f"target is 'limit', which rule {fields['rule']!r} on a table of kind {kind!r} does not have")
+        refuse(f"target is 'limit', which rule {fields['rule']!r} on a table of kind {kind!r} does not have")
     if kind == "weighted" and (fields["alpha"] != 1.0 or fields["prior"] is not None):
-        _refuse("a table of weighted votes is lossless, with an alpha of 1 and no prior")
+        refuse("a table of weighted votes is lossless, with an alpha of 1 and no prior")
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    if document["checksum"] != _checksum(rest):
-        _refuse("the checksum does not fit the content: the table is damaged")
+    if document["checksum"] != checksum(rest):
+        refuse("the checksum does not fit the content: the table is damaged")
     return fields
 
 
-def check_promise(table: StopTable) -> None:
-    """``TableError`` where the stops disagree more often than the table promises, or ask at no known rule's will."""
-    allowed = (1.0 - table.alpha) * (1.0 + ROUNDING) + 1e-12
-    stops = table.stops
-    if isinstance(stops, WeightedStops):
-        return  # its stops are worked out from the weights, which have been checked
-    if isinstance(stops, LeaderStops):
-        built = stop_rules.leader_stops(table.n_trees, table.n_classes, table.alpha, table.prior)
-        if not np.array_equal(built.upper, stops.upper):
-            _refuse("the stops are not those that the table's prior and alpha give")
-        return
-    if table.alpha == 1.0:
-        lossless = stop_rules.lossless_stops(table.kind, table.n_trees)
-        if lossless.to_dict() != stops.to_dict():
-            _refuse("alpha is 1, but the stops are not the lossless ones")
-        return
-    if table.rule == "robust":
-        assert isinstance(stops, BinaryStops)
-        found = stop_rules.largest_disagreement((stops.lower, stops.upper))
-    else:
-        found = table.expected_disagreement()
-        if table.rule == "threshold":
-            # Rows that never reach α are answered as the whole forest would, which is all that is promised.
-            allowed += table.expected_unsettled()
-    if not found <= allowed:
-        promised = f"alpha={table.alpha!r} promises {1.0 - table.alpha:.4%}"
-        _refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
-
-
-def _refuse(found: str, advice: str = _AGAIN) -> NoReturn:
+def refuse(found: str, advice: str = _AGAIN) -> NoReturn:
+    """Raise `TableError` with what was found and what to do."""
     raise TableError(found + advice)
 
 
@@ -192,35 +172,35 @@ def _short(value: Any) -> str:
 def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
     value = document[name]
     if type(value) is not int or not least <= value <= most:
-        _refuse(f"{name} must be a whole number from {least} to {most}, found {_short(value)}")
+        refuse(f"{name} must be a whole number from {least} to {most}, found {_short(value)}")
     return value
 
 
 def _alpha(value: Any) -> float:
     if type(value) is not float or not 0.0 < value <= 1.0:
-        _refuse(f"alpha must be a fraction above 0 and at most 1, found {_short(value)}")
+        refuse(f"alpha must be a fraction above 0 and at most 1, found {_short(value)}")
     return value
 
 
 def _choice(document: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
     value = document[name]
     if type(value) is not str or value not in choices:
-        _refuse(f"{name} must be one of {', '.join(choices)} for these trees and classes, found {_short(value)}")
+        refuse(f"{name} must be one of {', '.join(choices)} for these trees and classes, found {_short(value)}")
     return value
 
 
 def _numbers(value: Any, name: str, of: type, length: int | None = None) -> NDArray[Any]:
     """A list of numbers of one type as an array."""
     if type(value) is not list or (length is not None and len(value) != length):
-        _refuse(f"{name} must be a list{'' if length is None else f' of {length}'}, found {_short(value)}")
+        refuse(f"{name} must be a list{'' if length is None else f' of {length}'}, found {_short(value)}")
     if not all(type(item) is of for item in value):
-        _refuse(f"{name} must hold numbers of type {of.__name__} only")
+        refuse(f"{name} must hold numbers of type {of.__name__} only")
     try:
         array = np.array(value, dtype=np.int64 if of is int else np.float64)
     except OverflowError:
-        _refuse(f"{name} holds a number of more than 64 bits")
+        refuse(f"{name} holds a number of more than 64 bits")
     if not np.isfinite(array).all():
-        _refuse(f"{name} holds a number that is not finite")
+        refuse(f"{name} holds a number that is not finite")
     return array
 
 
@@ -230,7 +210,7 @@ def _prior(value: Any, kind: str, n_trees: int) -> NDArray[np.float64] | None:
     size = (n_trees + 1) * (n_trees + 2) // 2 if kind == "ternary" else n_trees + 1
     weights = _numbers(value, "prior", float, size)
     if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
-        _refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
+        refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
     if kind != "ternary":
         return weights
     prior = np.zeros((n_trees + 1, n_trees + 1))
@@ -241,19 +221,19 @@ def _prior(value: Any, kind: str, n_trees: int) -> NDArray[np.float64] | None:
 def _measured(value: Any, kind: str, n_trees: int) -> tuple[float, float] | None:
     if kind != "leaders":
         if value is not None:
-            _refuse("measured must be null for a table whose figures are computed")
+            refuse("measured must be null for a table whose figures are computed")
         return None
     trees, disagreement = _numbers(value, "measured", float, 2).tolist()
     if not (1.0 <= trees <= n_trees and 0.0 <= disagreement <= 1.0):
         found = f"{trees!r}, {disagreement!r}"
-        _refuse(f"measured must be trees from 1 to {n_trees} and a share from 0 to 1, found {found}")
+        refuse(f"measured must be trees from 1 to {n_trees} and a share from 0 to 1, found {found}")
     return trees, disagreement
 
 
 def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
     names = _STOPS[kind]
     if type(value) is not dict or set(value) != names:
-        _refuse(f"stops of kind {kind!r} must have the keys {', '.join(sorted(names))}, found {_short(value)}")
+        refuse(f"stops of kind {kind!r} must have the keys {', '.join(sorted(names))}, found {_short(value)}")
     if kind == "weighted":
         return _weighted_stops(value, n_trees, n_classes)
     if kind == "ternary":
@@ -262,14 +242,14 @@ def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
     upper = _numbers(value["upper"], "upper", int, n_trees + 1)
     if kind == "leaders":
         if not ((upper >= 1) & (upper <= asked + 1)).all():
-            _refuse("upper must lie between 1 and one more than the votes seen")
+            refuse("upper must lie between 1 and one more than the votes seen")
         return LeaderStops(upper.astype(np.int32))
     lower = _numbers(value["lower"], "lower", int, n_trees + 1)
     if not ((lower >= -1) & (lower < upper) & (upper <= asked + 1)).all():
-        _refuse("the bounds must satisfy -1 <= lower < upper <= trees asked + 1")
+        refuse("the bounds must satisfy -1 <= lower < upper <= trees asked + 1")
     half = n_trees // 2
     if (lower[0], upper[0], lower[-1], upper[-1]) != (-1, 1, half, half + 1):
-        _refuse("the bounds must stop no row before the first tree, and every row at its majority after the last")
+        refuse("the bounds must stop no row before the first tree, and every row at its majority after the last")
     return BinaryStops(lower.astype(np.int32), upper.astype(np.int32))
 
 
@@ -279,15 +259,15 @@ def _ternary_stops(value: dict[str, Any], n_trees: int) -> TernaryStops:
     answers = _numbers(value["answers"], "answers", int, len(runs))
     # Each run is bounded before they are summed: a sum of large numbers could wrap around.
     if not ((runs >= 1) & (runs <= size)).all() or len(runs) > size or runs.sum() != size:
-        _refuse(f"runs must be positive lengths that sum to {size}")
+        refuse(f"runs must be positive lengths that sum to {size}")
     if not ((answers >= -1) & (answers <= 2)).all() or any(a == b for a, b in pairwise(answers.tolist())):
-        _refuse("answers must be -1, 0, 1 or 2, each run's unlike the one before")
+        refuse("answers must be -1, 0, 1 or 2, each run's unlike the one before")
     decision = np.repeat(answers.astype(np.int8), runs)
     class_0, class_1, class_2 = urn.three_counts(n_trees)
     inside = class_2 >= 0
     last = decision[ternary_index(n_trees, class_0[inside], class_1[inside])]
     if decision[0] != -1 or not np.array_equal(last, np.stack([class_0, class_1, class_2])[:, inside].argmax(axis=0)):
-        _refuse("the decisions must stop no row before the first tree, and every row at its majority after the last")
+        refuse("the decisions must stop no row before the first tree, and every row at its majority after the last")
     return TernaryStops(decision)
 
 
@@ -296,13 +276,13 @@ def _weighted_stops(value: dict[str, Any], n_trees: int, n_classes: int) -> Weig
     against, total = _numbers([value["against"], value["total"]], "against and total", float, 2).tolist()
     if not ((weights >= 0.0) & (weights <= MOST_WEIGHT)).all() or not weights.any():
         found = f"{weights.min():g} to {weights.max():g}"
-        _refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {found}")
+        refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {found}")
     sum_of_weights = weights.sum()
     if against not in (0.0, -1 / (n_classes - 1)):
-        _refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
+        refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
     # It may hold more than these members, but not so much that the scores underflow.
     if not 1.0 - ROUNDING <= total / sum_of_weights <= 1e6:
-        _refuse(
+        refuse(
             f"total must be at least the sum of the weights, {sum_of_weights:g}, and at most 1e6 of it, found {total:g}"
         )
     return WeightedStops(weights, against, total)

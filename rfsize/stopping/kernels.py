@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.jit import compiled
+from rfsize.utils.typing import Floats, Int32s
 
-Floats = NDArray[np.float64]
-Int32s = NDArray[np.int32]
 Decisions = NDArray[np.int8]
 
 

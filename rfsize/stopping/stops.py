@@ -13,11 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-
-
-Int64s = NDArray[np.int64]
-
+from rfsize.utils.typing import Floats, Int64s
 
 Answers = tuple[Int64s, Int64s]
 
@@ -119,7 +115,7 @@ class LeaderStops:
         counts = np.zeros((n_rows, n_classes), dtype=np.int32)
         for t in range(1, n_trees + 1):
             counts[np.arange(len(going)), tree_votes[going, t - 1]] += 1
-            leader, rival, most, next_most = _leaders(counts)
+            leader, rival, most, next_most = _two_leaders(counts)
             stop = most >= self.upper[most + next_most]
             stop |= most - next_most + (leader < rival) > n_trees - t
             if stop.any():
@@ -201,7 +197,7 @@ class WeightedStops:
         tallies = np.zeros((len(tree_votes), n_classes))
         for t, member in enumerate(self.order[: self.most_asked], start=1):
             tallies[np.arange(len(going)), tree_votes[going, member]] += self.weights[member]
-            leader, rival, most, next_most = _leaders(tallies)
+            leader, rival, most, next_most = _two_leaders(tallies)
             lead = most - next_most
             stop = (lead > self.needed[t]) | ((lead == self.needed[t]) & (leader < rival))
             if stop.any():
@@ -222,7 +218,7 @@ class WeightedStops:
         return {"weights": self.weights.tolist(), "against": self.against, "total": self.total}
 
 
-def _leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArray[Any]]:
+def _two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArray[Any]]:
     """The classes with the most and the second most votes, the lowest index where they tie, and these votes."""
     row = np.arange(len(tallies))
     leader = tallies.argmax(axis=1)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.stopping import document as table_file
-from rfsize.stopping import rules as stop_rules
-from rfsize.stopping import urn
+from rfsize.stopping import rules, urn
+from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
 from rfsize.stopping.stops import (
     MAX_TERNARY,
     MAX_TREES,
+    ROUNDING,
     BinaryStops,
     LeaderStops,
     Stops,
@@ -25,6 +25,7 @@ from rfsize.stopping.stops import (
     WeightedStops,
     checked_weights,
 )
+from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
 from rfsize.voting.votes import Votes
 
@@ -36,9 +37,6 @@ Rule = Literal["threshold", "optimal", "robust"]
 
 
 Target = Literal["ensemble", "limit"]
-
-
-Floats = NDArray[np.float64]
 
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
@@ -140,9 +138,9 @@ class StopTable:
         choice("rule", rule, ("threshold", "optimal", "robust"))
         choice("target", target, ("ensemble", "limit"))
         n_classes, weights = _resolved_prior(prior, n_trees, n_classes)
-        kind = stop_rules.table_kind(n_trees, n_classes)
+        kind = rules.table_kind(n_trees, n_classes)
         _check_combination(kind, rule, target)
-        stops = stop_rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
+        stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
         measured = None
         if isinstance(stops, LeaderStops):
             measured = _measured(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
@@ -293,15 +291,15 @@ class StopTable:
         """
         if not isinstance(self.stops, BinaryStops):
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
-        from rfsize.stopping import kernels as lattice
+        from rfsize.stopping import kernels
 
-        answered_0, answered_1 = lattice.answers_by_tally(self.stops.lower, self.stops.upper)
+        answered_0, answered_1 = kernels.answers_by_tally(self.stops.lower, self.stops.upper)
         wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as JSON."""
-        table_file.write(path, self.to_dict())
+        write_document(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
@@ -315,17 +313,26 @@ class StopTable:
         OSError
             If the file cannot be read.
         """
-        return cls.from_dict(table_file.read(path))
+        return cls.from_dict(read_document(path))
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
-        return table_file.to_document(self)
+        return to_document(
+            n_trees=self.n_trees,
+            n_classes=self.n_classes,
+            alpha=self.alpha,
+            rule=self.rule,
+            target=self.target,
+            prior=self.prior,
+            stops=self.stops,
+            measured=self.measured,
+        )
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
         """The table of `to_dict`, verified; errors as in `load`."""
-        table = cls(**table_file.checked_fields(document))
-        table_file.check_promise(table)
+        table = cls(**checked_fields(document))
+        table._check_promise()
         return table
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -362,6 +369,34 @@ class StopTable:
             f"row, {self.expected_disagreement():.3%} disagreement)"
         )
 
+    def _check_promise(self) -> None:
+        """``TableError`` where the stops disagree more often than promised, or ask at no known rule's will."""
+        allowed = (1.0 - self.alpha) * (1.0 + ROUNDING) + 1e-12
+        stops = self.stops
+        if isinstance(stops, WeightedStops):
+            return  # its stops are worked out from the weights, which have been checked
+        if isinstance(stops, LeaderStops):
+            built = rules.leader_stops(self.n_trees, self.n_classes, self.alpha, self.prior)
+            if not np.array_equal(built.upper, stops.upper):
+                refuse("the stops are not those that the table's prior and alpha give")
+            return
+        if self.alpha == 1.0:
+            lossless = rules.lossless_stops(self.kind, self.n_trees)
+            if lossless.to_dict() != stops.to_dict():
+                refuse("alpha is 1, but the stops are not the lossless ones")
+            return
+        if self.rule == "robust":
+            assert isinstance(stops, BinaryStops)
+            found = rules.largest_disagreement((stops.lower, stops.upper))
+        else:
+            found = self.expected_disagreement()
+            if self.rule == "threshold":
+                # Rows that never reach α are answered as the whole forest would, which is all that is promised.
+                allowed += self.expected_unsettled()
+        if not found <= allowed:
+            promised = f"alpha={self.alpha!r} promises {1.0 - self.alpha:.4%}"
+            refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
+
     @cached_property
     def _outcome(self) -> tuple[float, float, float]:
         """Disagreement, trees asked (NaN where unknown) and unsettled share."""
@@ -369,16 +404,16 @@ class StopTable:
             return 0.0, math.nan, 0.0
         if self.measured is not None:
             return self.measured[1], self.measured[0], 0.0
-        from rfsize.stopping import kernels as lattice
+        from rfsize.stopping import kernels
 
-        wins = stop_rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
+        wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
         if isinstance(self.stops, BinaryStops):
-            wrong_0, wrong_1, trees, unsettled = lattice.binary_outcome(
+            wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(
                 wins[0], wins[1], self.stops.lower, self.stops.upper, self.alpha
             )
             return float(wrong_0 + wrong_1), float(trees), float(unsettled)
         assert isinstance(self.stops, TernaryStops)
-        wrong, trees, unsettled = lattice.ternary_outcome(wins, self.stops.decision, self.alpha)
+        wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self.alpha)
         return float(wrong), float(trees), float(unsettled)
 
 
@@ -412,12 +447,12 @@ def _resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[in
         return n_classes or 2, None
     if isinstance(prior, Votes):
         found = len(prior.classes)
-        exact = stop_rules.table_kind(n_trees, found) != LeaderStops.kind
+        exact = rules.table_kind(n_trees, found) != LeaderStops.kind
         weights = (urn.votes_prior if exact else urn.pair_prior)(prior, n_trees)
     else:
         weights = urn.checked_prior(prior, n_trees)
         found = weights.ndim + 1
-        if stop_rules.table_kind(n_trees, found) == LeaderStops.kind:
+        if rules.table_kind(n_trees, found) == LeaderStops.kind:
             raise ValueError(
                 f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
                 f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"

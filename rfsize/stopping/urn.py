@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaln, xlogy
 
+from rfsize.utils.typing import Floats
 from rfsize.voting.votes import Votes
 
-Floats = NDArray[np.float64]
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 _REACH = 2  # two classes: a moving average over the tallies at most this many votes away, the paper's window of 5

@@ -18,8 +18,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtri
+
+from rfsize.utils.typing import Floats
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
@@ -29,8 +31,6 @@ HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 
 # A confidence that equals an agreement up to rounding counts as reached.
 _ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
 
 
 def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.jit import compiled
-
-Floats = NDArray[np.float64]
+from rfsize.utils.typing import Floats
 
 _STEP = 0.25
 # Beyond so much below log κ, and so much above 0 and log √T, the power is constant and the rest a geometric series.

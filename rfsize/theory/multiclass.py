@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from rfsize.utils.typing import Floats
 
 # Pairs that one thread solves in no time, and pieces per thread, since some rows take longer than others.
 _FEW_PAIRS, _PIECES_PER_THREAD = 20_000, 4
@@ -68,7 +68,7 @@ class Rivals:
             return 1.0 - self.leader
         from joblib import effective_n_jobs
 
-        from rfsize.theory import kernels as plurality
+        from rfsize.theory import kernels
 
         out = np.empty(len(self.leader))
         pieces = min(_PIECES_PER_THREAD * effective_n_jobs(-1), 1 + len(self.rival) // _FEW_PAIRS)
@@ -76,7 +76,7 @@ class Rivals:
 
         def solve(start: int, stop: int) -> None:
             first = self.first[start : stop + 1]
-            plurality.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
+            kernels.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
 
         if pieces == 1:
             solve(0, len(out))

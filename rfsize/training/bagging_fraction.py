@@ -21,7 +21,7 @@ from rfsize.sizing.api import truncate
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.training.growing import grown
-from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, _numbers, ratio_with_replacement
+from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, as_numbers, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import choice, share, whole
 
@@ -257,7 +257,7 @@ def select_bagging_fraction(
     """
     # Here, because scikit-learn's scorers take long to import.
     from rfsize.training.checkpoint import SearchFile
-    from rfsize.training.scoring import criterion_for
+    from rfsize.training.scoring import judge_for
     from rfsize.training.successive_halving import Candidate, cost, elimination_plan, grid_plan, run
 
     grid = _checked_grid(fractions)
@@ -270,7 +270,7 @@ def select_bagging_fraction(
 
     trainer = trainer_for(params, dtrain)
     seed = None if seed is None else whole("seed", seed, at_least=0)
-    criterion = criterion_for(trainer, scoring, voting)
+    judge = judge_for(trainer, scoring, voting)
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed)
     candidates = [Candidate(trainer, fraction, seed, file) for fraction in grid]
     with tqdm(
@@ -281,8 +281,8 @@ def select_bagging_fraction(
         leave=False,
         disable=not progress,
     ) as bar:
-        outcome = run(candidates, criterion, plan, rule, bar)
-    curve = _curve(trainer, candidates, outcome, criterion.name, goal)
+        outcome = run(candidates, judge, plan, rule, bar)
+    curve = _curve(trainer, candidates, outcome, judge.name, goal)
     chosen = candidates[outcome.chosen]
     booster, report = _sized(trainer, chosen, n_trees, goal, max_trees, progress)
     return FractionSearch(
@@ -290,7 +290,7 @@ def select_bagging_fraction(
         curve=curve,
         booster=booster,
         report=report,
-        metric=criterion.name,
+        metric=judge.name,
         rule=rule,
         search=search,
         alpha=alpha,
@@ -301,7 +301,7 @@ def select_bagging_fraction(
 
 def _checked_grid(fractions: ArrayLike | None) -> list[float]:
     """The fractions in ascending order."""
-    given = _numbers("fractions", DEFAULT_FRACTIONS if fractions is None else fractions)
+    given = as_numbers("fractions", DEFAULT_FRACTIONS if fractions is None else fractions)
     if given.ndim != 1 or not given.size:
         raise ValueError(f"fractions must be a list of at least one number, found {fractions!r}")
     grid = sorted(share("each of fractions", fraction) for fraction in given.tolist())
@@ -337,7 +337,7 @@ def _size(trainer: Trainer, candidate: Candidate, goal: Goal) -> tuple[float, fl
     """T*(α) and its interval from what the candidate was judged by."""
     if not len(trainer.classes):
         return _UNKNOWN
-    told = candidate.out_of_bag.tally(candidate.n_trees)
+    told = candidate.out_of_bag.outputs(candidate.n_trees)
     report = goal.report(told, available=candidate.n_trees, source="oob")
     return report.n_trees, *report.interval
 

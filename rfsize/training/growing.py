@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from rfsize.adapters.registry import adapter_for, parameters_of, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
-from rfsize.counting.walk import tally
+from rfsize.counting.walk import tree_outputs
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.sizing.api import truncate
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
@@ -130,7 +130,7 @@ def grow(
 
     def on_validation_rows() -> SizeReport:
         adapter = adapter_for(finished(forest.booster()))
-        told = tally(adapter, adapter.check(X_val), adapter.checked_threshold(threshold))
+        told = tree_outputs(adapter, adapter.check(X_val), adapter.checked_threshold(threshold))
         return goal.report(told, available=forest.n_trees, source="rows given")
 
     report = grown(
@@ -184,7 +184,7 @@ def grown(
 
 
 def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> SizeReport:
-    told = forest.tally()
+    told = forest.outputs()
     share_of_votes = told.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.

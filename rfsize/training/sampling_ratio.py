@@ -42,7 +42,7 @@ def ratio_with_replacement(fraction: Any) -> Any:
     G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
     Recognition 43(1), 143-152.
     """
-    given = _numbers("fraction", fraction)
+    given = as_numbers("fraction", fraction)
     if not ((given > 0.0) & (given < 1.0)).all():
         raise ValueError(f"a fraction without replacement lies strictly between 0 and 1, found {fraction!r}")
     return (given / (1.0 - given))[()]
@@ -76,13 +76,13 @@ def fraction_without_replacement(ratio: Any) -> Any:
     ValueError
         If a ratio is not a finite number above 0.
     """
-    given = _numbers("ratio", ratio)
+    given = as_numbers("ratio", ratio)
     if not (np.isfinite(given) & (given > 0.0)).all():
         raise ValueError(f"a sampling ratio is a finite number above 0, found {ratio!r}")
     return (given / (1.0 + given))[()]
 
 
-def _numbers(name: str, value: Any) -> NDArray[np.float64]:
+def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
     given = np.asarray(value)
     if given.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")

@@ -45,7 +45,7 @@ class Comparison:
     n_rows: int
 
 
-class Criterion(ABC):
+class Judge(ABC):
     """What a forest is judged by.
 
     Attributes
@@ -92,7 +92,7 @@ class Criterion(ABC):
         return told.argmax(axis=1)
 
 
-def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, voting: str) -> Criterion:
+def judge_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, voting: str) -> Judge:
     """The error of the labels or mean squared error for None, else a scikit-learn scorer.
 
     Raises
@@ -103,7 +103,7 @@ def criterion_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, vo
     return MeanLoss(trainer, voting) if scoring is None else Scorer(trainer, scoring, voting)
 
 
-class MeanLoss(Criterion):
+class MeanLoss(Judge):
     """Share of rows that are labelled wrongly (weighted); for regression, mean squared error."""
 
     name = "error"
@@ -138,7 +138,7 @@ def _standard_error(loss: NDArray[np.float64], weight: NDArray[np.float64]) -> N
     return np.sqrt(squares * n_rows / (n_rows - 1)) / weight.sum()
 
 
-class Scorer(Criterion):
+class Scorer(Judge):
     """What a scikit-learn scorer makes of the out-of-bag predictions; its standard errors are a paired bootstrap's.
 
     The scorer's estimator predicts the labels of the rule of voting, and as probabilities what the framework predicts

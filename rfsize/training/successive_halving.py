@@ -21,7 +21,7 @@ from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.outputs import OutOfBag
 
 if TYPE_CHECKING:
-    from rfsize.training.scoring import Comparison, Criterion
+    from rfsize.training.scoring import Comparison, Judge
 
 # The cost of a search by elimination, as a share of the full grid's trees.
 _SHARE_OF_GRID = 1.0 / 3.0
@@ -157,7 +157,7 @@ class Outcome(NamedTuple):
     n_rows: int
 
 
-def run(candidates: Sequence[Candidate], criterion: Criterion, plan: Sequence[Rung], rule: str, bar: Any) -> Outcome:
+def run(candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rule: str, bar: Any) -> Outcome:
     """Grow candidates, in ascending order of their fractions, rung by rung, and choose one.
 
     Parameters
@@ -175,7 +175,7 @@ def run(candidates: Sequence[Candidate], criterion: Criterion, plan: Sequence[Ru
             before = candidates[place].n_trees
             candidates[place].grow_to(rung.n_trees)
             bar.update(rung.n_trees - before)
-        found = criterion.compare([candidates[place].out_of_bag for place in live])
+        found = judge.compare([candidates[place].out_of_bag for place in live])
         last = number == len(plan)
         kept = set(range(len(live))) if last else survivors(found, rule, plan[number].places)
         for index, place in enumerate(live):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-Floats = NDArray[np.float64]
+from rfsize.utils.typing import Floats
 
 LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 

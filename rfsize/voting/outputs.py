@@ -1,4 +1,4 @@
-"""Tally: what a forest's trees say of some rows."""
+"""TreeOutputs: what a forest's trees say of some rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VOTINGS = ("hard", "soft")
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class TreeOutputs:
     """What the trees say of some rows: their votes, and their scores where these are known.
 
     Attributes
@@ -60,6 +60,6 @@ class OutOfBag:
         """What the trees of both say."""
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
 
-    def tally(self, n_trees: int, cut: float = 0.0) -> Tally:
+    def outputs(self, n_trees: int, cut: float = 0.0) -> TreeOutputs:
         """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average."""
-        return Tally(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")
+        return TreeOutputs(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")

@@ -15,8 +15,7 @@ from scipy.integrate import quad
 import reference.mixture
 import rfsize
 from rfsize import theory
-from rfsize.estimation import deconvolution as mixture
-from rfsize.estimation import hard
+from rfsize.estimation import deconvolution, hard
 from rfsize.voting.votes import VoteHistogram
 
 DENSITIES = {
@@ -95,21 +94,21 @@ def cells_of(rows: list[tuple[int, int]]) -> VoteHistogram:
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("strength", [0.01, 3.0])
 def test_fit_is_at_the_maximum_of_the_posterior(strength: float, order: int) -> None:
-    _, penalty = mixture._model()
-    precision = strength * penalty + mixture._LEVEL * np.eye(len(penalty))
-    likelihood = mixture._Likelihood.of(mixture.VoteCells.of(cells_of(ROWS)), order)
-    fitted = mixture._maximised(likelihood, precision, np.zeros(len(penalty)))
-    best = reference.mixture.smooth_log_posterior(fitted.coefficients.tolist(), ROWS, strength, order)
+    _, penalty = deconvolution._model()
+    precision = strength * penalty + deconvolution._LEVEL * np.eye(len(penalty))
+    likelihood = deconvolution._Likelihood.of(deconvolution.VoteCells.of(cells_of(ROWS)), order)
+    fitted = deconvolution._maximised(likelihood, precision, np.zeros(len(penalty)))
+    best = reference.deconvolution.smooth_log_posterior(fitted.coefficients.tolist(), ROWS, strength, order)
     start = np.zeros(len(penalty)).tolist()
-    gain = best - reference.mixture.smooth_log_posterior(start, ROWS, strength, order)
-    ours = mixture._penalised(likelihood, precision, fitted.coefficients)[0]
-    assert ours - mixture._penalised(likelihood, precision, np.array(start))[0] == pytest.approx(gain)
+    gain = best - reference.deconvolution.smooth_log_posterior(start, ROWS, strength, order)
+    ours = deconvolution._penalised(likelihood, precision, fitted.coefficients)[0]
+    assert ours - deconvolution._penalised(likelihood, precision, np.array(start))[0] == pytest.approx(gain)
     curvature = (fitted.axes * fitted.precision) @ fitted.axes.T
     laplace = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1]
     assert fitted.evidence == pytest.approx(ours + 0.5 * laplace)
     for direction in np.eye(len(penalty)) * 0.01:
         up, down = (
-            reference.mixture.smooth_log_posterior(
+            reference.deconvolution.smooth_log_posterior(
                 (fitted.coefficients + sign * direction).tolist(), ROWS, strength, order
             )
             for sign in (1, -1)
@@ -118,20 +117,22 @@ def test_fit_is_at_the_maximum_of_the_posterior(strength: float, order: int) -> 
         assert 2.0 * best - up - down == pytest.approx(direction @ curvature @ direction, rel=1e-2)
 
 
-def grid_masses(density: mixture.Density) -> dict[float, float]:
+def grid_masses(density: deconvolution.Density) -> dict[float, float]:
     """The density's probabilities where likelihoods are summed."""
     theta = np.arcsin(np.sqrt(density.fractions)) * 2.0 / math.pi
-    height = density.mass / mixture._model()[0].widths
-    at_grid = np.interp(mixture._grid(), theta[::-1], height[::-1])
-    return dict(zip(mixture._fraction(mixture._grid()).tolist(), (at_grid / at_grid.sum()).tolist(), strict=True))
+    height = density.mass / deconvolution._model()[0].widths
+    at_grid = np.interp(deconvolution._grid(), theta[::-1], height[::-1])
+    return dict(
+        zip(deconvolution._fraction(deconvolution._grid()).tolist(), (at_grid / at_grid.sum()).tolist(), strict=True)
+    )
 
 
 def test_peak_is_the_gain_by_tied_rows() -> None:
     rows = [(4, 8)] * 12 + [(0, 8)] * 5 + [(8, 8), (1, 8)]
-    density = mixture.fit(mixture.VoteCells.of(cells_of(rows)))
-    assert density.peak == pytest.approx(reference.mixture.peak(grid_masses(density), rows), rel=0.02)
+    density = deconvolution.fit_density(deconvolution.VoteCells.of(cells_of(rows)))
+    assert density.peak == pytest.approx(reference.deconvolution.peak(grid_masses(density), rows), rel=0.02)
     assert density.peak > 0.5
-    assert mixture.fit(mixture.VoteCells.of(cells_of([(0, 8)] * 30))).peak == 0.0
+    assert deconvolution.fit_density(deconvolution.VoteCells.of(cells_of([(0, 8)] * 30))).peak == 0.0
 
 
 def test_peaks_are_told_from_smooth_densities() -> None:
@@ -139,49 +140,51 @@ def test_peaks_are_told_from_smooth_densities() -> None:
     for name, density in DENSITIES.items():
         for n_trees in (100, 1000):
             counted = drawn(density, 3000, n_trees, seed=1)
-            assert mixture.fit(mixture.VoteCells.of(counted.histogram())).peak < 4.0, name
+            assert deconvolution.fit_density(deconvolution.VoteCells.of(counted.histogram())).peak < 4.0, name
     pi = np.concatenate([np.full(300, 0.5), rng.beta(0.4, 0.6, 2700)])
     tied = votes_of(rng.binomial(500, pi), np.full(3000, 500))
-    assert mixture.fit(mixture.VoteCells.of(tied.histogram())).peak > 30.0
+    assert deconvolution.fit_density(deconvolution.VoteCells.of(tied.histogram())).peak > 30.0
 
 
 def test_density_that_vanishes_at_one_half() -> None:
     """Classes in third place tie with the leader where three classes tie, which fewer rows do the nearer it is."""
     rng = np.random.default_rng(0)
     drawn_pi = 0.5 - 0.5 * np.sqrt(rng.random(20_000))  # of density 4·(1 − 2π)
-    cells = mixture.VoteCells.of(votes_of(rng.binomial(60, drawn_pi), np.full(20_000, 60)).histogram())
+    cells = deconvolution.VoteCells.of(votes_of(rng.binomial(60, drawn_pi), np.full(20_000, 60)).histogram())
     for n_trees in (101, 1001):
         pi = (np.arange(100_000) + 0.5) / 200_000
         expected = float(np.mean(2.0 * (1.0 - 2.0 * pi) * theory.disagreement(n_trees, pi)))
-        found = [mixture.fit(cells, order) for order in (0, 1)]
+        found = [deconvolution.fit_density(cells, order) for order in (0, 1)]
         apart = [abs(math.log(one.mass @ theory.disagreement(n_trees, one.fractions) / expected)) for one in found]
         assert apart[1] < 0.1
         assert apart[1] < apart[0]
 
 
 def test_means_given_the_fraction() -> None:
-    cells = mixture.VoteCells.of(cells_of(ROWS))
-    density = mixture.fit(cells)
+    cells = deconvolution.VoteCells.of(cells_of(ROWS))
+    density = deconvolution.fit_density(cells)
     rows = [(int(losing), int(asked)) for losing, asked in zip(cells.losing, cells.asked, strict=True)]
     repeated = [row for row, n in zip(rows, cells.rows, strict=True) for _ in range(int(n))]
     value = np.arange(len(rows)) ** 2.0
     values = np.repeat(value, cells.rows.astype(int)).tolist()
     masses = grid_masses(density)
-    found = mixture.given_fraction(cells, density, value)
+    found = deconvolution.given_fraction(cells, density, value)
     for pi in list(masses)[3::16]:
-        expected = reference.mixture.mean_given(pi, masses, repeated, values)
+        expected = reference.deconvolution.mean_given(pi, masses, repeated, values)
         assert np.interp(pi, density.fractions[::-1], found[::-1]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_splines() -> None:
     theta = np.linspace(0.0, 1.0, 57)[:-1]
-    expected = [[reference.mixture.cubic_spline(i, x) for i in range(20)] for x in theta.tolist()]
-    assert mixture._splines(theta) == pytest.approx(np.array(expected), abs=1e-12)
+    expected = [[reference.deconvolution.cubic_spline(i, x) for i in range(20)] for x in theta.tolist()]
+    assert deconvolution._splines(theta) == pytest.approx(np.array(expected), abs=1e-12)
 
 
 def test_agreement_is_the_integral_over_the_density() -> None:
     report = rfsize.size(drawn(DENSITIES["U-shaped"], 300, 100, 3), estimator="smooth")
-    density = mixture.fit(mixture.VoteCells.of(drawn(DENSITIES["U-shaped"], 300, 100, 3).histogram()))
+    density = deconvolution.fit_density(
+        deconvolution.VoteCells.of(drawn(DENSITIES["U-shaped"], 300, 100, 3).histogram())
+    )
     theta = np.arcsin(np.sqrt(density.fractions)) * 2.0 / math.pi
     order = np.argsort(theta)
     ends = np.concatenate([[0.0], (theta[order][1:] + theta[order][:-1]) / 2.0, [0.5]])
@@ -250,7 +253,7 @@ def test_votes_of_equal_fraction_say_the_more_the_more_they_are() -> None:
 
 def test_a_million_rows_are_a_few_hundred_cells() -> None:
     cells = drawn(DENSITIES["arcsine"], 1_000_000, 1000, 0).histogram()
-    losing, asked, rows = mixture.VoteCells.of(cells)
+    losing, asked, rows = deconvolution.VoteCells.of(cells)
     assert len(rows) < 1000 < len(cells.rows)
     assert rows.sum() == 1_000_000
     assert rows @ asked == pytest.approx(cells.rows @ cells.asked)

@@ -13,9 +13,8 @@ import reference.mixture
 import reference.multiclass
 import rfsize
 from rfsize import theory
-from rfsize.estimation import deconvolution as mixture
-from rfsize.estimation import hard
-from rfsize.estimation.pairwise import Contest, SmoothContests
+from rfsize.estimation import deconvolution, hard
+from rfsize.estimation.pairwise import ClassPair, SmoothPairs
 from rfsize.theory import multiclass
 
 
@@ -89,10 +88,10 @@ def test_votes_for_neither_make_a_forest_smaller_than_it_is() -> None:
     assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.03)
 
 
-def contest() -> Contest:
+def contest() -> ClassPair:
     counts = drawn(fractions(200, np.random.default_rng(4)), 40, 4).counts.astype(np.int64)
     leader, rival = np.sort(counts, axis=1)[:, ::-1].T[:2]
-    return Contest.of(leader, rival, counts.sum(axis=1), 0)
+    return ClassPair.of(leader, rival, counts.sum(axis=1), 0)
 
 
 @pytest.mark.parametrize("n_trees", [3, 4, 25])
@@ -112,19 +111,19 @@ def test_shares_are_those_of_rows_that_may_have_the_fraction() -> None:
     asked = np.full(400, 100)
     leader = np.repeat([26, 97], 200)
     rival = np.repeat([24, 3], 200)
-    found = Contest.of(leader, rival, asked, 0)
+    found = ClassPair.of(leader, rival, asked, 0)
     assert np.interp(0.48, found.density.fractions[::-1], found.share[::-1]) == pytest.approx(0.5, abs=0.01)
     assert np.interp(0.03, found.density.fractions[::-1], found.share[::-1]) == pytest.approx(1.0, abs=0.01)
 
 
 def test_each_rank_is_fitted_to_its_own_votes() -> None:
     counts = drawn(fractions(300, np.random.default_rng(5)), 60, 5).counts
-    contests = SmoothContests.of(rfsize.Votes(counts))._contests
+    contests = SmoothPairs.of(rfsize.Votes(counts))._contests
     assert len(contests) == 2
     for order, found in enumerate(contests):
-        count, asked = np.array(reference.mixture.ranked_pairs(counts.tolist(), order + 1)).T
+        count, asked = np.array(reference.deconvolution.ranked_pairs(counts.tolist(), order + 1)).T
         cells = rfsize.Votes(np.stack([asked - count, count], axis=1)).histogram()
-        expected = mixture.fit(mixture.VoteCells.of(cells), order)
+        expected = deconvolution.fit_density(deconvolution.VoteCells.of(cells), order)
         assert found.density.mass == pytest.approx(expected.mass)
     nearest, third = (float(one.density.mass @ one.overtaken(51)) for one in contests)
     report = rfsize.size(rfsize.Votes(counts), estimator="smooth")
@@ -136,7 +135,7 @@ def test_each_rank_is_fitted_to_its_own_votes() -> None:
 
 def test_curves_of_the_interval_have_what_the_third_class_adds() -> None:
     counts = drawn(np.random.default_rng(10).dirichlet([2.0, 2.0, 2.0], size=300), 60, 10)
-    found = SmoothContests.of(counts)
+    found = SmoothPairs.of(counts)
     nearest = found._contests[0]
     curves = found.replicates(101)
     for place, n_trees in enumerate(curves.sizes.tolist()):
@@ -205,8 +204,12 @@ def test_the_smooth_estimate_unless_rows_pile_up_at_a_tie(n_classes: int) -> Non
 
 
 def test_the_rule() -> None:
-    assert mixture.doubt(0.0, "votes") is mixture.doubt(mixture.MOST_PEAKED, "votes") is None
-    assert "the votes show more rows at a tie" in str(mixture.doubt(mixture.MOST_PEAKED + 0.1, "votes"))
+    assert (
+        deconvolution.peak_caveat(0.0, "votes") is deconvolution.peak_caveat(deconvolution.MOST_PEAKED, "votes") is None
+    )
+    assert "the votes show more rows at a tie" in str(
+        deconvolution.peak_caveat(deconvolution.MOST_PEAKED + 0.1, "votes")
+    )
 
 
 def test_wide_intervals_are_named() -> None:

@@ -7,21 +7,21 @@ import pytest
 
 import rfsize
 from rfsize.sizing.goal import Goal, next_look
-from rfsize.voting.outputs import Tally
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
-def tally(n_trees: int = 40, share: float = 0.45) -> Tally:
+def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
     rng = np.random.default_rng(0)
     score = rng.normal(rng.normal(size=(300, 1, 1)), 1.0, size=(300, n_trees, 1))
     counts = rng.binomial(n_trees, share, size=300)
-    return Tally(rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), 0.3, "soft")
+    return TreeOutputs(rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), 0.3, "soft")
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("estimator", ["plugin", "auto"])
 def test_a_report_is_of_the_goal(voting: str, estimator: str) -> None:
-    report = Goal(0.9, voting, estimator).report(tally(), available=50, source="oob")
+    report = Goal(0.9, voting, estimator).report(outputs(), available=50, source="oob")
     assert (report.alpha, report.voting, report.available, report.source) == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
     assert report.n_trees != report.other.n_trees
@@ -38,15 +38,15 @@ def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) ->
 
 
 def test_the_next_look_is_at_the_size_or_at_twice_the_trees() -> None:
-    known = tally(40, 0.3)
+    known = outputs(40, 0.3)
     near = Goal(0.98, "hard", "plugin").report(known, available=40, source="oob")
     assert near.n_trees > 40
     assert next_look(near) == min(near.n_trees, 80)
-    far = Goal(0.999, "hard", "plugin").report(tally(40, 0.49), available=40, source="oob")
+    far = Goal(0.999, "hard", "plugin").report(outputs(40, 0.49), available=40, source="oob")
     assert far.n_trees > 80
     assert next_look(far) == 80
     # With too few votes to tell, the size may lie below the trees at hand.
-    few = Goal(0.6, "hard", "plugin").report(tally(4, 0.05), available=12, source="oob")
+    few = Goal(0.6, "hard", "plugin").report(outputs(4, 0.05), available=12, source="oob")
     assert few.n_trees <= 12
     assert not few.converged
     assert next_look(few) == 24

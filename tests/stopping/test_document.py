@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from helpers.stop_tables import some_votes, tables, ternary_prior
 from rfsize.errors import TableError
-from rfsize.stopping import document as table_file
+from rfsize.stopping.document import checksum
 from rfsize.stopping.table import StopTable
 
 
@@ -94,7 +94,7 @@ def test_hostile_files_are_refused(content: bytes, tmp_path: Path) -> None:
 
 def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     StopTable.build(21).save(tmp_path / "table.json")
-    monkeypatch.setattr(table_file, "_LARGEST_FILE", 100)
+    monkeypatch.setattr("rfsize.stopping.document._LARGEST_FILE", 100)
     with pytest.raises(TableError, match="larger than"):
         StopTable.load(tmp_path / "table.json")
 
@@ -103,7 +103,7 @@ def forged(arguments: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A document with changes, and a checksum that fits them."""
     document = {**StopTable.build(**arguments).to_dict(), **changes}
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    return {**rest, "checksum": table_file._checksum(rest)}
+    return {**rest, "checksum": checksum(rest)}
 
 
 EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + list(range(1, 12))}
@@ -156,7 +156,7 @@ def test_forged_tables_are_refused(arguments: dict[str, Any], changes: dict[str,
         StopTable.from_dict(forged(arguments, **changes))
 
 
-def test_a_changed_figure_breaks_the_checksum() -> None:
+def test_a_changed_figure_breaks_thechecksum() -> None:
     document = StopTable.build(21).to_dict()
     with pytest.raises(TableError, match="checksum"):
         StopTable.from_dict({**document, "alpha": 0.98})

@@ -14,8 +14,7 @@ from scipy.special import betainc
 import reference.stopping
 import reference.urn
 from rfsize import Votes
-from rfsize.stopping import kernels as lattice
-from rfsize.stopping import urn
+from rfsize.stopping import kernels, urn
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=26).filter(any)
 
@@ -26,7 +25,7 @@ def layers(row: np.ndarray) -> list[np.ndarray]:
     found = [row]
     for asked in range(n_trees - 1, -1, -1):
         padded = np.append(found[0], 0.0)
-        lattice._step_back(padded, asked, 0, asked)
+        kernels._step_back(padded, asked, 0, asked)
         found.insert(0, padded[: asked + 1])
     return found
 
@@ -69,10 +68,10 @@ def test_ternary_masses_are_the_direct_sums(n_trees: int) -> None:
         for a in range(n_trees + 1)
         for b in range(n_trees + 1 - a)
     }
-    planes = lattice._ternary_padded(urn.winning_masses(counts / counts.sum(), "ensemble"))
+    planes = kernels._ternary_padded(urn.winning_masses(counts / counts.sum(), "ensemble"))
     for asked in range(n_trees, -1, -1):
         for plane in planes if asked < n_trees else []:
-            lattice._ternary_step_back(plane, asked)
+            kernels._ternary_step_back(plane, asked)
         for a in range(asked + 1):
             for b in range(asked + 1 - a):
                 expected = [float(mass) for mass in reference.urn.ternary_masses(exact, (a, b, asked - a - b))]

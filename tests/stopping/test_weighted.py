@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import reference.stopping
 from helpers.stop_tables import member_weights, weighted_tables
 from rfsize.errors import TableError
-from rfsize.stopping import document as table_file
+from rfsize.stopping.document import checksum
 from rfsize.stopping.stops import WeightedStops
 from rfsize.stopping.table import StopTable
 
@@ -305,7 +305,7 @@ FORGERIES = [
 @pytest.mark.parametrize(("changes", "message"), FORGERIES, ids=range(len(FORGERIES)))
 def test_forged_tables_are_refused(changes: dict[str, Any], message: str) -> None:
     document = {**StopTable.lossless(STOPS["weights"], n_classes=3).to_dict(), **changes}
-    document["checksum"] = table_file._checksum({key: value for key, value in document.items() if key != "checksum"})
+    document["checksum"] = checksum({key: value for key, value in document.items() if key != "checksum"})
     with pytest.raises(TableError, match=message):
         StopTable.from_dict(document)
 

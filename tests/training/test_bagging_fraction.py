@@ -25,7 +25,7 @@ from helpers.fraction_searches import (
     standard_error,
 )
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import tally
+from rfsize.counting.walk import tree_outputs
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
@@ -49,7 +49,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
         train = train_lightgbm if framework == "lightgbm" else train_xgboost
         model = train(X, y, TREES, **params)
         adapter = adapter_for(model)
-        told = tally(adapter, X, 0.5, adapter.bags(ROWS, None, None, None, None))
+        told = tree_outputs(adapter, X, 0.5, adapter.bags(ROWS, None, None, None, None))
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
         assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees

@@ -57,7 +57,7 @@ def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
         for fraction in live:
             forests[fraction].add(n_trees - forests[fraction].n_trees)
             trees[fraction] = n_trees
-        wrong = losses([forests[fraction].tally().votes for fraction in live], data.y[:ROWS])
+        wrong = losses([forests[fraction].outputs().votes for fraction in live], data.y[:ROWS])
         order = np.argsort(wrong.mean(axis=1), kind="stable")
         best = live[order[0]]
         apart = wrong - wrong[order[0]]

@@ -45,7 +45,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
         assert np.array_equal(forest.booster().predict(data.fresh), expected.predict(data.fresh))
         assert forest.n_trees == forest.booster().current_iteration() == 6
     assert params == given
-    assert forest.tally().votes.n_trees == 6
+    assert forest.outputs().votes.n_trees == 6
 
 
 def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: Data) -> None:

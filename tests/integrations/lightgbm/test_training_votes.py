@@ -15,8 +15,8 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, grown, problem
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
-from rfsize.integrations.lightgbm import training_votes as lightgbm_reading
-from rfsize.integrations.lightgbm.score_noise import _is_certain
+from rfsize.integrations.lightgbm import training_votes
+from rfsize.integrations.lightgbm.score_noise import is_certain
 
 # -------------------------------------------------------------------------------------------------------------
 # What is read of each tree
@@ -185,18 +185,18 @@ def test_votes_within_the_noise_are_not_certain() -> None:
     score = np.array([[5.0, 5.0, 5.0, 5.0], [4.0, 4.0, 4.0, np.nan], [1.0, 1.0, 1.0, 1.0]])
     noise = np.array([[0.0, 0.4, 0.6, 0.0], [0.0, 0.5, 0.5, np.inf], [0.0, 0.0, 0.0, 0.0]])
     vote = np.zeros(4, dtype=np.int16)
-    assert _is_certain(score, noise, vote).tolist() == [True, True, False, False]
+    assert is_certain(score, noise, vote).tolist() == [True, True, False, False]
 
 
 def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = lightgbm_reading.rebuilt_bags
+    right = training_votes.rebuilt_bags
 
     def wrong(forest: Any, n_rows: int, positive: Any) -> Any:
         bags = right(forest, n_rows, positive)
         bags.blocks = [(bags.blocks[0][0] + 1, 1)]
         return bags
 
-    monkeypatch.setattr(lightgbm_reading, "rebuilt_bags", wrong)
+    monkeypatch.setattr(training_votes, "rebuilt_bags", wrong)
     X, y = problem(3)
     for params in (SEVERAL, {**SEVERAL, "objective": "multiclassova"}):
         with pytest.raises(rfsize.InbagError, match="tree 0 do not match"):

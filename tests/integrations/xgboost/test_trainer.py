@@ -33,7 +33,6 @@ from helpers.xgboost_forests import (
 from reference.scores import assert_scores
 from rfsize.adapters.registry import parameters_of, trainer_for
 from rfsize.integrations.xgboost import adapt
-from rfsize.integrations.xgboost import trainer as xgboost_training
 from rfsize.integrations.xgboost.trainer import trainer
 
 
@@ -78,7 +77,7 @@ def test_trees_of_each_class_that_left_a_row_out_vote_together(data: Data) -> No
         mean = scores.mean(axis=0) if len(scores) else np.zeros(3)
         assert forest.out_of_bag.scores.mean[row] == pytest.approx(mean, abs=1e-4)
     whole = rfsize.votes(forest.booster(), data.X, oob=True)
-    assert (whole.asked >= forest.tally().votes.asked).all()
+    assert (whole.asked >= forest.outputs().votes.asked).all()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("softmax", "multiclass")])
@@ -97,7 +96,7 @@ def test_out_of_bag_votes_and_scores_are_those_of_the_trees_that_did_not_see_the
     assert_scores(told.scores, np.concatenate(scores), np.concatenate(outside), rtol=1e-4, atol=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
-        assert forest.tally().votes == rfsize.votes(forest.booster(), data.X, oob=True)
+        assert forest.outputs().votes == rfsize.votes(forest.booster(), data.X, oob=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +155,7 @@ def test_a_grown_forest_keeps_names_and_categories(data: Data) -> None:
 
 
 def test_large_additions_are_split_into_blocks(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xgboost_training, "_PREDICTED_CELLS", 4 * len(data.X))
+    monkeypatch.setattr("rfsize.integrations.xgboost.trainer._PREDICTED_CELLS", 4 * len(data.X))
     whole = grown("binary", data, (9,))[1].booster()
     monkeypatch.undo()
     assert whole.get_dump() == grown("binary", data, (4, 4, 1))[1].booster().get_dump()
@@ -209,7 +208,7 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     forest.add(5)
     forest.add(5)
     votes = rfsize.votes(forest.booster(), data.X, data.y, oob=True, sample_weight=weight)
-    assert forest.tally().votes == votes
+    assert forest.outputs().votes == votes
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])

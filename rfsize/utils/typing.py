@@ -1,0 +1,10 @@
+"""Types of arrays that many signatures name."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Int32s = NDArray[np.int32]
