@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from helpers.forests import ROWS, Data, train_lightgbm, train_xgboost
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Forests as small as these are trained sooner by one thread than by several that wait for each other."""
+    with threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_every_export_exists() -> None:
 
 
 def test_votes_is_a_function_whatever_is_imported_first() -> None:
-    assert run("from rfsize.votes import Votes; import rfsize; print(callable(rfsize.votes))") == "True"
+    assert run("from rfsize.voting.votes import Votes; import rfsize; print(callable(rfsize.votes))") == "True"
 
 
 def test_public_names_are_documented() -> None:

@@ -18,6 +18,15 @@ from rfsize.utils.typing import Floats, Int64s
 Answers = tuple[Int64s, Int64s]
 
 
+MAX_TREES = 10_001
+"""The largest forest that a table can be built for."""
+
+MAX_TERNARY = 201
+"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
+
+ROUNDING = 1e-9
+"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
+
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
 
@@ -231,18 +240,6 @@ def _two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], N
 
 
 Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops
-
-
-MAX_TREES = 10_001
-"""The largest forest that a table can be built for."""
-
-
-MAX_TERNARY = 201
-"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
-
-
-ROUNDING = 1e-9
-"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
 
 
 def checked_weights(weights: ArrayLike) -> Floats:

@@ -8,7 +8,8 @@ from rfsize.cli.main import main
 
 
 def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("rfsize.cli.demo._TREES", 200)
+    for name, value in {"_TREES": 100, "_SPLITS": 2, "_REPEATED": 2000}.items():
+        monkeypatch.setattr(f"rfsize.cli.demo.{name}", value)
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     assert "LightGBM" in printed

@@ -65,7 +65,7 @@ def test_slow_counting_shows_its_progress(
 
 def test_labels_of_any_kind(data: Data) -> None:
     names = np.array(["no", "yes"])[data.y]
-    model = LGBMClassifier(boosting_type="rf", n_estimators=11, subsample=0.6, subsample_freq=1, verbose=-1)
+    model = LGBMClassifier(boosting_type="rf", n_estimators=11, subsample=0.6, subsample_freq=1, n_jobs=1, verbose=-1)
     votes = rfsize.votes(model.fit(data.X, names), data.fresh)
     assert votes.classes.tolist() == ["no", "yes"]
     assert set(votes.winner().tolist()) == {"no", "yes"}

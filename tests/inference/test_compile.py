@@ -269,7 +269,7 @@ def test_labels_thresholds_and_missing_values_of_classifiers(data: Data) -> None
 
     y = np.where(data.y == 1, "yes", "no")
     forest = lgb.LGBMClassifier(
-        boosting_type="rf", n_estimators=15, subsample=0.6, subsample_freq=1, random_state=1, verbose=-1
+        boosting_type="rf", n_estimators=15, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
     ).fit(data.X, y)
     fast = rfsize.compile(forest)
     assert set(fast.predict(data.fresh)) == {"no", "yes"}

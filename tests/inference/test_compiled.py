@@ -141,9 +141,9 @@ def test_a_service_needs_no_framework(booster: Any, rows: np.ndarray, tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are write-protected otherwise on Windows")
-def test_no_folder_can_be_written(booster: Any, rows: np.ndarray, tmp_path: Path) -> None:
+def test_no_folder_can_be_written(lgb_booster: Any, rows: np.ndarray, tmp_path: Path) -> None:
     """numba finds no place for its files: compiled code is then not kept, and everything works."""
-    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    rfsize.compile(lgb_booster).save(tmp_path / "forest.npz")
     np.save(tmp_path / "rows.npy", rows[:50])
     # The locators of numba's cache ask whether a folder can be written; the tests may run as one who always can.
     code = (
@@ -153,12 +153,12 @@ def test_no_folder_can_be_written(booster: Any, rows: np.ndarray, tmp_path: Path
         f"print(rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.load({str(tmp_path / 'rows.npy')!r})).sum())"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert int(printed) == rfsize.compile(booster).predict(rows[:50]).sum()
+    assert int(printed) == rfsize.compile(lgb_booster).predict(rows[:50]).sum()
 
 
-def test_compiled_code_is_not_kept_among_the_sources(booster: Any, tmp_path: Path) -> None:
+def test_compiled_code_is_not_kept_among_the_sources(lgb_booster: Any, tmp_path: Path) -> None:
     """pip would leave it behind, and Python take the folder for a package."""
-    rfsize.compile(booster).save(tmp_path / "forest.npz")
+    rfsize.compile(lgb_booster).save(tmp_path / "forest.npz")
     code = (
         "import numpy as np, rfsize, rfsize.inference.kernels as kernels\n"
         f"rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.zeros((3, 8)))\n"

@@ -46,7 +46,9 @@ LIGHTGBM = {
     **{name: of_lightgbm(name) for name in ("poisson", "gamma", "tweedie")},
     "root": of_lightgbm("regression", reg_sqrt=True),
     "LGBMRegressor": of_sklearn(
-        LGBMRegressor(boosting_type="rf", n_estimators=60, subsample=0.6, subsample_freq=1, num_leaves=15, verbose=-1)
+        LGBMRegressor(
+            boosting_type="rf", n_estimators=60, subsample=0.6, subsample_freq=1, num_leaves=15, n_jobs=1, verbose=-1
+        )
     ),
 }
 PROVABLE = {

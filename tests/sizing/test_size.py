@@ -55,7 +55,7 @@ def test_rows_at_one_half_are_explained() -> None:
 def classifier(request: pytest.FixtureRequest) -> Any:
     return {
         "LGBMClassifier": LGBMClassifier(
-            boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, random_state=1, verbose=-1
+            boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
         ),
         "XGBRFClassifier": XGBRFClassifier(n_estimators=41, random_state=1),
         "XGBClassifier": XGBClassifier(n_estimators=1, num_parallel_tree=41, subsample=0.6, random_state=1),

@@ -163,7 +163,7 @@ def test_growing_twice_draws_new_bags(framework: str, data: Data) -> None:
     "estimator",
     [
         LGBMClassifier(
-            boosting_type="rf", n_estimators=40, subsample=0.6, subsample_freq=1, random_state=1, verbose=-1
+            boosting_type="rf", n_estimators=40, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
         ),
         XGBRFClassifier(n_estimators=40, random_state=1),
         XGBClassifier(n_estimators=1, num_parallel_tree=40, subsample=0.6, random_state=1),
@@ -203,6 +203,7 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
         subsample_freq=1,
         class_weight={0: 1.0, 1: 3.0},
         random_state=1,
+        n_jobs=1,
         verbose=-1,
     )
     with warnings.catch_warnings():

@@ -27,6 +27,11 @@ def test_any_bagging_fraction(fraction: float, data: Data) -> None:
     assert rfsize.inbag(model, data.X).mean() == pytest.approx(fraction, abs=0.02)
 
 
+def test_threads_do_not_matter_to_bags(lgb_booster: lgb.Booster, data: Data) -> None:
+    by_two = train_lightgbm(data.X, data.y, 21, num_threads=2)
+    assert np.array_equal(rfsize.inbag(by_two, data.X), rfsize.inbag(lgb_booster, data.X)[:21])
+
+
 def test_negative_seed(data: Data) -> None:
     model = train_lightgbm(data.X, data.y, 5, bagging_seed=-5)
     assert np.array_equal(rfsize.inbag(model, data.X), reference.bagging.lightgbm_inbag(5, len(data.X), -5, 0.632))

@@ -247,7 +247,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_classifier_and_a_second_training_with_the_same_callback(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.95)
     model = lgb.LGBMClassifier(
-        boosting_type="rf", n_estimators=400, subsample=0.6, subsample_freq=1, random_state=0, verbose=-1
+        boosting_type="rf", n_estimators=400, subsample=0.6, subsample_freq=1, random_state=0, n_jobs=1, verbose=-1
     )
     sizes = []
     for _ in range(2):

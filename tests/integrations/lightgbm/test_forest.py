@@ -72,7 +72,14 @@ def test_trees_of_one_leaf_vote_too(data: Data) -> None:
 
 
 def test_truncation_of_a_classifier_that_names_its_trees_otherwise(data: Data) -> None:
-    settings = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1, "num_iterations": 12}
+    settings = {
+        "boosting_type": "rf",
+        "subsample": 0.6,
+        "subsample_freq": 1,
+        "num_iterations": 12,
+        "n_jobs": 1,
+        "verbose": -1,
+    }
     model = lgb.LGBMClassifier(**settings).fit(data.X, data.y)
     small = rfsize.truncate(model, n_trees=5)
     assert clone(small).fit(data.X, data.y).n_estimators_ == 5

@@ -196,7 +196,14 @@ def test_parameters_are_remembered(params: dict[str, Any], data: Data) -> None:
 
 
 def test_a_classifier_continues(data: Data) -> None:
-    settings = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "random_state": 0, "verbose": -1}
+    settings = {
+        "boosting_type": "rf",
+        "subsample": 0.6,
+        "subsample_freq": 1,
+        "random_state": 0,
+        "n_jobs": 1,
+        "verbose": -1,
+    }
     model = lgb.LGBMClassifier(n_estimators=6, num_leaves=7, **settings).fit(data.X, np.array(["no", "yes"])[data.y])
     forest = trainer_for(parameters_of(model), lgb.Dataset(data.X, data.y)).resume(model)
     forest.add(3)

@@ -34,6 +34,11 @@ def test_bags_are_xgboosts_own(settings: dict[str, Any], growth: dict[str, Any],
     assert np.array_equal(rfsize.inbag(model, data.X), expected)
 
 
+def test_threads_do_not_matter_to_bags(xgb_booster: xgb.Booster, data: Data) -> None:
+    by_two = train_xgboost(data.X, data.y, 21, nthread=2)
+    assert np.array_equal(rfsize.inbag(by_two, data.X), rfsize.inbag(xgb_booster, data.X)[:21])
+
+
 @pytest.mark.parametrize("policy", ["depthwise", "lossguide"])
 @pytest.mark.parametrize("max_leaves", [2, 9, 16])
 def test_bags_of_trees_with_limited_leaves(policy: str, max_leaves: int, data: Data) -> None:
