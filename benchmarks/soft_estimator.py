@@ -27,7 +27,7 @@ from scipy.special import ndtr
 
 import rfsize
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
 
@@ -61,10 +61,9 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
     model, X, fresh = trained(framework, problem, seed)
 
     def out_of_bag(n_trees: int) -> Scores:
-        first = adapter_for(rfsize.truncate(model, n_trees=n_trees))
-        return tree_outputs(first, X, 0.5, first.bags(len(X), None, None, None, None)).scores
+        return ForestOnRows.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True).outputs().scores
 
-    whole = tree_outputs(adapter_for(model), fresh, 0.5)
+    whole = ForestOnRows.of(model, fresh).outputs()
     found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
     if path is not None:
         by_trees = {**found.out_of_bag, TREES: found.fresh}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -19,12 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from rfsize.adapters.base import warn_of_dependence
-from rfsize.adapters.registry import adapter_for, framework_of
+from rfsize.adapters.registry import adapter_for, integration_for, integration_of
 from rfsize.counting.api import votes
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.inference.compiled import CompiledForest, compile
-from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.cross_validation import checked_folds
@@ -32,6 +31,7 @@ from rfsize.training.growing import grow
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole
+from rfsize.utils.warn import warn
 from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
@@ -188,9 +188,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
-            warn_of_dependence(adapter_for(forest))
+            adapter = adapter_for(forest)
+            warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
             if not report.converged:
-                warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+                warn(report.not_converged(), NotConvergedWarning)
         self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
         self.table_ = None if self.compiled_ is None else self.compiled_.table
         self.estimator_, self.report_ = forest, report
@@ -222,7 +223,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if self.compiled_ is not None:
             return self.compiled_.predict(X)
         labels = self.estimator_.predict(X)
-        return self.classes_[labels] if _knows_indices_only(self.estimator_) else labels
+        return self.classes_[labels] if integration_for(self.estimator_).labels_are_indices else labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities, as `estimator_` predicts them from all its trees; arguments and errors as in `predict`.
@@ -341,11 +342,11 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         folds = list(checked_folds(check_cv(self.cv, data.label, classifier=True).split(rows, data.label), len(rows)))
         n_trees = min(self.min_trees, self.max_trees)
         while True:
-            told = self._held_out(data, folds, n_trees)
-            report = goal.report(told, available=n_trees, source="cross-validation")
+            outputs = self._held_out(data, folds, n_trees)
+            report = SizeReport.of(outputs, goal, available=n_trees, source="cross-validation")
             if report.converged or n_trees == self.max_trees:
-                return told.votes, report
-            n_trees = min(next_look(report), self.max_trees)
+                return outputs.votes, report
+            n_trees = min(report.next_look(), self.max_trees)
 
     def _held_out(self, data: _TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> TreeOutputs:
         """What forests of the other folds say; scores of those only that know all classes."""
@@ -354,14 +355,14 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         scores, cut, obeys = None, 0.0, None
         for train, held_out in folds:
             part = data.part(train)
-            adapter = adapter_for(part.fitted(self.estimator, n_trees))
-            told = tree_outputs(adapter, adapter.check(_safe_indexing(data.X, held_out)), 0.5)
+            forest = ForestOnRows.of(part.fitted(self.estimator, n_trees), _safe_indexing(data.X, held_out))
+            outputs = forest.outputs()
             columns = class_indices(data.classes, part.classes, len(part.classes))
-            counts[held_out[:, None], columns] = told.votes.counts
-            if len(columns) == n_classes and told.scores is not None:
-                scores = Scores.nothing(n_rows, told.scores.n_scores) if scores is None else scores
-                scores.put(held_out, told.scores)
-                cut, obeys = told.cut, told.predict_obeys
+            counts[held_out[:, None], columns] = outputs.votes.counts
+            if len(columns) == n_classes and outputs.scores is not None:
+                scores = Scores.nothing(n_rows, outputs.scores.n_scores) if scores is None else scores
+                scores.put(held_out, outputs.scores)
+                cut, obeys = outputs.cut, outputs.predict_obeys
         return TreeOutputs(Votes(counts, data.classes, n_trees), scores, cut, obeys)
 
     def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
@@ -373,8 +374,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 prior = votes(forest, data.X, data.target(forest), oob=True, sample_weight=data.weight)
             n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
             table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
-        # Where n_jobs says nothing, scikit-learn uses one core, the others all.
-        n_jobs = getattr(forest, "n_jobs", None) or (1 if framework_of(forest) == "sklearn" else -1)
+        n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
         compiled = compile(forest).forest
         return CompiledForest(replace(compiled, classes=data.classes), table, n_jobs=n_jobs)
 
@@ -401,32 +401,19 @@ class _TrainingData:
 
     def target(self, estimator: Any) -> NDArray[Any]:
         """Labels as the estimator takes them."""
-        return self.label if _knows_indices_only(estimator) else self.classes[self.label]
+        return self.label if integration_for(estimator).labels_are_indices else self.classes[self.label]
 
     def fitted(self, estimator: Any, n_trees: int) -> Any:
         """A forest of so many trees, trained on the rows."""
         return _of_size(estimator, n_trees).fit(self.X, self.target(estimator), sample_weight=self.weight)
 
 
-def _knows_indices_only(estimator: Any) -> bool:
-    """Whether an estimator takes no labels but 0 to K − 1."""
-    return framework_of(estimator) == "xgboost"
-
-
 def _tree_counts(estimator: Any) -> set[str]:
     """Parameters that tell an estimator its number of trees; none where it trains no trees."""
-    framework = framework_of(estimator)
-    if framework is None:
-        return set()
-    names = {"n_estimators"}
-    if framework == "lightgbm":
-        from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
-
-        names = TREE_COUNT_NAMES
-    # For all estimators of XGBoost but its random forests n_estimators are rounds.
-    elif framework == "xgboost" and "XGBRFClassifier" not in (kind.__name__ for kind in type(estimator).__mro__):
-        names = {"num_parallel_tree"}
-    return names & estimator.get_params().keys()
+    integration = integration_of(estimator)
+    return (
+        set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
+    )
 
 
 def _of_size(estimator: Any, n_trees: int) -> Any:

@@ -2,18 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
 
-from rfsize.errors import NotAForestError
-from rfsize.integrations.lightgbm.forest import LightGbmForest
+from rfsize.adapters.integration import Integration
+
+if TYPE_CHECKING:
+    from rfsize.integrations.lightgbm.forest import LightGbmForest
+    from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
 
-def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:
-    """The adapter of a LightGBM model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
-    if isinstance(model, lgb.CVBooster):
-        raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
-    if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
-        raise NotAForestError(f"a lightgbm.{type(model).__qualname__} is no model; give a Booster or LGBMClassifier")
-    return LightGbmForest(model, casts_votes=casts_votes)
+class LightGbm(Integration):
+    """Forests of LightGBM (``boosting="rf"``); LightGBM itself is imported with the first model or data."""
+
+    framework = "LightGBM"
+    file_kind = "a LightGBM text model"
+
+    def adapt(self, model: Any, *, casts_votes: bool = True) -> LightGbmForest:
+        from rfsize.integrations.lightgbm.forest import adapt
+
+        return adapt(model, casts_votes=casts_votes)
+
+    def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
+        from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+
+        return LightGbmTrainer(params, data)
+
+    def parameters_of(self, model: Any) -> dict[str, Any]:
+        from rfsize.integrations.lightgbm.trainer import parameters_of
+
+        return parameters_of(model)
+
+    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
+        from rfsize.integrations.lightgbm.trainer import labels_of
+
+        return labels_of(params, data)
+
+    def fold_votes(
+        self,
+        params: dict[str, Any],
+        data: Any,
+        train: NDArray[np.int64],
+        held_out: NDArray[np.int64],
+        *,
+        n_trees: int,
+        threshold: float,
+    ) -> NDArray[np.int32]:
+        from rfsize.integrations.lightgbm.trainer import fold_votes
+
+        return fold_votes(params, data, train, held_out, n_trees=n_trees, threshold=threshold)
+
+    def tree_count_parameters(self, estimator: Any) -> set[str]:
+        from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
+
+        return TREE_COUNT_NAMES
+
+    def recognises(self, content: bytes) -> bool:
+        return content.startswith((b"tree\n", b"tree\r\n"))
+
+    def load(self, path: Path) -> Any:
+        from rfsize.integrations.lightgbm.model_files import load
+
+        return load(path)
+
+    def check_path(self, path: Path) -> None:
+        if path.suffix in {".json", ".ubj"}:
+            raise ValueError(f"a LightGBM model is written as text, to a .txt file for instance, found {path}")
+
+    def save(self, model: Any, path: Path) -> None:
+        model.save_model(str(path))
+
+    def features_of(self, model: Any, X: Any) -> Any:
+        from rfsize.integrations.lightgbm.model_files import features_of
+
+        return features_of(model, X)
+
+    def objective_of(self, params: dict[str, Any]) -> str | None:
+        names = ("objective", "objective_type", "app", "application", "loss")
+        return next((str(params[name]) for name in names if name in params), None)
+
+    def forest_data(
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+    ) -> tuple[dict[str, Any], Any]:
+        from rfsize.integrations.lightgbm.model_files import forest_data
+
+        return forest_data(X, y, params, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
+
+
+integration = LightGbm()

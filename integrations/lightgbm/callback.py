@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 
+from rfsize.adapters.base import warn_of_dependence
 from rfsize.errors import NotAForestError, NotConvergedWarning
-from rfsize.integrations.lightgbm.forest import warn_of_dependence
+from rfsize.integrations.lightgbm.bags import shared_bags
+from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
-from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import warn
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
@@ -154,7 +156,7 @@ class SizeCallback:
         report = self._report = self._reader.report(self._goal)
         enough = due and report.converged
         if due and not enough:
-            self._next_estimate = next_look(report)
+            self._next_estimate = report.next_look()
         # The estimate may have fallen below the trees at hand since the next look was settled.
         until = trees if enough else min(max(report.n_trees, self._next_estimate), env.end_iteration)
         self.seconds_to_go_ = self._seconds(trees, int(until))
@@ -165,7 +167,7 @@ class SizeCallback:
         if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         if last:
-            warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+            warn(report.not_converged(), NotConvergedWarning, through="lightgbm")
 
     def _seconds(self, trees: int, until: int) -> float | None:
         """Seconds that the trees still to train will take, where any but the first has been timed."""
@@ -194,7 +196,7 @@ class _Readers:
             boosters, valid = env.model.boosters, valid or "valid"
             self._source = "cross-validation"
         self._each = [TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold) for booster in boosters]
-        warn_of_dependence(self._each[0].forest, stacklevel=5)
+        warn_of_dependence(shared_bags(self._each[0].forest), seed_dependence(self._each[0].forest), through="lightgbm")
 
     @property
     def trees(self) -> int:
@@ -220,8 +222,8 @@ class _Readers:
         """The estimate from what has been read so far."""
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
-        told = TreeOutputs(votes, scores, self._each[0].cut, "soft")
-        return goal.report(told, available=self.trees, source=self._source)
+        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft")
+        return SizeReport.of(outputs, goal, available=self.trees, source=self._source)
 
 
 def _duration(seconds: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import lightgbm as lgb
@@ -12,26 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.base import Adapter, Leaves
-from rfsize.adapters.registry import resumed
-from rfsize.adapters.trainer import ForestInTraining
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
+from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights
-
-
-def warn_of_dependence(forest: ForestText, *, stacklevel: int) -> None:
-    """Warn where the trees of a forest are no independent draws of all that its parameters allow."""
-    for category, caveat in (
-        (SharedBagsWarning, shared_bags(forest)),
-        (SeedDependenceWarning, seed_dependence(forest)),
-    ):
-        if caveat is not None:
-            warnings.warn(caveat, category, stacklevel=stacklevel)
 
 
 class LightGbmForest(Adapter):
@@ -134,10 +120,6 @@ class LightGbmForest(Adapter):
         model._best_iteration = n_trees
         return model
 
-    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
-        label = class_indices(self.classes, y, n_rows(X))
-        return resumed(self, self.training_data(X, label, sample_weight), threshold)
-
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""
         weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
@@ -145,3 +127,12 @@ class LightGbmForest(Adapter):
             of_class = compute_sample_weight(self._model.class_weight, self.classes[label])
             weight = of_class if weight is None else weight * of_class
         return lgb.Dataset(X, label, weight=weight, free_raw_data=False)
+
+
+def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:
+    """The adapter of a LightGBM model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
+    if isinstance(model, lgb.CVBooster):
+        raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
+    if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
+        raise NotAForestError(f"a lightgbm.{type(model).__qualname__} is no model; give a Booster or LGBMClassifier")
+    return LightGbmForest(model, casts_votes=casts_votes)

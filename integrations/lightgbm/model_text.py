@@ -186,7 +186,7 @@ class _Tree(NamedTuple):
     members: list[NDArray[np.int64]]
 
 
-def tree_table(forest: ForestText, score: NDArray[np.float64], vote: NDArray[Any]) -> TreeTable:
+def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
     """All trees of a forest, inner nodes before leaves; with the score of each leaf, and its vote if it has one."""
     trees = [_tree(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
     members = [categories for tree in trees for categories in tree.members]

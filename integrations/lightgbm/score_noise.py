@@ -31,7 +31,7 @@ class LightGbmLink(Link):
     """What LightGBM's objective makes of mean scores, and back again."""
 
     @classmethod
-    def of(cls, forest: ForestText, params: dict[str, Any]) -> Link:
+    def of(cls, forest: ForestText, params: dict[str, Any]) -> LightGbmLink:
         """That of a forest, whose text rounds the slope; raises `NotAForestError` where it cannot be undone."""
         name, _, options = forest.header.get("objective", "custom").partition(" ")
         if name not in LINKS:
@@ -72,7 +72,7 @@ class Newest:
 
 
 def rounding_noise(
-    link: Link, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
+    link: LightGbmLink, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
 
@@ -81,7 +81,7 @@ def rounding_noise(
 
     Parameters
     ----------
-    link : Link
+    link : LightGbmLink
     tree : int
         Trees before.
     before, mean : ndarray of float64, shape (n_outputs, n_rows)

@@ -10,32 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import refuse_other_samplers
-from rfsize.integrations.lightgbm.forest import LightGbmForest, warn_of_dependence
+from rfsize.integrations.lightgbm.bags import refuse_other_samplers, shared_bags
+from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, value_of, without
-from rfsize.integrations.lightgbm.score_noise import Link
+from rfsize.integrations.lightgbm.score_noise import LightGbmLink
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, kept_rows
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import OutOfBag
 
-__all__ = ["LightGbmTrainer", "merged", "parameters_of", "trainer"]
-
-
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 
 
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
-
-
-def trainer(params: dict[str, Any], dtrain: lgb.Dataset) -> LightGbmTrainer:
-    """The trainer of a `lightgbm.Dataset`; see `rfsize.adapters.registry.trainer_for`."""
-    return LightGbmTrainer(params, dtrain)
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
@@ -106,14 +100,14 @@ class LightGbmTrainer(Trainer):
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
         self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
         self._rows = kept_rows(dtrain) if given is None else given
-        self._link = Link.of(self._forest, params)
+        self._link = LightGbmLink.of(self._forest, params)
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
         self.label = _checked_labels(dtrain, len(self.classes))
         if not are_labels_given and not self.label.any():
             # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
             raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
-        warn_of_dependence(self._forest, stacklevel=6)
+        warn_of_dependence(shared_bags(self._forest), seed_dependence(self._forest))
         weight = dtrain.get_weight()
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 
@@ -164,7 +158,7 @@ class LightGbmTrainer(Trainer):
         check_alike(forest, self._forest)
         X = adapter.check(self._raw_rows())
         bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
-        told = out_of_bag(
+        found = out_of_bag(
             adapter,
             bags,
             lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)),
@@ -177,7 +171,7 @@ class LightGbmTrainer(Trainer):
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return self._in_training(params, told, threshold, first)
+        return self._in_training(params, found, threshold, first)
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
@@ -185,9 +179,9 @@ class LightGbmTrainer(Trainer):
         return self._link.probabilities(score) if len(self.classes) else self._link.predicted(score)[:, 0]
 
     def _in_training(
-        self, params: dict[str, Any], told: OutOfBag, threshold: float, first: lgb.Booster | None = None
+        self, params: dict[str, Any], of_first: OutOfBag, threshold: float, first: lgb.Booster | None = None
     ) -> LightGbmInTraining:
-        forest = LightGbmInTraining(params, self._dtrain, self._rows, told, threshold, first)
+        forest = LightGbmInTraining(params, self._dtrain, self._rows, of_first, threshold, first)
         forest.cut = float(logit(threshold)) / self._link.slope
         return forest
 
@@ -237,7 +231,7 @@ def fold_votes(
         booster.update()
         if reader is None:
             reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
-            warn_of_dependence(reader.forest, stacklevel=5)
+            warn_of_dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
             _checked_labels(dtrain, max(2, reader.forest.n_outputs))
         reader.read(params)
     assert reader is not None

@@ -17,7 +17,7 @@ from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import bagging, exact_fractions
 from rfsize.integrations.lightgbm.score_noise import (
     TIE,
-    Link,
+    LightGbmLink,
     Newest,
     are_sharp,
     first_of_tied,
@@ -105,7 +105,7 @@ class TrainingVoteReader:
                 f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
                 "highest of one score per class; leave threshold at 0.5"
             )
-        self.link = Link.of(forest, params)
+        self.link = LightGbmLink.of(forest, params)
         self._bagging = bagging(params)
         self._booster, self._valid = booster, valid
         self._dataset = booster.train_set if valid is None else _validation_set(booster, valid)

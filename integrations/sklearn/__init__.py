@@ -2,78 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from sklearn.base import is_regressor
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    BaggingRegressor,
-    BaseEnsemble,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.utils.validation import check_is_fitted
+from typing import TYPE_CHECKING, Any
 
 from rfsize.adapters.base import Adapter
-from rfsize.errors import NotAForestError
-from rfsize.integrations.sklearn.bagging import SklearnBagging
-from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
+from rfsize.adapters.integration import Integration
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import class_indices
 
-REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
-
-
-def adapt(model: Any, *, casts_votes: bool = True) -> Adapter:
-    """The adapter of a scikit-learn ensemble; raises `NotAForestError` where there is none that ``casts_votes``."""
-    if not casts_votes and isinstance(model, REGRESSORS):
-        return _adapt_regressor(model)
-    if not isinstance(model, (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)):
-        raise NotAForestError(_why_not(model))
-    check_is_fitted(model)
-    if np.ndim(model.classes_[0]) > 0:
-        raise NotAForestError("the ensemble predicts several labels at once; train one for each")
-    if len(model.classes_) < 2:
-        raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
-    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
+if TYPE_CHECKING:
+    from rfsize.integrations.sklearn.adaboost import BoostedTrees
+    from rfsize.integrations.sklearn.warm_start import SklearnInTraining
 
 
-def _adapt_regressor(model: Any) -> Adapter:
-    check_is_fitted(model)
-    if not all(map(is_tree, model.estimators_)):
-        raise NotAForestError(
-            f"the members of the {type(model).__name__} are no regression trees; rfsize sizes what trees predict"
-        )
-    if model.estimators_[0].n_outputs_ > 1:
-        raise NotAForestError("the ensemble predicts several numbers at once; train one for each")
-    return SklearnForest(model)
+class ScikitLearn(Integration):
+    """Random forests, extremely randomised trees and bagging; AdaBoost, to compile it."""
+
+    framework = "scikit-learn"
+    default_n_jobs = 1
+
+    def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
+        from rfsize.integrations.sklearn.kinds import adapt
+
+        return adapt(model, casts_votes=casts_votes)
+
+    def weighted(self, model: Any) -> BoostedTrees | None:
+        from rfsize.integrations.sklearn.adaboost import adapt
+
+        return adapt(model)
+
+    def in_training(self, adapter: Any, X: Any, y: Any, sample_weight: Any, threshold: float) -> SklearnInTraining:
+        from rfsize.integrations.sklearn.warm_start import SklearnInTraining
+
+        label = class_indices(adapter.classes, y, n_rows(X))
+        return SklearnInTraining(adapter, X, y, label, sample_weight, threshold)
 
 
-def _why_not(model: Any) -> str:
-    name = type(model).__name__
-    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
-        return (
-            f"found a {name}; give the fitted model inside: pipeline[-1] (and the rows that the other steps make), "
-            "search.best_estimator_"
-        )
-    if is_regressor(model):
-        sized = ": size it by what it predicts, with criterion='score' and a tolerance"
-        return f"found a {name}, whose members cast no votes{sized if isinstance(model, REGRESSORS) else ''}"
-    if isinstance(model, AdaBoostClassifier):
-        return (
-            f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "
-            "and has a weight of its own, so that there is no infinite ensemble for T*(α) to agree with. Stop it where "
-            "the remaining weight cannot change the label: rfsize.compile(model) for decision trees, for others "
-            "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply(votes of the members)"
-        )
-    if isinstance(model, BaseEnsemble):
-        return (
-            f"found a {name}, whose members are not independent draws of one kind; T*(α) needs a random forest, "
-            "extremely randomised trees or bagging"
-        )
-    return (
-        f"found a {name}; rfsize sizes RandomForestClassifier, ExtraTreesClassifier and BaggingClassifier of "
-        "scikit-learn, and forests of LightGBM and XGBoost"
-    )
+integration = ScikitLearn()

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from rfsize.adapters.base import VoteWeights
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.stopping.stops import WeightedStops, checked_weights
-from rfsize.stopping.table import StopTable
 
 
-class BoostedTrees(SklearnForest):  # type: ignore[misc]
+class BoostedTrees(SklearnForest):
     """The trees of an AdaBoost classifier that have a weight, from the heaviest down.
 
     Parameters
@@ -44,7 +44,7 @@ class BoostedTrees(SklearnForest):  # type: ignore[misc]
         ordered.estimators_ = [model.estimators_[member] for member in voting[stops.order]]
         super().__init__(ordered)
         self._stops = stops
-        self.table = StopTable.of_weights(stops, len(self.classes))
+        self.vote_weights = VoteWeights(stops.weights, stops.against, stops.total)
 
     def checked_threshold(self, threshold: float) -> float:
         if threshold != 0.5:

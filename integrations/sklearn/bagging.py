@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Leaves
-from rfsize.adapters.trees import Conventions, TreeTable
+from rfsize.adapters.trees import TreeTable
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns
 
@@ -49,10 +49,6 @@ class SklearnBagging(SklearnEnsemble):
         return index
 
     def tree_table(self, threshold: float) -> TreeTable:
-        raise NotAForestError(_no_trees(self.booster))
-
-    @property
-    def conventions(self) -> Conventions:
         raise NotAForestError(_no_trees(self.booster))
 
 

@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_array
 
 from rfsize.adapters.base import Adapter, Bags, Leaves
 from rfsize.errors import InbagError
-from rfsize.integrations.sklearn.warm_start import SklearnInTraining
-from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import class_indices, sample_weights
+from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
@@ -143,12 +141,6 @@ class SklearnEnsemble(Adapter):
 
     def truncated(self, n_trees: int) -> Any:
         return part_of(self.booster, slice(n_trees))
-
-    def with_booster(self, booster: Any) -> Any:
-        return booster
-
-    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> SklearnInTraining:
-        return SklearnInTraining(self, X, y, class_indices(self.classes, y, n_rows(X)), sample_weight, threshold)
 
 
 def part_of(model: Any, members: slice) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError
+from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 from rfsize.utils.matrix import take
 from rfsize.voting.outputs import OutOfBag, TreeOutputs
-
-if TYPE_CHECKING:
-    from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 
 
 class SklearnInTraining(ForestInTraining):
@@ -96,21 +94,21 @@ class SklearnInTraining(ForestInTraining):
             return
         X, _, sample_weight = self._rows
         bags = newest.bags(len(self.out_of_bag.scores.asked), None, sample_weight, None, None)
-        told = out_of_bag(
+        found = out_of_bag(
             newest,
             bags,
             lambda start, stop: newest.leaf_index(take(X, start, stop)),
             len(newest.classes),
             self._threshold,
         )
-        self.out_of_bag = self.out_of_bag.plus(told)
+        self.out_of_bag = self.out_of_bag.plus(found)
 
     def outputs(self) -> TreeOutputs:
         if self._ensemble.no_bags is not None:
             raise InbagError(self._ensemble.no_bags)
-        told = super().outputs()
-        scores = told.scores if self._ensemble.averages_scores else None
-        return replace(told, scores=scores, predict_obeys=self._ensemble.predict_obeys)
+        outputs = super().outputs()
+        scores = outputs.scores if self._ensemble.averages_scores else None
+        return replace(outputs, scores=scores, predict_obeys=self._ensemble.predict_obeys)
 
     def booster(self) -> Any:
         return self._ensemble.truncated(self.n_trees).set_params(**self._settings)

@@ -2,16 +2,89 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import xgboost as xgb
+import numpy as np
+from numpy.typing import NDArray
 
-from rfsize.errors import NotAForestError
-from rfsize.integrations.xgboost.forest import XgboostForest
+from rfsize.adapters.integration import Integration
+
+if TYPE_CHECKING:
+    from rfsize.integrations.xgboost.forest import XgboostForest
+    from rfsize.integrations.xgboost.trainer import XgboostTrainer
 
 
-def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
-    """The adapter of an XGBoost model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
-    if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
-        raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBRFClassifier")
-    return XgboostForest(model, casts_votes=casts_votes)
+class Xgboost(Integration):
+    """Forests of XGBoost (``num_parallel_tree``); XGBoost itself is imported with the first model or data."""
+
+    framework = "XGBoost"
+    file_kind = "an XGBoost JSON or UBJ model"
+    labels_are_indices = True
+
+    def adapt(self, model: Any, *, casts_votes: bool = True) -> XgboostForest:
+        from rfsize.integrations.xgboost.forest import adapt
+
+        return adapt(model, casts_votes=casts_votes)
+
+    def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
+        from rfsize.integrations.xgboost.trainer import XgboostTrainer
+
+        return XgboostTrainer(params, data)
+
+    def parameters_of(self, model: Any) -> dict[str, Any]:
+        from rfsize.integrations.xgboost.trainer import parameters_of
+
+        return parameters_of(model)
+
+    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
+        return np.asarray(data.get_label())
+
+    def fold_votes(
+        self,
+        params: dict[str, Any],
+        data: Any,
+        train: NDArray[np.int64],
+        held_out: NDArray[np.int64],
+        *,
+        n_trees: int,
+        threshold: float,
+    ) -> NDArray[np.int32]:
+        from rfsize.integrations.xgboost.trainer import fold_votes
+
+        return fold_votes(params, data, train, held_out, n_trees=n_trees, threshold=threshold)
+
+    def tree_count_parameters(self, estimator: Any) -> set[str]:
+        from rfsize.integrations.xgboost.forest import tree_count_parameter
+
+        return {tree_count_parameter(estimator)}
+
+    def recognises(self, content: bytes) -> bool:
+        return content.startswith(b"{")
+
+    def load(self, path: Path) -> Any:
+        from rfsize.integrations.xgboost.model_files import load
+
+        return load(path)
+
+    def check_path(self, path: Path) -> None:
+        if path.suffix not in {".json", ".ubj"}:
+            raise ValueError(f"an XGBoost model is written to a .json or .ubj file, found {path}")
+
+    def save(self, model: Any, path: Path) -> None:
+        model.save_model(str(path))
+
+    def features_of(self, model: Any, X: Any) -> Any:
+        from rfsize.integrations.xgboost.model_files import features_of
+
+        return features_of(model, X)
+
+    def forest_data(
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+    ) -> tuple[dict[str, Any], Any]:
+        from rfsize.integrations.xgboost.model_files import forest_data
+
+        return forest_data(X, y, params, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
+
+
+integration = Xgboost()

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize.adapters.base import Adapter, Leaves
-from rfsize.adapters.registry import resumed
-from rfsize.adapters.trainer import ForestInTraining
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
@@ -30,7 +28,6 @@ from rfsize.integrations.xgboost.model_json import (
     scores_per_leaf,
     tree_table,
 )
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
 
@@ -128,7 +125,7 @@ class XgboostForest(Adapter):
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
         self._refuse_other_samplings()
-        told = seed is not None or subsample is not None
+        is_given = seed is not None or subsample is not None
         mass = self._row_masses(n_rows, y, sample_weight)
         stored = np.empty(self.tree_of.size)
         stored[self.tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots, which come first
@@ -139,7 +136,7 @@ class XgboostForest(Adapter):
             likeliest = likeliest or bags
             if bags.sizes_fit(stored):
                 found[drawn.tree_seed.tobytes()] = bags
-                if not told:
+                if not is_given:
                     break
         if likeliest is None:
             raise InbagError(
@@ -164,8 +161,8 @@ class XgboostForest(Adapter):
 
     def _possible_bags(self, seed: int | None, subsample: float | None) -> Iterator[DrawnBags]:
         """Ways in which the bags may have been drawn, the likeliest first; none where the booster has forgotten."""
-        told = seed is not None or subsample is not None
-        drawn = None if told else remembered(self.booster, self.tree_of.size)
+        is_given = seed is not None or subsample is not None
+        drawn = None if is_given else remembered(self.booster, self.tree_of.size)
         if drawn is not None:
             yield drawn
         config = self._config()
@@ -175,7 +172,7 @@ class XgboostForest(Adapter):
             return
         share("subsample", fraction)
         chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
-        for tree_seed in possible_seeds(chosen, self._children, training, forgotten=told):
+        for tree_seed in possible_seeds(chosen, self._children, training, forgotten=is_given):
             yield DrawnBags(fraction, tree_seed)
 
     def _refuse_other_samplings(self) -> None:
@@ -229,14 +226,9 @@ class XgboostForest(Adapter):
         model = copy.copy(self._model)
         config = json.loads(booster.save_config())["learner"]
         n_trees = int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"])
-        is_forest = isinstance(model, (xgb.XGBRFClassifier, xgb.XGBRFRegressor))
-        setattr(model, "n_estimators" if is_forest else "num_parallel_tree", n_trees)
+        setattr(model, tree_count_parameter(model), n_trees)
         model._Booster = booster
         return model
-
-    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
-        label = class_indices(self.classes, y, n_rows(X))
-        return resumed(self, self.training_data(X, label, sample_weight), threshold)
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `xgboost.train` takes them."""
@@ -245,6 +237,22 @@ class XgboostForest(Adapter):
         data = self._matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data
+
+
+def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
+    """The adapter of an XGBoost model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
+    if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
+        raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBClassifier")
+    return XgboostForest(model, casts_votes=casts_votes)
+
+
+def tree_count_parameter(estimator: Any) -> str:
+    """What an estimator calls its number of parallel trees; of all but the random forests n_estimators are rounds.
+
+    Told by name: XGBoost 3.4 deprecates XGBRFClassifier and XGBRFRegressor, and will not have them for ever.
+    """
+    kinds = {kind.__name__ for kind in type(estimator).__mro__}
+    return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
 def _refuse_other_models(learner: dict[str, Any]) -> None:

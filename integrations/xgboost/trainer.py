@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +12,11 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.counting.walk import count_votes
-from rfsize.errors import InbagError, NotAForestError, SharedBagsWarning
+from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags
 from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
@@ -32,24 +32,6 @@ _FIRST_WITH_QUANTILE_LEAVES = (3, 1)
 
 # Settings of a booster that have another name in the same place, or that training more trees does not take.
 _OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
-
-
-def trainer(params: dict[str, Any], dtrain: xgb.DMatrix) -> XgboostTrainer:
-    """What grows forests with ``xgboost.train``'s parameters on a `DMatrix` or `QuantileDMatrix`.
-
-    ``num_parallel_tree`` is left to the caller, and ``eta`` is 1 where ``params`` do not name it. The arguments are
-    never changed.
-
-    Raises
-    ------
-    NotAForestError
-        If the parameters train no forest of independent trees, or one whose predictions are not read here.
-    InbagError
-        If the bags could not be rebuilt or proven.
-    ValueError
-        If the labels do not fit the objective, or the data have a base margin or are of the wrong kind.
-    """
-    return XgboostTrainer(params, dtrain)
 
 
 def parameters_of(model: Any) -> dict[str, Any]:
@@ -107,7 +89,20 @@ def _value(text: str) -> Any:
 
 
 class XgboostTrainer(Trainer):
-    """XGBoost's parameters and training data, see `trainer`."""
+    """What grows forests with ``xgboost.train``'s parameters on a `DMatrix` or `QuantileDMatrix`.
+
+    ``num_parallel_tree`` is left to the caller, and ``eta`` is 1 where ``params`` do not name it. The arguments are
+    never changed.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters train no forest of independent trees, or one whose predictions are not read here.
+    InbagError
+        If the bags could not be rebuilt or proven.
+    ValueError
+        If the labels do not fit the objective, or the data have a base margin or are of the wrong kind.
+    """
 
     framework = "XGBoost"
 
@@ -194,15 +189,8 @@ def fold_votes(
     settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
     booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, dtrain.slice(train), 1)
     forest = XgboostForest(booster)
-    if forest.shared_bags is not None:
-        warnings.warn(forest.shared_bags, SharedBagsWarning, stacklevel=4)
-    X = forest.check(dtrain.slice(held_out))
-    return count_votes(forest, X, forest.checked_threshold(threshold)).counts
-
-
-def labels_of(params: dict[str, Any], dtrain: xgb.DMatrix) -> NDArray[Any]:
-    """Labels of the rows; see `rfsize.adapters.registry.labels_of`."""
-    return np.asarray(dtrain.get_label())
+    warn_of_dependence(forest.shared_bags, forest.seed_dependence)
+    return ForestOnRows.of(forest, dtrain.slice(held_out), threshold=threshold).votes().counts
 
 
 class XgboostInTraining(ForestInTraining):
@@ -256,14 +244,14 @@ class XgboostInTraining(ForestInTraining):
         bags = forest.bags(trainer.dtrain.num_row(), trainer.label, trainer.weight, seed, subsample)
         # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
-        told = out_of_bag(
+        found = out_of_bag(
             forest,
             bags,
             lambda start, stop: forest.arranged(predicted[start:stop]),
             len(trainer.classes),
             self._threshold,
         )
-        self.out_of_bag = self.out_of_bag.plus(told)
+        self.out_of_bag = self.out_of_bag.plus(found)
         self.n_trees += forest.n_trees
         self._parts.append((booster, forest.tree_of))
         self._drawn.append(bags.drawn)

@@ -7,24 +7,20 @@ counting votes and proving bags are then the same for all of them.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import SeedDependenceWarning, SharedBagsWarning
+from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.utils import matrix
 from rfsize.utils.validation import share
+from rfsize.utils.warn import warn
 from rfsize.voting.links import Link
-
-if TYPE_CHECKING:
-    from rfsize.stopping.table import StopTable
-
 
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
@@ -72,6 +68,27 @@ class Leaves:
         order = np.argsort(self.offset, axis=None)
         ends = np.append(self.offset.ravel()[order][1:], len(self.score))
         return np.repeat(order, ends - self.offset.ravel()[order])
+
+
+class VoteWeights(NamedTuple):
+    """What the votes of members count.
+
+    With all votes cast, a class scores the sum of the weights of the members that vote for it plus ``against`` times
+    the weights of the others, over ``total``.
+
+    Attributes
+    ----------
+    weight : ndarray of float64, shape (n_members,)
+        By member, in the order in which the model sums them.
+    against : float
+        −1/(K − 1) in the boosting of K classes (SAMME), 0 in a plain vote.
+    total : float
+        What the scores are divided by.
+    """
+
+    weight: NDArray[np.float64]
+    against: float
+    total: float
 
 
 class Bags(ABC):
@@ -133,8 +150,8 @@ class Adapter(ABC):
         Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
     averages_scores : bool
         Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
-    table : StopTable or None
-        Where members have weights, the table that these make.
+    vote_weights : VoteWeights or None
+        Where members have weights: what each vote counts.
     """
 
     framework: ClassVar[str]
@@ -149,7 +166,7 @@ class Adapter(ABC):
     seed_dependence: str | None = None
     predict_obeys: str = "soft"
     averages_scores: bool = True
-    table: StopTable | None = None
+    vote_weights: VoteWeights | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
 
     @abstractmethod
@@ -157,38 +174,36 @@ class Adapter(ABC):
         """Leaf that each row of a block reaches, shape (rows, n_members, n_outputs), counted per tree."""
 
     @abstractmethod
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
-        """The forest's bags over ``n_rows`` training rows, not yet proven."""
-
-    @abstractmethod
-    def tree_table(self, threshold: float) -> TreeTable:
-        """The forest's trees, for compiling them; a two-class tree votes for class 1 above ``threshold``."""
-
-    @property
-    @abstractmethod
-    def conventions(self) -> Conventions:
-        """How the framework reads rows and turns scores into probabilities."""
-
-    @abstractmethod
     def truncated(self, n_trees: int) -> Any:
         """A new model of the caller's type, of the first ``n_trees`` members."""
 
-    @abstractmethod
+    # Capabilities that a framework may not have
+
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
+        """The forest's bags over ``n_rows`` training rows, not yet proven."""
+        raise InbagError(
+            f"rfsize does not know how {self.framework} draws its bags, so that no row is known to be out of bag; give "
+            "validation rows and leave oob=False"
+        )
+
+    def tree_table(self, threshold: float) -> TreeTable:
+        """The forest's trees, for compiling them; a two-class tree votes for class 1 above ``threshold``."""
+        raise NotAForestError(f"rfsize cannot read the splits of {self.framework}'s trees, so it cannot compile them")
+
+    @property
+    def conventions(self) -> Conventions:
+        """How the framework reads rows and turns scores into probabilities, for compiling its trees."""
+        raise NotAForestError(f"rfsize does not know how {self.framework} reads rows, so it cannot compile its trees")
+
     def with_booster(self, booster: Any) -> Any:
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+        return booster
 
-    @abstractmethod
-    def in_training(self, X: Any, y: Any, sample_weight: Any, threshold: float) -> Any:
-        """A copy of an estimator's forest that takes more trees, a `rfsize.adapters.trainer.ForestInTraining`.
-
-        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
-        been checked too.
-
-        Raises
-        ------
-        InbagError
-            If the bags of its trees cannot be rebuilt and proven on them.
-        """
+    def training_data(self, X: Any, label: NDArray[np.int64], sample_weight: Any) -> Any:
+        """Rows that an estimator was fitted on, with class indices, as the framework's trainer takes them."""
+        raise NotAForestError(
+            f"rfsize cannot train more trees of {self.framework}; train a forest of another size, or truncate this one"
+        )
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
@@ -226,9 +241,8 @@ class Adapter(ABC):
         return self.leaves.score > threshold if self.leaves.offset.shape[1] == 1 else np.zeros(0)
 
 
-def warn_of_dependence(adapter: Adapter, *, stacklevel: int = 3) -> None:
-    """Warn the caller's caller where the trees of a forest are no independent draws of all that it allows."""
-    caveats = {SharedBagsWarning: adapter.shared_bags, SeedDependenceWarning: adapter.seed_dependence}
-    for category, caveat in caveats.items():
+def warn_of_dependence(shared_bags: str | None, seed_dependence: str | None, *, through: str | None = None) -> None:
+    """Warn where the trees of a forest are no independent draws of all that it allows; ``through`` as in `warn`."""
+    for category, caveat in ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence)):
         if caveat is not None:
-            warnings.warn(caveat, category, stacklevel=stacklevel)
+            warn(caveat, category, through=through)

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.plotting import finish, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.baselines.banfield import BanfieldSize
-    from rfsize.baselines.mcnemar import McNemarSize
+
+class PairsOfSizes(Protocol):
+    """What the picture of McNemar's tests reads."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def sizes(self) -> NDArray[np.int64]: ...
+    @property
+    def p_values(self) -> NDArray[np.float64]: ...
+    @property
+    def level(self) -> float: ...
+    @property
+    def n_rows(self) -> int: ...
 
 
-def plot_mcnemar(found: McNemarSize, ax: Axes | None = None) -> Axes:
+class SmoothedAccuracy(Protocol):
+    """What the picture of the smoothed accuracy reads."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def accuracy(self) -> NDArray[np.float64]: ...
+    @property
+    def smoothed(self) -> NDArray[np.float64]: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def grown(self) -> int: ...
+
+
+def plot_mcnemar(found: PairsOfSizes, ax: Axes | None = None) -> Axes:
     """Draw which sizes differ significantly; see `McNemarSize.plot`."""
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Patch
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(5.6, 5.6), layout="constrained")
+        ax = new_axes(5.6, 5.6)
     step = found.sizes[0]
     edges = (found.sizes[0] - step / 2.0, found.sizes[-1] + step / 2.0)
     ax.imshow(
@@ -35,13 +66,12 @@ def plot_mcnemar(found: McNemarSize, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_banfield(found: BanfieldSize, ax: Axes | None = None) -> Axes:
+def plot_banfield(found: SmoothedAccuracy, ax: Axes | None = None) -> Axes:
     """Draw raw and smoothed accuracy over the number of trees; see `BanfieldSize.plot`."""
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import PercentFormatter
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+        ax = new_axes()
     trees = np.arange(1, len(found.accuracy) + 1)
     ax.plot(trees, found.accuracy, color="C0", alpha=0.4, linewidth=1.0, label="accuracy")
     ax.plot(trees, found.smoothed, color="C0", label="smoothed")
@@ -52,7 +82,5 @@ def plot_banfield(found: BanfieldSize, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("accuracy")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     ax.set_title(f"Smoothed accuracy in batches of {found.batch:,} trees")
-    ax.grid(which="major", color="0.9")
-    ax.set_axisbelow(True)
-    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="lower right")
+    finish(ax, loc="lower right")
     return ax

@@ -7,28 +7,30 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from rfsize import __version__
-from rfsize.adapters.registry import framework_of
-from rfsize.cli.models import check_model_name, features_of, load_model, load_params, training_data
+from rfsize.adapters.integration import Integration
+from rfsize.adapters.registry import integration_named, integration_names, integration_of
+from rfsize.cli.models import load_model, load_params, training_data
 from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
 from rfsize.cli.tables import like_table, load_features, load_table
 from rfsize.counting.api import votes
 from rfsize.errors import NotConvergedWarning
+from rfsize.estimation.hard import ESTIMATORS
 from rfsize.inference.compiled import compile as compiled
 from rfsize.inference.compiled import load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
-from rfsize.sizing.size_report import ESTIMATORS, SizeReport
+from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
+from rfsize.utils.files import written_whole
 from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
@@ -48,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, UnicodeDecodeError) as error:
         return _refuse(error)
     except Exception as error:
-        # LightGBM's and XGBoost's own complaints about a model or a table.
-        if type(error).__module__.partition(".")[0] not in {"lightgbm", "xgboost", "pandas", "pyarrow"}:
+        # A framework's own complaints about a model, and those of the readers of tables.
+        readers = {"pandas", "pyarrow"}
+        if type(error).__module__.partition(".")[0] not in readers and integration_of(error) is None:
             raise
         return _refuse(error)
     return status
@@ -65,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rfsize", description="How many trees a LightGBM or XGBoost random forest needs."
     )
-    parser.add_argument("--version", action="version", version=f"rfsize {__version__}")
+    parser.add_argument("--version", action="version", version=f"rfsize {version('rfsize')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="size, truncate and compile a forest of each framework on real data")
@@ -112,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     tabling.add_argument("--rule", choices=("threshold", "optimal", "robust"), default="threshold")
     tabling.add_argument("--limit", action="store_true", help="agree with the infinite forest, not the one at hand")
     tabling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write the table to")
-    tabling.set_defaults(run=_table)
+    tabling.set_defaults(run=_table, alpha=0.99, threshold=0.5)
 
     compiling = commands.add_parser("compile", help="write a forest that predicts many times faster")
     _add_model(compiling)
@@ -138,10 +141,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
     _add_model(parser)
     parser.add_argument("data", type=Path, metavar="DATA", help="rows to vote on: CSV, Parquet, NPY or NPZ")
-    parser.add_argument("--alpha", type=float, default=0.99, help=confidence)
+    parser.add_argument("--alpha", type=float, help=confidence)
     parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
     parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
-    parser.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
 
@@ -150,10 +153,9 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voting",
         choices=VOTINGS,
-        default="hard",
         help="size the majority vote, or the averaged scores (default hard)",
     )
-    parser.add_argument("--estimator", choices=list(ESTIMATORS), default="auto", help="how agreement is estimated")
+    parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
     parser.add_argument(
         "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
     )
@@ -167,7 +169,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="training rows: CSV, Parquet or NPZ")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
-    parser.add_argument("--framework", choices=("lightgbm", "xgboost"), required=True)
+    parser.add_argument("--framework", choices=integration_names(), required=True)
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
     parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
     parser.add_argument("--max-trees", type=int, default=5000, metavar="N", help="trees to stop at (default 5000)")
@@ -182,18 +184,18 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _size(options: argparse.Namespace) -> int:
-    report = _report(options, load_model(options.model))
+    report = _report(options, *load_model(options.model))
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return DONE if report.converged else NOT_CONVERGED
 
 
 def _truncate(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model = load_model(options.model)
-    check_model_name(framework_of(model), options.output)
-    report = _report(options, model)
-    with _written_whole(options.output) as partial:
-        truncate(model, n_trees=report.n_kept).save_model(str(partial))
+    model, integration = load_model(options.model)
+    integration.check_path(options.output)
+    report = _report(options, model, integration)
+    with written_whole(options.output) as partial:
+        integration.save(truncate(model, n_trees=report.n_kept), partial)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
@@ -203,10 +205,11 @@ def _truncate(options: argparse.Namespace) -> int:
 def _grow(options: argparse.Namespace) -> int:
     read = [path for path in (options.data, options.model, options.validation) if path is not None]
     _refuse_to_overwrite(options.output, *read)
-    check_model_name(options.framework, options.output)
+    integration = integration_named(options.framework)
+    integration.check_path(options.output)
     X, y = load_table(options.data, options.target)
     X_val = None if options.validation is None else like_table(load_features(options.validation, options.target), X)
-    params, dtrain, classes = training_data(options.framework, X, y, load_params(options.params), bagged=True)
+    params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
     params |= {} if options.seed is None else {"seed": options.seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
@@ -216,11 +219,11 @@ def _grow(options: argparse.Namespace) -> int:
             X_val=X_val,
             alpha=options.alpha,
             max_trees=options.max_trees,
-            init_model=None if options.model is None else load_model(options.model),
+            init_model=None if options.model is None else load_model(options.model)[0],
             return_report=True,
         )
-    with _written_whole(options.output) as partial:
-        booster.save_model(str(partial))
+    with written_whole(options.output) as partial:
+        integration.save(booster, partial)
     if options.json:
         print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
     else:
@@ -231,11 +234,12 @@ def _grow(options: argparse.Namespace) -> int:
 
 
 def _fraction(options: argparse.Namespace) -> int:
+    integration = integration_named(options.framework)
     if options.output is not None:
         _refuse_to_overwrite(options.output, options.data)
-        check_model_name(options.framework, options.output)
+        integration.check_path(options.output)
     X, y = load_table(options.data, options.target)
-    params, dtrain, classes = training_data(options.framework, X, y, load_params(options.params))
+    params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
         found = select_bagging_fraction(
@@ -252,8 +256,8 @@ def _fraction(options: argparse.Namespace) -> int:
             max_trees=options.max_trees,
         )
     if options.output is not None:
-        with _written_whole(options.output) as partial:
-            found.booster.save_model(str(partial))
+        with written_whole(options.output) as partial:
+            integration.save(found.booster, partial)
     if options.json:
         print(json.dumps({**found.to_dict(), "classes": classes}, indent=2))
     else:
@@ -272,14 +276,14 @@ def _print_classes(classes: list[Any] | None) -> None:
 
 def _table(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model = load_model(options.model)
+    model, integration = load_model(options.model)
     X, y = load_table(options.data, options.target)
-    X = features_of(model, X)
-    told = {"seed": options.seed, "subsample": options.subsample}
-    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **told)
+    X = integration.features_of(model, X)
+    bags = {"seed": options.seed, "subsample": options.subsample}
+    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **bags)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
     table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
-    with _written_whole(options.output) as partial:
+    with written_whole(options.output) as partial:
         table.save(partial)
     print(table)
     if options.oob:
@@ -294,8 +298,8 @@ def _table(options: argparse.Namespace) -> int:
 def _compile(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
     table = None if options.table is None else StopTable.load(options.table)
-    fast = compiled(load_model(options.model), table, threshold=options.threshold)
-    with _written_whole(options.output) as partial:
+    fast = compiled(load_model(options.model)[0], table, threshold=options.threshold)
+    with written_whole(options.output) as partial:
         fast.save(partial)
     print(fast)
     before, after = options.model.stat().st_size, options.output.stat().st_size
@@ -307,7 +311,7 @@ def _predict(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.forest, options.data)
     fast = load(options.forest, n_jobs=options.n_jobs)
     rows, asked = 0, 0
-    with _written_whole(options.output) as partial, prediction_writer(partial) as write:
+    with written_whole(options.output) as partial, prediction_writer(partial) as write:
         for piece in pieces(options.data):
             X = features_of_forest(fast.forest, piece)
             labels, trees = fast.predict(X, return_trees=True)
@@ -328,22 +332,11 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
             raise ValueError(f"{output} is one of the files read; write to another one")
 
 
-@contextmanager
-def _written_whole(output: Path) -> Iterator[Path]:
-    """A file to write to, which becomes ``output`` when all went well; its name ends alike, as XGBoost goes by that."""
-    partial = output.with_name(f"{output.stem}.partial{output.suffix}")
-    try:
-        yield partial
-        partial.replace(output)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _report(options: argparse.Namespace, model: Any) -> SizeReport | DeviationReport:
+def _report(options: argparse.Namespace, model: Any, integration: Integration) -> SizeReport | DeviationReport:
     X, y = load_table(options.data, options.target)
-    report: SizeReport | DeviationReport = size(
+    return size(
         model,
-        features_of(model, X),
+        integration.features_of(model, X),
         y,
         alpha=options.alpha,
         oob=options.oob,
@@ -355,4 +348,3 @@ def _report(options: argparse.Namespace, model: Any) -> SizeReport | DeviationRe
         seed=options.seed,
         subsample=options.subsample,
     )
-    return report

@@ -9,76 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.registry import framework_of
+from rfsize.adapters.integration import Integration
+from rfsize.adapters.registry import integration_named, integration_names
+
+# How the names of objectives begin that take labels as classes.
+_OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
 
 
-def load_model(path: Path) -> Any:
-    """A LightGBM text model or an XGBoost JSON/UBJ model; which one is read from the first bytes.
+def load_model(path: Path) -> tuple[Any, Integration]:
+    """A model, and the integration that knows its file by its first bytes.
 
     Raises
     ------
     ValueError
-        If the file is neither, or its framework cannot read it.
+        If none does, or its framework cannot read the file.
     """
     content = path.read_bytes()
-    if content.startswith((b"tree\n", b"tree\r\n")):
-        import lightgbm
-
-        if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
-            raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
-        return lightgbm.Booster(model_str=content.decode("utf-8"))
-    if content.startswith(b"{"):
-        import xgboost
-
-        booster = xgboost.Booster()
-        booster.load_model(bytearray(content))
-        return booster
-    raise ValueError(f"{path} is neither a LightGBM text model nor an XGBoost JSON or UBJ model")
-
-
-def check_model_name(framework: str | None, path: Path) -> None:
-    """Raise ``ValueError`` where a file's name does not go with the format that a framework's models are written in."""
-    is_json = path.suffix in {".json", ".ubj"}
-    if framework == "xgboost" and not is_json:
-        raise ValueError(f"an XGBoost model is written to a .json or .ubj file, found {path}")
-    if framework != "xgboost" and is_json:
-        raise ValueError(f"a LightGBM model is written as text, to a .txt file for instance, found {path}")
-
-
-def features_of(model: Any, X: Any) -> Any:
-    """The columns of a table that ``model`` was trained on, found by name where both have names.
-
-    Raises
-    ------
-    ValueError
-        If a text column would be coded otherwise than at training.
-    """
-    if not hasattr(X, "columns"):
-        return X
-    names = model.feature_names if _is_xgboost(model) else model.feature_name()
-    columns = [str(name) if _is_xgboost(model) else str(name).replace(" ", "_") for name in X.columns]
-    if names is not None and set(names) <= set(columns):
-        X = X.iloc[:, [columns.index(name) for name in names]]
-    texts = list(X.select_dtypes(include="category").columns)
-    if _is_xgboost(model) and texts:
-        import xgboost
-
-        if tuple(int(part) for part in xgboost.__version__.split(".")[:2]) < (3, 1):
-            raise ValueError(
-                f"the columns {texts} hold categories, which models of XGBoost {xgboost.__version__} do not keep; give "
-                "their integer codes, or use XGBoost 3.1 or later"
-            )
-    return X.to_numpy() if names is None and not texts else X
-
-
-def _is_xgboost(model: Any) -> bool:
-    return framework_of(model) == "xgboost"
-
-
-_OBJECTIVE = ("objective", "objective_type", "app", "application", "loss")
-
-
-_OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
+    known = [integration_named(name) for name in integration_names()]
+    integration = next((one for one in known if one.recognises(content)), None)
+    if integration is None:
+        kinds = [one.file_kind for one in known if one.file_kind is not None]
+        raise ValueError(f"{path} is neither {' nor '.join(kinds)}")
+    return integration.load(path), integration
 
 
 def load_params(text: str | None) -> dict[str, Any]:
@@ -103,14 +55,8 @@ def load_params(text: str | None) -> dict[str, Any]:
     return params
 
 
-_BAGGING = {
-    "lightgbm": ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction"),
-    "xgboost": ("subsample",),
-}
-
-
 def training_data(
-    framework: str, X: Any, y: Any, given: dict[str, Any], *, bagged: bool = False
+    integration: Integration, X: Any, y: Any, given: dict[str, Any], *, bagged: bool = False
 ) -> tuple[dict[str, Any], Any, list[Any] | None]:
     """What a framework trains a forest on, from a table and from parameters that may leave out what it tells.
 
@@ -120,8 +66,8 @@ def training_data(
     -------
     params : dict
         ``given``, with the objective and the number of classes of the labels where it names none.
-    dtrain : lightgbm.Dataset or xgboost.DMatrix
-        The rows, with labels coded 0, 1, … in ascending order.
+    data
+        The framework's training data, with labels coded 0, 1, … in ascending order.
     classes : list or None
         The label behind each code; None where the objective takes labels as numbers.
 
@@ -130,21 +76,19 @@ def training_data(
     ValueError
         If labels are missing, of one class only, or numbers for which no objective is named.
     """
-    objective = next((str(given[name]) for name in _OBJECTIVE if name in given), None)
-    params = {"boosting": "rf", "bagging_freq": 1, "verbosity": -1} if framework == "lightgbm" else {}
+    objective = integration.objective_of(given)
     classes = None
     if objective is None or objective.startswith(_OF_CLASSES):
         classes, y = _coded(y, objective)
-        params |= _of_classes(framework, len(classes), objective)
-    if bagged and not given.keys() & set(_BAGGING[framework]):
-        params[_BAGGING[framework][0]] = 0.632
-    if framework == "lightgbm":
-        import lightgbm
-
-        return params | given, lightgbm.Dataset(X, y, free_raw_data=False), classes
-    import xgboost
-
-    return params | given, xgboost.DMatrix(X, y, enable_categorical=True), classes
+    params, data = integration.forest_data(
+        X,
+        y,
+        given,
+        n_classes=None if classes is None else len(classes),
+        is_binary=classes is not None and (len(classes) == 2 if objective is None else objective.startswith("binary")),
+        bagged=bagged,
+    )
+    return params, data, classes
 
 
 def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]:
@@ -167,16 +111,3 @@ def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]
             '"reg:squarederror" for XGBoost'
         )
     return classes.tolist(), codes
-
-
-def _of_classes(framework: str, n_classes: int, objective: str | None) -> dict[str, Any]:
-    many = n_classes > 2 if objective is None else not objective.startswith("binary")
-    if framework == "lightgbm":
-        return {"objective": "multiclass", "num_class": n_classes} if many else {"objective": "binary"}
-    # One tree for all classes has one bag; of trees with bags of their own, a few more votes are lost.
-    one_tree = {"multi_strategy": "multi_output_tree"}
-    return (
-        {"objective": "multi:softprob", "num_class": n_classes, **one_tree}
-        if many
-        else {"objective": "binary:logistic"}
-    )

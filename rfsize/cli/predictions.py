@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 
 from rfsize.cli.tables import imported_pandas, load_table
 from rfsize.inference.layout import Forest
+from rfsize.utils import matrix
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 
 _ROWS_PER_PIECE = 100_000
@@ -67,12 +68,10 @@ def features_of_forest(forest: Forest, piece: Any) -> Any:
     if not hasattr(piece, "columns"):
         return piece
     conventions = forest.conventions
-    names = [str(name) for name in piece.columns]
-    if conventions.spaces_become_underscores:
-        names = [name.replace(" ", "_") for name in names]
-    if forest.feature_names is not None and set(forest.feature_names) <= set(names):
-        piece = piece.iloc[:, [names.index(name) for name in forest.feature_names]]
-    elif forest.feature_names is None and not conventions.categories:
+    if forest.feature_names is not None:
+        underscores = conventions.spaces_become_underscores
+        piece = matrix.select(piece, forest.feature_names, spaces_become_underscores=underscores)
+    elif not conventions.categories:
         return piece.to_numpy()
     categorical = {piece.columns[feature]: "category" for feature in conventions.category_features or ()}
     return piece.astype(categorical)

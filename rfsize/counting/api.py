@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.bag_proof import proven_inbag
-from rfsize.counting.walk import cast_votes, count_votes
-from rfsize.utils.matrix import n_rows
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.voting.votes import Votes
 
 
@@ -64,11 +61,16 @@ def votes(
     ValueError
         If ``X`` or an option does not fit.
     """
-    adapter = adapter_for(model)
-    threshold = adapter.checked_threshold(threshold)
-    X = adapter.check(X)
-    bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
-    return count_votes(adapter, X, threshold, bags)
+    return ForestOnRows.of(
+        model,
+        X,
+        y,
+        oob=oob,
+        threshold=threshold,
+        sample_weight=sample_weight,
+        seed=seed,
+        subsample=subsample,
+    ).votes()
 
 
 def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int32]:
@@ -92,9 +94,7 @@ def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int3
     ValueError
         If ``X`` or the threshold does not fit.
     """
-    adapter = adapter_for(model)
-    threshold = adapter.checked_threshold(threshold)
-    return cast_votes(adapter, adapter.check(X), threshold)
+    return ForestOnRows.of(model, X, threshold=threshold).tree_votes()
 
 
 def inbag(
@@ -141,6 +141,5 @@ def inbag(
     NotAForestError
         If the model is not a forest of independent trees.
     """
-    adapter = adapter_for(model)
-    X = adapter.check(X)
-    return proven_inbag(adapter, X, adapter.bags(n_rows(X), y, sample_weight, seed, subsample))
+    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, seed=seed, subsample=subsample)
+    return rows.inbag()

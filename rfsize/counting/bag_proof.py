@@ -9,18 +9,6 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.errors import InbagError
-from rfsize.utils import matrix
-
-
-def proven_inbag(adapter: Adapter, X: Any, bags: Bags) -> NDArray[np.bool_]:
-    """In-bag mask of shape (n_members, n_rows); raises `InbagError` where the proof fails."""
-    mask = np.zeros((adapter.n_trees, matrix.n_rows(X)), dtype=np.bool_)
-    proof = BagProof(adapter, bags)
-    for start, stop in matrix.blocks(mask.shape[1], adapter.leaves.offset.size, what="in-bag rows"):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        mask[:, start:stop] = proof.add(start, stop, leaf).any(axis=2).T
-    proof.conclude()
-    return mask
 
 
 class BagProof:

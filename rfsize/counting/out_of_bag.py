@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.bag_proof import BagProof
-from rfsize.counting.walk import out_of_bag_members, votes_by_class
-from rfsize.utils.matrix import blocks
+from rfsize.counting.walk import LeafIndex, out_of_bag_members, visit_leaves, votes_by_class
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
@@ -19,7 +16,7 @@ from rfsize.voting.scores import Scores
 def out_of_bag(
     adapter: Adapter,
     bags: Bags,
-    leaf_index: Callable[[int, int], NDArray[Any]],
+    leaf_index: LeafIndex,
     n_classes: int,
     threshold: float = 0.5,
 ) -> OutOfBag:
@@ -45,14 +42,15 @@ def out_of_bag(
     ValueError
         If a threshold is given for more than two classes.
     """
-    proof, cast = BagProof(adapter, bags), adapter.voter(adapter.checked_threshold(threshold))
+    cast = adapter.voter(adapter.checked_threshold(threshold))
     counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
-    scores = []
-    for start, stop in blocks(bags.n_rows, adapter.n_trees * adapter.leaves.n_scores, what="out-of-bag votes"):
-        leaf = leaf_index(start, stop) + adapter.leaves.offset
-        leaf, may_vote = out_of_bag_members(leaf, proof.add(start, stop, leaf))
+    scores: list[Scores] = []
+
+    def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+        leaf, may_vote = out_of_bag_members(leaf, inbag)
         scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
         if n_classes:
-            counts[start:stop] = votes_by_class(cast(leaf), n_classes, may_vote)
-    proof.conclude()
+            counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
+
+    visit_leaves(adapter, bags, bags.n_rows, leaf_index, count, what="out-of-bag votes")
     return OutOfBag(counts, Scores.stacked(scores))

@@ -1,96 +1,54 @@
-"""One pass down the trees: the leaves that blocks of rows reach, and the votes and scores that they hold."""
+"""One pass down the trees: the leaves that blocks of rows reach, and who of the trees may vote on them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.bag_proof import BagProof
-from rfsize.utils import matrix
-from rfsize.voting.links import Link
-from rfsize.voting.outputs import TreeOutputs
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
+from rfsize.utils.matrix import blocks
+
+# The leaves of rows start to stop, as `Adapter.leaf_index` gives them.
+LeafIndex = Callable[[int, int], NDArray[Any]]
+
+# What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it.
+Visit = Callable[[slice, NDArray[Any], NDArray[np.bool_] | None], None]
 
 
-class ForestOnRows(NamedTuple):
-    """What it takes to ask the trees of a forest again: references, no copies.
+def visit_leaves(
+    adapter: Adapter,
+    bags: Bags | None,
+    n_rows: int,
+    leaf_index: LeafIndex,
+    visit: Visit,
+    *,
+    what: str,
+    cells: int = 0,
+) -> None:
+    """Visit all rows, block by block; returns only once the bags are proven.
 
-    Attributes
+    ``visit`` gets the leaves, shape (rows, n_members, n_outputs), as indices into the table of all leaves, and with
+    ``bags`` the in-bag mask, which has that shape too, or 1 in place of n_outputs where the trees of a member share a
+    bag. What it gathered may be used when this function has returned, and not where it raises.
+
+    Parameters
     ----------
     adapter : Adapter
         The forest.
-    X
-        Rows, which have been checked.
     bags : Bags or None
-        For votes and scores of trees that did not train on the row.
-    threshold : float
-        Probability of class 1 above which it is predicted.
-    """
-
-    adapter: Adapter
-    X: Any
-    bags: Bags | None
-    threshold: float = 0.5
-
-
-# Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
-_SCORES_HELD = 1 << 25
-
-
-def count_votes(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> Votes:
-    """Votes of all members on every row; with ``bags``, only of those that did not train on the row.
-
-    The rows go through in blocks, so memory grows with the rows but not with rows × trees (only bags of scikit-learn
-    take a byte for each row and member). The bags are proven in the same pass, and no vote is returned where the
-    proof fails. ``X`` has been checked.
-    """
-    return _counted_in_blocks(adapter, X, threshold, bags, None)
-
-
-def tree_outputs(adapter: Adapter, X: Any, threshold: float, bags: Bags | None = None) -> TreeOutputs:
-    """Votes of all members on every row, and their scores, of many rows and classes on a part of the rows.
-
-    See `count_votes`.
-    """
-    if not adapter.averages_scores:
-        return TreeOutputs(count_votes(adapter, X, threshold, bags), predict_obeys=adapter.predict_obeys)
-    scores: list[Scores] = []
-    votes = _counted_in_blocks(adapter, X, threshold, bags, scores)
-    return TreeOutputs(votes, Scores.stacked(scores), adapter.cut(threshold), adapter.predict_obeys)
-
-
-def _counted_in_blocks(
-    adapter: Adapter, X: Any, threshold: float, bags: Bags | None, scores: list[Scores] | None
-) -> Votes:
-    """Votes; the scores of each block of rows are appended where they are asked for."""
-    n_classes, cast = len(adapter.classes), adapter.voter(threshold)
-    counts = np.zeros((matrix.n_rows(X), n_classes), dtype=np.int32)
-    every = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD
-    for rows, leaf, inbag in leaf_blocks(adapter, X, bags, what="votes"):
-        leaf, may_vote = out_of_bag_members(leaf, inbag)
-        counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
-        if scores is not None:
-            part = slice(-rows.start % every, None, every)
-            raw = adapter.leaves.raw_scores(leaf[part])
-            scores.append(Scores.of(raw, None if may_vote is None else may_vote[part]))
-    return Votes(counts, adapter.classes, adapter.n_trees)
-
-
-def leaf_blocks(
-    adapter: Adapter, X: Any, bags: Bags | None, *, what: str, cells: int = 0
-) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_] | None]]:
-    """Blocks of rows, the leaves that they reach, and with ``bags`` which trees were trained on them.
-
-    The leaves, shape (rows, n_members, n_outputs), are indices into the table of all leaves; in-bag masks have that
-    shape too, or 1 in place of n_outputs where the trees of a member share a bag. The proof of the bags is
-    concluded after the last block, and nothing may be made of the rows before. ``cells`` are numbers that the caller
-    holds for each row besides.
+        Its bags, where rows are to be known that trees did not see.
+    n_rows : int
+        Rows.
+    leaf_index, visit : callable
+        Where leaves come from, and where they go.
+    what : str
+        Named by the progress bar.
+    cells : int, default 0
+        Numbers that ``visit`` holds for each row besides.
 
     Raises
     ------
@@ -98,21 +56,11 @@ def leaf_blocks(
         If the bags cannot be proven.
     """
     proof = None if bags is None else BagProof(adapter, bags)
-    per_row = adapter.n_trees * adapter.leaves.n_scores + cells
-    for start, stop in matrix.blocks(matrix.n_rows(X), per_row, what=what):
-        leaf = adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset
-        yield slice(start, stop), leaf, None if proof is None else proof.add(start, stop, leaf)
+    for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
+        leaf = leaf_index(start, stop) + adapter.leaves.offset
+        visit(slice(start, stop), leaf, None if proof is None else proof.add(start, stop, leaf))
     if proof is not None:
         proof.conclude()
-
-
-def cast_votes(adapter: Adapter, X: Any, threshold: float) -> NDArray[np.int32]:
-    """Class index that each member votes for on each row, shape (rows, n_members). ``X`` has been checked."""
-    cast = adapter.voter(threshold)
-    labels = np.empty((matrix.n_rows(X), adapter.n_trees), dtype=np.int32)
-    for start, stop in matrix.blocks(len(labels), adapter.leaves.offset.size, what="votes"):
-        labels[start:stop] = cast(adapter.leaf_index(matrix.take(X, start, stop)) + adapter.leaves.offset)
-    return labels
 
 
 def out_of_bag_members(
@@ -156,24 +104,3 @@ def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool
     asked = vote.shape[1] if may_vote is None else may_vote.sum(axis=1)
     counts[:, 0] = asked - counts[:, 1:].sum(axis=1)
     return counts
-
-
-def scores_and_noise(adapter: Adapter, X: Any, bags: Bags | None, link: Link) -> tuple[Scores, float]:
-    """Scores of all trees on every row, and how uncertain they leave the mean squared deviation, as a share of it.
-
-    All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a sum of
-    what each tree adds to it, and the trees are independent draws. Arguments as in `rfsize.counting.walk.count_votes`.
-    """
-    parts, added = [], np.zeros(adapter.n_trees)
-    for _, leaf, inbag in leaf_blocks(adapter, X, bags, what="scores"):
-        score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
-        counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
-        asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        mean = np.sum(score * counts, axis=1, keepdims=True) / asked
-        away = link.moved(mean, (score - mean) * counts)
-        added += np.sum(away**2 / asked, axis=(0, 2))
-        ordered, may_vote = out_of_bag_members(leaf, inbag)
-        parts.append(Scores.of(score if ordered is leaf else adapter.leaves.raw_scores(ordered), may_vote))
-    total = added.sum()
-    noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
-    return Scores.stacked(parts), float(noise)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from rfsize.adapters.base import VoteWeights
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
 from rfsize.inference.encoding import encoded
@@ -67,7 +68,8 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         If the table is for another forest.
     """
     adapter = weighted_adapter_for(model) or adapter_for(model)
-    table = _checked_table(adapter.table, table)
+    own = adapter.vote_weights
+    table = _checked_table(None if own is None else _table_of_weights(own, len(adapter.classes)), table)
     table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))
     tested = table_of_trees.feature[table_of_trees.left != -1]
     if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
@@ -83,6 +85,11 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         conventions=adapter.conventions,
     )
     return CompiledForest(forest, table, n_jobs=n_jobs)
+
+
+def _table_of_weights(given: VoteWeights, n_classes: int) -> StopTable:
+    """The table by which members with weights stop."""
+    return StopTable.of_weights(WeightedStops(given.weight, given.against, given.total), n_classes)
 
 
 def _checked_table(own: StopTable | None, given: StopTable | None) -> StopTable | None:

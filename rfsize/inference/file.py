@@ -20,6 +20,7 @@ from rfsize.errors import ForestFileError, TableError
 from rfsize.inference import layout
 from rfsize.inference.layout import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
+from rfsize.utils.files import stored_member, written_whole
 
 _FORMAT, _VERSION = "rfsize forest", 2
 _AGAIN = "; compile the model and save it again"
@@ -67,13 +68,8 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None) -> None:
     arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
     arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
     text = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            np.savez(file, metadata=text, classes=classes, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with written_whole(path) as partial, partial.open("wb") as file:
+        np.savez(file, metadata=text, classes=classes, **arrays)
 
 
 def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
@@ -130,16 +126,17 @@ def _whole(value: Any, at_least: int) -> int:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the archive, each of the size that its bytes in the file have."""
+    names = [*_DTYPES, "metadata", "classes"]
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            expected = {f"{name}.npy" for name in (*_DTYPES, "metadata", "classes")}
-            _require(sorted(member.filename for member in members) == sorted(expected), "it has other arrays")
-            # What is not compressed cannot be larger than the file.
-            _require(all(member.compress_type == zipfile.ZIP_STORED for member in members), "it is compressed")
-            return {member.filename[:-4]: _array(archive.read(member), member.filename[:-4]) for member in members}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in names), "it has other arrays")
+            size = path.stat().st_size
+            contents = {name: stored_member(archive, f"{name}.npy", at_most=size) for name in names}
+    except ForestFileError:
+        raise
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise ForestFileError(f"{path} is no forest file, or breaks off: {error}{_AGAIN}") from error
+    return {name: _array(content, name) for name, content in contents.items()}
 
 
 def _array(content: bytes, name: str) -> NDArray[Any]:

@@ -2,40 +2,89 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import Adapter, warn_of_dependence
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import ForestOnRows, scores_and_noise, tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
-from rfsize.sizing.size_report import ESTIMATORS, SizeReport
-from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import choice, positive, share, whole
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.size_report import SizeReport
+from rfsize.utils.validation import choice, positive, whole
+from rfsize.utils.warn import warn
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import VOTINGS, TreeOutputs
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
 
+_Model = TypeVar("_Model")
 
+
+@overload
 def size(
     model: Any,
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float = 0.99,
+    alpha: float | None = None,
     oob: bool = False,
-    voting: str = "hard",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: Literal["label"] = "label",
+    tolerance: None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> SizeReport: ...
+@overload
+def size(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    oob: bool = False,
+    criterion: Literal["probability", "score"],
+    tolerance: float,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> DeviationReport: ...
+@overload
+def size(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    alpha: float | None = None,
+    oob: bool = False,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
     criterion: str = "label",
     tolerance: float | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
-) -> Any:
+) -> SizeReport | DeviationReport: ...
+def size(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    alpha: float | None = None,
+    oob: bool = False,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> SizeReport | DeviationReport:
     """How many trees are enough: T*.
 
     T*(α) is the smallest odd forest whose majority votes agree with those of the infinite forest on a
@@ -109,53 +158,51 @@ def size(
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
     """
     choice("criterion", criterion, CRITERIA)
-    if criterion != "label":
-        given = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
-        _refuse_for(criterion, given)
-        told = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-        return _deviation(model, X, y, criterion=criterion, tolerance=tolerance, oob=oob, **told)
-    if tolerance is not None:
-        raise ValueError(
-            "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
-        )
-    share("alpha", alpha)
-    choice("voting", voting, VOTINGS)
-    choice("estimator", estimator, ESTIMATORS)
-    if isinstance(model, Votes):
-        of_models = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-        if X is not None or oob or threshold != 0.5 or any(value is not None for value in of_models.values()):
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+    given = {name: value for name, value in of_labels.items() if value is not None}
+    of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    if criterion == "label":
+        if tolerance is not None:
             raise ValueError(
-                f"counted Votes are sized as they are: leave out X, oob, threshold, {', '.join(of_models)}"
+                "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
             )
-        source = "oob" if (model.asked < model.n_trees).any() else "rows given"
-        return SizeReport.of(
-            TreeOutputs(model), alpha=alpha, available=model.n_trees, source=source, voting=voting, estimator=estimator
+        at_threshold = {"threshold": given.pop("threshold")} if "threshold" in given else {}
+        goal = Goal(**given)
+        if isinstance(model, Votes):
+            _refuse_beside_votes(X, oob=oob, **at_threshold, **of_rows)
+            return _report_of_votes(model, goal)
+        return _size_report(model, X, goal, oob=oob, **at_threshold, **of_rows)
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, which asks how far off predictions "
+            "may be: leave out, and give tolerance"
         )
-    adapter = adapter_for(model)
-    if X is None:
-        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    warn_of_dependence(adapter)
-    threshold = adapter.checked_threshold(threshold)
-    X = adapter.check(X)
-    bags = adapter.bags(n_rows(X), y, sample_weight, seed, subsample) if oob else None
-    return SizeReport.of(
-        tree_outputs(adapter, X, threshold, bags),
-        alpha=alpha,
-        available=adapter.n_trees,
-        source="oob" if oob else "rows given",
-        voting=voting,
-        estimator=estimator,
-        rows=ForestOnRows(adapter, X, bags, threshold),
-    )
-
-
-def _deviation(
-    model: Any, X: Any, y: Any, *, criterion: str, tolerance: float | None, oob: bool, **told: Any
-) -> DeviationReport:
-    """`size` by a criterion of predictions."""
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    tolerance = positive("tolerance", tolerance)
+    return _deviation_report(model, X, criterion, positive("tolerance", tolerance), oob=oob, **of_rows)
+
+
+def _refuse_beside_votes(X: Any, **options: Any) -> None:
+    """Raise ``ValueError`` where counted votes are given with what only models have."""
+    if X is not None or any(value is not None and value is not False for value in options.values()):
+        raise ValueError(
+            "counted Votes are sized as they are: leave out X, oob, threshold, y, sample_weight, seed, subsample"
+        )
+
+
+def _report_of_votes(votes: Votes, goal: Goal) -> SizeReport:
+    source = "oob" if (votes.asked < votes.n_trees).any() else "rows given"
+    return SizeReport.of(TreeOutputs(votes), goal, available=votes.n_trees, source=source)
+
+
+def _size_report(model: Any, X: Any, goal: Goal, **options: Any) -> SizeReport:
+    """T* of labels; options as in `ForestOnRows.of`."""
+    rows = _forest_on_rows(adapter_for(model), X, **options)
+    return SizeReport.of(rows.outputs(), goal, available=rows.adapter.n_trees, source=rows.source, rows=rows)
+
+
+def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **options: Any) -> DeviationReport:
+    """T* of probabilities or scores; options as in `ForestOnRows.of`."""
     if isinstance(model, Votes):
         raise ValueError(
             f"criterion={criterion!r} needs the trees' scores, of which counted Votes know nothing: give the model"
@@ -170,13 +217,9 @@ def _deviation(
         raise ValueError(
             "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
         )
-    if X is None:
-        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    warn_of_dependence(adapter, stacklevel=4)
-    X = adapter.check(X)
-    bags = adapter.bags(n_rows(X), y, **told) if oob else None
+    rows = _forest_on_rows(adapter, X, **options)
     link = adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
-    scores, noise = scores_and_noise(adapter, X, bags, link)
+    scores, noise = rows.scores_and_noise(link)
     return DeviationReport.of(
         scores,
         link,
@@ -184,46 +227,48 @@ def _deviation(
         criterion=criterion,
         tolerance=tolerance,
         available=adapter.n_trees,
-        source="oob" if oob else "rows given",
-        rows=ForestOnRows(adapter, X, bags),
+        source=rows.source,
+        rows=rows,
     )
 
 
-# Options that only labels have, as they are where nothing else is asked for.
-_OF_LABELS = {"alpha": 0.99, "voting": "hard", "estimator": "auto", "threshold": 0.5}
-
-
-def _refuse_for(criterion: str, options: dict[str, Any]) -> None:
-    """Raise ``ValueError`` where options that only labels have are given."""
-    given = [name for name, value in options.items() if value != _OF_LABELS[name]]
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, which asks how far off predictions "
-            "may be: leave out, and give tolerance"
-        )
+def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
+    """The forest on rows to size it by, with a warning where its trees are no independent draws."""
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    return ForestOnRows.of(adapter, X, **options)
 
 
 def truncate(
-    model: Any,
+    model: _Model,
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    alpha: float = 0.99,
     n_trees: int | None = None,
-    **as_size: Any,
-) -> Any:
+    alpha: float | None = None,
+    oob: bool = False,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> _Model:
     """A forest of the first T* trees, of the same type as ``model``.
 
     Parameters
     ----------
     model
         As in `votes`; it is not changed.
-    X, y, alpha
+    X, y
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    **as_size
-        Further options of `size`, such as ``criterion`` and ``tolerance``.
+    alpha, oob, voting, estimator, threshold, criterion, tolerance, sample_weight, seed, subsample
+        As in `size`.
 
     Returns
     -------
@@ -242,12 +287,24 @@ def truncate(
     """
     if isinstance(model, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=...)")
-    adapter = adapter_for(model, casts_votes=n_trees is None and as_size.get("criterion", "label") == "label")
+    of_size: dict[str, Any] = {
+        "y": y,
+        "alpha": alpha,
+        "voting": voting,
+        "estimator": estimator,
+        "threshold": threshold,
+        "tolerance": tolerance,
+        "sample_weight": sample_weight,
+        "seed": seed,
+        "subsample": subsample,
+    }
+    adapter = adapter_for(model, casts_votes=n_trees is None and criterion == "label")
     if n_trees is None:
-        report = size(adapter, X, y, alpha=alpha, **as_size)
+        report = size(adapter, X, oob=oob, criterion=criterion, **of_size)
         if not report.converged:
-            warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
+            warn(report.not_converged(), NotConvergedWarning)
         n_trees = report.n_kept
-    elif X is not None or as_size:
+    elif X is not None or oob or criterion != "label" or any(value is not None for value in of_size.values()):
         raise ValueError("give either n_trees or rows to size the forest on, not both")
-    return adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
+    kept: _Model = adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
+    return kept

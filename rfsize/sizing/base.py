@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.counting.walk import ForestOnRows
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
-from rfsize.sizing.metrics import Metric
+from rfsize.sizing.metrics import MetricLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ class Report(ABC):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it over the number of trees."""
 
-    def metric_gap(self, metric: Metric, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> MetricGap:
+    def metric_gap(self, metric: MetricLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> MetricGap:
         """How much a metric of what the framework predicts will still move, up to the infinite forest.
 
         The trees are asked once more, on the rows that the report was made from, and drawn again with replacement

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rfsize import theory
-from rfsize.counting.walk import ForestOnRows
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice

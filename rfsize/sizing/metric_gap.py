@@ -33,23 +33,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.walk import ForestOnRows, leaf_blocks
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
-from rfsize.sizing.metrics import _LARGEST, Metric, _Judge, _judge, _logloss_of_averages
-from rfsize.utils import matrix
+from rfsize.sizing.metrics import LARGEST, MeanMetric, MetricLike, WholeMetric, metric_with_truth
 from rfsize.utils.typing import Floats
 
 # What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
 # once for each such batch.
 _CELLS_HELD = 1 << 26
-
-
 _FEWEST_TREES = 10
-
-
 _COVERAGE = 0.95
 
 
@@ -106,19 +101,22 @@ class MetricGap:
     __repr__ = __str__
 
 
-def metric_gap(walk: ForestOnRows, metric: Metric, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MetricGap:
+def metric_gap(
+    rows: ForestOnRows, metric: MetricLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> MetricGap:
     """Predict what infinitely many trees change a metric by; see `SizeReport.metric_gap`."""
-    n_rows, n_trees = matrix.n_rows(walk.X), walk.adapter.n_trees
-    if not walk.adapter.averages_scores:
+    n_trees = rows.adapter.n_trees
+    if not rows.adapter.averages_scores:
         raise ValueError(
             "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
             "predict averages"
         )
-    judge = _judge(metric, walk, y, sample_weight, n_rows)
+    judge = metric_with_truth(metric, rows, y, sample_weight)
     rng = np.random.default_rng(SEED)
     weights = rng.multinomial(n_trees, np.full(n_trees, 1.0 / n_trees), size=REPLICATES).astype(np.float64)
-    batch = REPLICATES if judge.by_row else max(1, _CELLS_HELD // (n_rows * max(1, len(walk.adapter.classes))))
-    found = [_measured(walk, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
+    cells = rows.n_rows * max(1, len(rows.adapter.classes))
+    batch = REPLICATES if isinstance(judge, MeanMetric) else max(1, _CELLS_HELD // cells)
+    found = [_measured(rows, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
     now, asked, used = found[0].now, found[0].asked, found[0].n_rows
     if asked < _FEWEST_TREES:
         raise FewVotesError(
@@ -128,7 +126,7 @@ def metric_gap(walk: ForestOnRows, metric: Metric, y: ArrayLike, sample_weight: 
     scaled, as_asked = (
         np.concatenate(parts) for parts in zip(*((one.scaled, one.as_asked) for one in found), strict=True)
     )
-    if not max(abs(now), np.abs(scaled).max(), np.abs(as_asked).max()) < _LARGEST:
+    if not max(abs(now), np.abs(scaled).max(), np.abs(as_asked).max()) < LARGEST:
         raise ValueError(f"the {judge.name} of the rows given is too large a number to tell what it will move by")
     drawn, spread = float(scaled.mean() - now), as_asked - as_asked.mean()
     change = -drawn
@@ -143,7 +141,7 @@ def metric_gap(walk: ForestOnRows, metric: Metric, y: ArrayLike, sample_weight: 
         change,
         change - ends[::-1],
         drawn + ends,
-        either_way=judge.by_row is _logloss_of_averages,
+        either_way=judge.either_way,
     )
     return MetricGap(
         metric=judge.name,
@@ -151,7 +149,7 @@ def metric_gap(walk: ForestOnRows, metric: Metric, y: ArrayLike, sample_weight: 
         change=change,
         interval=interval,
         available=n_trees,
-        source="rows given" if walk.bags is None else "oob",
+        source=rows.source,
         n_rows=used,
     )
 
@@ -194,15 +192,16 @@ class _Measured(NamedTuple):
     n_rows: int
 
 
-def _measured(walk: ForestOnRows, judge: _Judge, weights: Floats) -> _Measured:
+def _measured(forest: ForestOnRows, judge: MeanMetric | WholeMetric, weights: Floats) -> _Measured:
     """Ask the trees once, and average them by each row of ``weights``, shape (n_replicates, n_trees)."""
-    adapter, n_replicates = walk.adapter, len(weights)
+    adapter, n_replicates = forest.adapter, len(weights)
     # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
-    kinds = 1 if walk.bags is None else 2
-    tally = judge.start(1 + kinds * n_replicates)
+    kinds = 1 if forest.bags is None else 2
+    measured = judge.start(1 + kinds * n_replicates)
     total = n_rows = 0
-    cells = (2 + 2 * kinds) * n_replicates * max(adapter.leaves.n_scores, len(adapter.classes))
-    for rows, leaf, inbag in leaf_blocks(adapter, walk.X, walk.bags, what="metric", cells=cells):
+
+    def add(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+        nonlocal total, n_rows
         score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
         # One column where the trees of a member share a bag, else one for each class.
         counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
@@ -215,16 +214,19 @@ def _measured(walk: ForestOnRows, judge: _Judge, weights: Floats) -> _Measured:
         parts = [mean[None], mean + noise * np.sqrt(asked / adapter.n_trees), mean + noise][: 1 + kinds]
         score = np.concatenate(parts)
         predicted = adapter.link.probabilities(score) if adapter.classes.size else adapter.link.predicted(score)
-        tally.add(np.arange(rows.start, rows.stop)[known], predicted)
+        measured.add(np.arange(rows.start, rows.stop)[known], predicted)
         total, n_rows = total + asked.mean(axis=1).sum(), n_rows + len(asked)
+
+    cells = (2 + 2 * kinds) * n_replicates * max(adapter.leaves.n_scores, len(adapter.classes))
+    forest.visit(add, what="metric", cells=cells)
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
-    value = tally.conclude()
+    value = measured.conclude()
     return _Measured(
         now=float(value[0]),
         scaled=value[1 : 1 + n_replicates],
         as_asked=value[-n_replicates:],
-        chance=tally.chance(),
+        chance=measured.chance(),
         asked=total / n_rows,
         n_rows=n_rows,
     )

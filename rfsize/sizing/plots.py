@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rfsize.utils.plotting import percent
+from rfsize.estimation.base import Curves, Margins
+from rfsize.estimation.deviation import Deviation
+from rfsize.utils.plotting import finish, label_counts, label_sparsely, new_axes, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.sizing.deviation_report import DeviationReport
-    from rfsize.sizing.size_report import SizeReport
+
+class _Report(Protocol):
+    """What the pictures of both kinds of report read."""
+
+    @property
+    def n_trees(self) -> int | float: ...
+    @property
+    def available(self) -> int: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def interval(self) -> tuple[int | float, int | float]: ...
 
 
-def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
+class LabelReport(_Report, Protocol):
+    """What the picture of a report about labels reads."""
+
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def voting(self) -> str: ...
+    def agreement(self, n_trees: int) -> float: ...
+    def curves(self) -> Curves: ...
+    def margins(self) -> Margins: ...
+
+
+class PredictionReport(_Report, Protocol):
+    """What the picture of a report about probabilities or scores reads."""
+
+    @property
+    def criterion(self) -> str: ...
+    @property
+    def tolerance(self) -> float: ...
+    def deviation(self, n_trees: int) -> Deviation: ...
+
+
+def plot_report(report: LabelReport, ax: Axes | None = None) -> Axes:
     """Draw how near to a tie the rows are, and disagreement over the number of trees; see `SizeReport.plot`."""
     import matplotlib.pyplot as plt
 
@@ -32,9 +66,8 @@ def plot_report(report: SizeReport, ax: Axes | None = None) -> Axes:
 _BINS = 25
 
 
-def _draw_margins(report: SizeReport, ax: Axes) -> None:
+def _draw_margins(report: LabelReport, ax: Axes) -> None:
     """Rows by their distance from a tie: those next to it are what large forests still change."""
-    from matplotlib.ticker import FuncFormatter
 
     margins = report.margins()
     edges = np.linspace(min(margins.tie, margins.most), max(margins.tie, margins.most), _BINS + 1)
@@ -48,15 +81,13 @@ def _draw_margins(report: SizeReport, ax: Axes) -> None:
     ax.set_xlabel(f"{margins.what}\n(ties at the right edge)")
     ax.set_ylabel(f"share of the rows, in {_BINS} bins")
     ax.set_title("How near to a tie the rows are")
-    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(percent))
+    label_sparsely(ax.yaxis, percent)
     ax.grid(which="major", color="0.9")
     ax.set_axisbelow(True)
 
 
-def _draw_disagreement(report: SizeReport, ax: Axes) -> None:
+def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     """Disagreement over the number of trees with its interval and its law, T*(α), and the forest at hand."""
-    from matplotlib.ticker import FuncFormatter
 
     known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
     largest = 4.0 * max(known)
@@ -90,21 +121,16 @@ def _draw_disagreement(report: SizeReport, ax: Axes) -> None:
     ax.set_xlabel("trees in the forest")
     ax.set_ylabel("rows that differ from the infinite forest")
     ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
-    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(percent))
-    ax.grid(which="major", color="0.9")
-    ax.set_axisbelow(True)
-    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small", loc="lower left")
+    label_counts(ax.xaxis)
+    label_sparsely(ax.yaxis, percent)
+    finish(ax, loc="lower left")
 
 
-def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
+def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
     """Draw deviations over the number of trees; see `DeviationReport.plot`."""
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import FuncFormatter
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+        ax = new_axes()
     known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
     largest = 4.0 * max(known)
     sizes = np.unique(np.geomspace(1.0, largest, 40).astype(int))
@@ -124,11 +150,9 @@ def plot_deviation(report: DeviationReport, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("trees in the forest")
     ax.set_ylabel(f"deviation of the {report.criterion}\nfrom the infinite forest")
     ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    label_counts(ax.xaxis)
     if any(rms):
         ax.set_yscale("log")
-        for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-            axis_formatter(FuncFormatter(lambda off, _: f"{off:g}" if f"{off:e}"[0] in "125" else ""))
-    ax.grid(which="major", color="0.9")
-    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+        label_sparsely(ax.yaxis, lambda off: f"{off:g}")
+    finish(ax)
     return ax

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.walk import ForestOnRows
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.sizing.goal import Goal
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Their names are those of soft votes too.
-ESTIMATORS = hard.ESTIMATORS
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
@@ -45,10 +43,10 @@ class _Rule(NamedTuple):
         used = asked[asked >= at_least]
         return cls(estimate, len(used), len(asked) - len(used), float(used.mean()))
 
-    def told(self, alpha: float) -> dict[str, Any]:
+    def said(self, alpha: float) -> dict[str, Any]:
         """What a report says by this rule."""
-        said = {name: value for name, value in self._asdict().items() if name != "estimate"}
-        return {"n_trees": self.estimate.size(alpha), **said}
+        rows = {name: value for name, value in self._asdict().items() if name != "estimate"}
+        return {"n_trees": self.estimate.size(alpha), **rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,46 +92,44 @@ class SizeReport(Report):
     def of(
         cls,
         outputs: TreeOutputs,
+        goal: Goal,
         *,
-        alpha: float,
         available: int,
         source: str,
-        voting: str = "hard",
-        estimator: str = "auto",
         rows: ForestOnRows | None = None,
     ) -> SizeReport:
-        """Size a forest of ``available`` trees from what its trees say, by one of the estimators.
+        """Size a forest of ``available`` trees from what its trees say.
 
-        ``walk`` lets `metric_gap` ask the trees again.
+        ``rows`` let `metric_gap` ask the trees again.
 
         Raises
         ------
         FewVotesError
             If no row has a vote.
         ValueError
-            If α is out of range, the estimator does not fit the votes, or there are no scores to size by.
+            If the estimator does not fit the votes, or there are no scores to size by.
         """
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available))
-        rules = {"hard": _Rule.of(ESTIMATORS[estimator](outputs.votes), outputs.votes.asked, at_least=1)}
+        rules = {"hard": _Rule.of(hard.ESTIMATORS[goal.estimator](outputs.votes), outputs.votes.asked, at_least=1)}
         sized = outputs.scores is not None and (outputs.scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if outputs.scores is not None and sized and (voting == "soft" or outputs.scores.are_finite()):
-            estimate = soft.ESTIMATORS[estimator](outputs.scores, outputs.cut)
+        if outputs.scores is not None and sized and (goal.voting == "soft" or outputs.scores.are_finite()):
+            estimate = soft.ESTIMATORS[goal.estimator](outputs.scores, outputs.cut)
             rules["soft"] = _Rule.of(estimate, outputs.scores.asked, at_least=2)
-        elif voting == "soft" and outputs.scores is not None:
+        elif goal.voting == "soft" and outputs.scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
-        elif voting == "soft":
+        elif goal.voting == "soft":
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
                 "that are no trees: give a model of trees, or leave voting='hard'"
             )
         return cls(
-            **rules[voting].told(alpha),
-            alpha=float(alpha),
+            **rules[goal.voting].said(goal.alpha),
+            alpha=float(goal.alpha),
             available=int(available),
             source=source,
-            voting=voting,
+            voting=goal.voting,
             predict_obeys=outputs.predict_obeys,
             _rules=rules,
             _forest_on_rows=rows,
@@ -149,7 +145,7 @@ class SizeReport(Report):
         voting = "soft" if self.voting == "hard" else "hard"
         if voting not in self._rules:
             return None
-        return replace(self, voting=voting, **self._rules[voting].told(self.alpha))
+        return replace(self, voting=voting, **self._rules[voting].said(self.alpha))
 
     @property
     def estimator(self) -> str:
@@ -206,6 +202,15 @@ class SizeReport(Report):
             If ``alpha`` is not strictly between 0 and 1.
         """
         return self._estimate.size(share("alpha", alpha))
+
+    def next_look(self) -> int:
+        """Trees at which to size a forest that is too small again: min(T*, twice its trees).
+
+        That is figure 3 of Hernández-Lobato et al. 2013.
+        """
+        # T* may lie below the trees at hand where these have too few votes to tell.
+        wanted = self.n_trees if self.n_trees > self.available else 2 * self.available
+        return int(min(wanted, 2 * self.available))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""

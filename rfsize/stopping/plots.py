@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rfsize.stopping.stops import BinaryStops, LeaderStops, TernaryStops, WeightedStops, ternary_index
+from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops, ternary_index
+from rfsize.utils.plotting import finish, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.stopping.table import StopTable
+
+class Table(Protocol):
+    """What the picture of a stop table reads."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def stops(self) -> Stops: ...
+    def expected_trees(self) -> float: ...
 
 
 _FREE_CORNER: dict[str, Any] = {
@@ -23,12 +36,11 @@ _FREE_CORNER: dict[str, Any] = {
 }
 
 
-def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
+def plot_table(table: Table, ax: Axes | None = None) -> Axes:
     """Draw the votes at which voting stops; see `StopTable.plot`."""
-    import matplotlib.pyplot as plt
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+        ax = new_axes()
     if isinstance(table.stops, BinaryStops):
         _draw_binary(table, table.stops, ax)
     elif isinstance(table.stops, TernaryStops):
@@ -38,19 +50,11 @@ def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
     else:
         _draw_weighted(table.stops, ax)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
-    ax.grid(which="major", color="0.9")
-    ax.set_axisbelow(True)
-    ax.legend(
-        frameon=True,
-        framealpha=0.9,
-        edgecolor="none",
-        fontsize="small",
-        loc=_FREE_CORNER[table.kind],
-    )
+    finish(ax, loc=_FREE_CORNER[table.stops.kind])
     return ax
 
 
-def _draw_binary(table: StopTable, stops: BinaryStops, ax: Axes) -> None:
+def _draw_binary(table: Table, stops: BinaryStops, ax: Axes) -> None:
     asked = np.arange(table.n_trees + 1)
     lower, upper = np.maximum(stops.lower, 0), np.minimum(stops.upper, asked)
     ax.fill_between(asked, lower, upper, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
@@ -65,7 +69,7 @@ def _draw_binary(table: StopTable, stops: BinaryStops, ax: Axes) -> None:
     ax.set_ylabel("votes for class 1")
 
 
-def _draw_ternary(table: StopTable, stops: TernaryStops, ax: Axes) -> None:
+def _draw_ternary(table: Table, stops: TernaryStops, ax: Axes) -> None:
     """The leader's smallest stopping lead, over the ways in which the other two share the rest."""
     asked = np.arange(1, table.n_trees + 1)
     level, alone = (np.array([_smallest_lead(stops, t, share) for t in asked.tolist()]) for share in (0.5, 0.0))
@@ -90,7 +94,7 @@ def _smallest_lead(stops: TernaryStops, asked: int, share: float) -> float:
     return math.nan
 
 
-def _draw_leaders(table: StopTable, stops: LeaderStops, ax: Axes) -> None:
+def _draw_leaders(table: Table, stops: LeaderStops, ax: Axes) -> None:
     both = np.arange(table.n_trees + 1)
     can = stops.upper <= both
     ax.fill_between(both, both / 2.0, np.minimum(stops.upper, both), color="C0", alpha=0.15, linewidth=0.0)
@@ -117,6 +121,6 @@ def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
     ax.set_ylabel("lead over the runner-up, share of the weight")
 
 
-def _mark_expected(table: StopTable, ax: Axes) -> None:
+def _mark_expected(table: Table, ax: Axes) -> None:
     trees = table.expected_trees()
     ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"expected: {trees:,.1f} trees per row")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -14,16 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
-from rfsize.adapters.registry import trainer_for
+from rfsize.adapters.registry import adapter_for, trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.errors import NotConvergedWarning
-from rfsize.sizing.api import truncate
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.training.growing import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, as_numbers, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import choice, share, whole
+from rfsize.utils.warn import warn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -337,8 +336,8 @@ def _size(trainer: Trainer, candidate: Candidate, goal: Goal) -> tuple[float, fl
     """T*(α) and its interval from what the candidate was judged by."""
     if not len(trainer.classes):
         return _UNKNOWN
-    told = candidate.out_of_bag.outputs(candidate.n_trees)
-    report = goal.report(told, available=candidate.n_trees, source="oob")
+    outputs = candidate.out_of_bag.outputs(candidate.n_trees)
+    report = SizeReport.of(outputs, goal, available=candidate.n_trees, source="oob")
     return report.n_trees, *report.interval
 
 
@@ -353,5 +352,5 @@ def _sized(
     forest = chosen.forest()
     report = grown(forest, goal, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
-        warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=3)
-    return truncate(forest.booster(), n_trees=report.n_kept), report
+        warn(report.not_converged(), NotConvergedWarning)
+    return adapter_for(forest.booster()).truncated(report.n_kept), report

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import Trainer
+from rfsize.utils.files import stored_member, written_whole
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
@@ -84,21 +85,16 @@ class SearchFile:
     def _write(self, path: Path) -> None:
         seconds = {key: state.seconds for key, state in self._states.items()}
         text = {"format": _FORMAT, "version": _VERSION, **self._origin, "seconds": seconds}
-        partial = path.with_name(path.name + ".partial")
-        try:
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(_TEXT, json.dumps(text))
-                for key, sums in {"probe": self._probe, **{k: s.out_of_bag for k, s in self._states.items()}}.items():
-                    for name, array in _arrays(sums).items():
-                        archive.writestr(f"{key}/{name}", array.astype(_STORED[name]).tobytes())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with written_whole(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(_TEXT, json.dumps(text))
+            for key, sums in {"probe": self._probe, **{k: s.out_of_bag for k, s in self._states.items()}}.items():
+                for name, array in _arrays(sums).items():
+                    archive.writestr(f"{key}/{name}", array.astype(_STORED[name]).tobytes())
 
     def _read(self, path: Path) -> None:
         try:
             with zipfile.ZipFile(path) as archive:
-                text = json.loads(_member(archive, _TEXT, at_most=_LARGEST_TEXT))
+                text = json.loads(stored_member(archive, _TEXT, at_most=_LARGEST_TEXT))
                 if (text.pop("format"), text.pop("version")) != (_FORMAT, _VERSION):
                     raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
                 seconds = {str(key): float(value) for key, value in text.pop("seconds").items()}
@@ -131,7 +127,7 @@ class SearchFile:
         for name, like in _arrays(self._probe).items():
             shape, dtype = like.shape, _STORED[name]
             size = math.prod(shape) * np.dtype(dtype).itemsize
-            content = _member(archive, f"{key}/{name}", at_most=size)
+            content = stored_member(archive, f"{key}/{name}", at_most=size)
             found[name] = np.frombuffer(content, dtype).reshape(shape)
         asked, counts = found["asked"], found["counts"]
         fits = (asked >= 0).all() and (asked <= n_trees).all()
@@ -155,14 +151,6 @@ def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
 
 def _key(fraction: float, steps: Sequence[int]) -> str:
     return f"{fraction!r}/{'+'.join(map(str, steps))}"
-
-
-def _member(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
-    """What is stored under a name; what is not compressed cannot be larger than the file."""
-    member = archive.getinfo(name)
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size > at_most:
-        raise ValueError(f"{name!r} is compressed, or of another size than it should have")
-    return archive.read(member)
 
 
 def _copy(sums: OutOfBag) -> OutOfBag:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import fold_votes, labels_of
+from rfsize.adapters.registry import integration_for
 from rfsize.utils.validation import share, whole
 from rfsize.voting.votes import Votes
 
@@ -64,13 +64,14 @@ def cv_votes(
     """
     share("threshold", threshold)
     whole("n_trees", n_trees, at_least=1)
-    label = labels_of(params, dtrain)
+    integration = integration_for(dtrain)
+    label = integration.labels_of(params, dtrain)
     if label.ndim != 1 or not label.size:
         raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
     given = _folds(label, nfold, stratified, seed) if folds is None else folds
     counts: NDArray[np.int32] | None = None
     for train, held_out in checked_folds(given, label.size):
-        found = fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)
+        found = integration.fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)
         if counts is None:
             counts = np.zeros((label.size, found.shape[1]), dtype=np.int32)
         counts[held_out] = found

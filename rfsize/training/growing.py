@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from rfsize.adapters.registry import adapter_for, parameters_of, trainer_for
+from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotConvergedWarning
-from rfsize.sizing.api import truncate
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
-from rfsize.sizing.goal import Goal, next_look
+from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import warn
 
 
 def grow(
@@ -129,9 +128,8 @@ def grow(
             return booster
 
     def on_validation_rows() -> SizeReport:
-        adapter = adapter_for(finished(forest.booster()))
-        told = tree_outputs(adapter, adapter.check(X_val), adapter.checked_threshold(threshold))
-        return goal.report(told, available=forest.n_trees, source="rows given")
+        rows = ForestOnRows.of(finished(forest.booster()), X_val, threshold=threshold)
+        return SizeReport.of(rows.outputs(), goal, available=forest.n_trees, source=rows.source)
 
     report = grown(
         forest,
@@ -141,8 +139,8 @@ def grow(
         estimate=None if X_val is None else on_validation_rows,
     )
     if not report.converged:
-        warnings.warn(report.not_converged(), NotConvergedWarning, stacklevel=2)
-    model = finished(truncate(forest.booster(), n_trees=max(report.n_kept, given)))
+        warn(report.not_converged(), NotConvergedWarning)
+    model = finished(adapter_for(forest.booster()).truncated(max(report.n_kept, given)))
     return (model, report) if return_report else model
 
 
@@ -180,12 +178,12 @@ def grown(
             report = _out_of_bag_report(forest, goal, max_trees) if estimate is None else estimate()
             if report.converged or forest.n_trees >= max_trees:
                 return report
-            wanted = next_look(report)
+            wanted = report.next_look()
 
 
 def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> SizeReport:
-    told = forest.outputs()
-    share_of_votes = told.votes.asked.mean() / forest.n_trees
+    outputs = forest.outputs()
+    share_of_votes = outputs.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
@@ -194,14 +192,14 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
             f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
             "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
-    return goal.report(told, available=forest.n_trees, source="oob")
+    return SizeReport.of(outputs, goal, available=forest.n_trees, source="oob")
 
 
 def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float) -> ForestInTraining:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
-        params, init_model = parameters_of(params), params
+        params, init_model = integration_for(params).parameters_of(params), params
     trainer = trainer_for(params, dtrain)
     if not len(trainer.classes):
         raise ValueError(
@@ -227,5 +225,6 @@ def _of_estimator(
     except NotFittedError:
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
-    forest = adapter.in_training(adapter.check(X), y, sample_weight, adapter.checked_threshold(threshold))
+    threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
+    forest = integration.in_training(adapter, adapter.check(X), y, sample_weight, threshold)
     return forest, adapter.with_booster, 0 if is_new else adapter.n_trees

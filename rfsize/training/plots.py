@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.plotting import finish, label_sparsely, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.training.bagging_fraction import FractionSearch
+
+class Search(Protocol):
+    """What the picture of a search for the bagging fraction reads."""
+
+    @property
+    def best(self) -> float: ...
+    @property
+    def curve(self) -> NDArray[np.void]: ...
+    @property
+    def report(self) -> object | None: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def alpha(self) -> float: ...
 
 
-def plot_bagging_fraction(search: FractionSearch, ax: Axes | None = None) -> Axes:
+def plot_bagging_fraction(search: Search, ax: Axes | None = None) -> Axes:
     """Draw out-of-bag error and T* over the bagging fraction; see `FractionSearch.plot`."""
     import matplotlib.pyplot as plt
 
     if ax is not None:
         panels = [ax]
     elif search.report is None:
-        panels = [plt.subplots(figsize=(7.0, 4.2), layout="constrained")[1]]
+        panels = [new_axes()]
     else:
         figure = plt.figure(figsize=(7.0, 5.4), layout="constrained")
         panels = list(figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)))
@@ -30,13 +48,11 @@ def plot_bagging_fraction(search: FractionSearch, ax: Axes | None = None) -> Axe
     panels[0].set_title(f"Bagging fraction {search.best:.3f}: {which} of {len(search.curve)}")
     for panel in panels:
         panel.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
-        panel.grid(which="major", color="0.9")
-        panel.set_axisbelow(True)
-        panel.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize="small")
+        finish(panel)
     return panels[0]
 
 
-def _draw_judgement(search: FractionSearch, ax: Axes) -> None:
+def _draw_judgement(search: Search, ax: Axes) -> None:
     """The out-of-bag curve; what was dropped early was judged with fewer trees, so it is not joined to the rest."""
     from matplotlib.ticker import PercentFormatter
 
@@ -67,9 +83,8 @@ def _draw_judgement(search: FractionSearch, ax: Axes) -> None:
         ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 
-def _draw_sizes(search: FractionSearch, ax: Axes) -> None:
+def _draw_sizes(search: Search, ax: Axes) -> None:
     """T* where it is known; an interval without an upper end runs off the panel."""
-    from matplotlib.ticker import FuncFormatter
 
     curve = search.curve[np.isfinite(search.curve["size"])]
     high = curve["size_high"]
@@ -82,5 +97,4 @@ def _draw_sizes(search: FractionSearch, ax: Axes) -> None:
         curve["fraction"], curve["size"], lengths, fmt="s", color="C2", markersize=4, elinewidth=1.0, label=label
     )
     ax.set_ylabel("trees")
-    for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}" if f"{trees:e}"[0] in "125" else ""))
+    label_sparsely(ax.yaxis, lambda trees: f"{trees:,.0f}")

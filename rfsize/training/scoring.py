@@ -88,8 +88,8 @@ class Judge(ABC):
 
     def _labels(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
-        told = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
-        return told.argmax(axis=1)
+        said = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
+        return said.argmax(axis=1)
 
 
 def judge_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, voting: str) -> Judge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,14 @@ def column_names(X: Any) -> list[str] | None:
     if names is None and hasattr(X, "iloc"):
         names = X.columns
     return None if names is None else [str(name) for name in names]
+
+
+def select(X: Any, names: Sequence[str], *, spaces_become_underscores: bool = False) -> Any:
+    """The columns of a DataFrame that have these names, in their order; all of them where one name is missing."""
+    columns = [str(name) for name in X.columns]
+    if spaces_become_underscores:
+        columns = [name.replace(" ", "_") for name in columns]
+    return X.iloc[:, [columns.index(name) for name in names]] if set(names) <= set(columns) else X
 
 
 def n_rows(X: Any) -> int:

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from helpers.forests import Data
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 
 
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter = adapter_for(lgb_multiclass)
-    bags = adapter.bags(len(data.X), None, None, None, None)
-    whole = tree_outputs(adapter, data.X, 0.5, bags)
-    monkeypatch.setattr("rfsize.counting.walk._SCORES_HELD", len(data.X) * 9 // 3)
+    rows = ForestOnRows.of(lgb_multiclass, data.X, oob=True)
+    whole = rows.outputs()
+    monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", len(data.X) * 9 // 3)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
-    part = tree_outputs(adapter, data.X, 0.5, bags)
+    part = rows.outputs()
     assert part.votes == whole.votes
     assert part.scores is not None
     assert whole.scores is not None

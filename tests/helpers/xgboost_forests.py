@@ -11,7 +11,7 @@ import xgboost as xgb
 from scipy.special import expit
 
 from helpers.forests import Data
-from rfsize.integrations.xgboost.trainer import XgboostTrainer, trainer
+from rfsize.integrations.xgboost.trainer import XgboostTrainer
 
 
 def class_margins(model: xgb.Booster, X: np.ndarray, trees: Any) -> np.ndarray:
@@ -70,7 +70,7 @@ def labels(kind: str, data: Data) -> np.ndarray:
 def grown(kind: str, data: Data, blocks: tuple[int, ...] = (6, 3, 4), **params: Any) -> tuple[XgboostTrainer, Any]:
     if kind == "multi_output" and VERSION < (3, 2):
         pytest.skip("XGBoost stores no hessians in such trees before 3.2")
-    training = trainer({**KINDS[kind], **params}, xgb.DMatrix(data.X, labels(kind, data)))
+    training = XgboostTrainer({**KINDS[kind], **params}, xgb.DMatrix(data.X, labels(kind, data)))
     forest = training.start()
     for trees in blocks:
         forest.add(trees)

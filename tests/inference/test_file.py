@@ -32,7 +32,7 @@ def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, re
         assert again.table == table
         assert repr(again.forest.conventions) == repr(fast.forest.conventions)
         assert repr(again) == repr(fast)
-    assert not (tmp_path / "forest.npz.partial").exists()
+    assert not (tmp_path / "forest.partial.npz").exists()
 
 
 @pytest.fixture(scope="module")

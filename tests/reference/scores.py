@@ -9,7 +9,7 @@ import numpy as np
 from rfsize.voting.scores import Scores
 
 
-def out_of_bag_members(score: np.ndarray, inbag: np.ndarray) -> list[np.ndarray]:
+def left_out(score: np.ndarray, inbag: np.ndarray) -> list[np.ndarray]:
     """Scores of each row's members, one array of shape (n_members, n_classes) a row.
 
     ``score`` has the shape (n_trees, n_rows, n_classes), ``inbag`` (n_classes, n_trees, n_rows): of each class the

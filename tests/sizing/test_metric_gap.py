@@ -18,7 +18,7 @@ import reference.deviation
 import rfsize
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.bag_proof import proven_inbag
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing import metric_gap
 
@@ -101,7 +101,7 @@ def test_regression(metric: str, data: Data) -> None:
     model = train_lightgbm(data.X[:150], np.exp(data.X[:150, 0]), 20, objective="poisson")
     y = np.exp(data.X[:150, 0])
     by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error}[metric]
-    may_vote = np.logical_not(proven_inbag(*_walked(model, data.X[:150])).T)
+    may_vote = np.logical_not(_out_of_bag(model, data.X[:150]).inbag().T)
     known = may_vote.sum(axis=1) > 1
     expected = reference.deviation.metric_gap(
         tree_scores(model, data.X[:150])[known],
@@ -120,9 +120,8 @@ def test_regression(metric: str, data: Data) -> None:
     )
 
 
-def _walked(model: Any, X: np.ndarray) -> tuple[Any, Any, Any]:
-    adapter = adapter_for(model, casts_votes=False)
-    return adapter, adapter.check(X), adapter.bags(len(X), None, None, None, None)
+def _out_of_bag(model: Any, X: np.ndarray) -> ForestOnRows:
+    return ForestOnRows.of(adapter_for(model, casts_votes=False), X, oob=True)
 
 
 def test_value_is_the_metric_of_what_the_booster_predicts(booster: Any, data: Data, truth: np.ndarray) -> None:

@@ -95,7 +95,7 @@ def test_many_threads_on_one_model(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh[:0]), "no rows"),
         (lambda model, data: rfsize.size(model, "rows.csv"), "give a NumPy array"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha=1.0), "strictly between 0 and 1"),
-        (lambda model, data: rfsize.size(model, data.fresh, alpha=None), "strictly between 0 and 1"),
+        (lambda model, data: rfsize.size(model, data.fresh, alpha=float("nan")), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, voting="loud"), "voting must be one of"),

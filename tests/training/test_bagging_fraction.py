@@ -24,8 +24,7 @@ from helpers.fraction_searches import (
     search,
     standard_error,
 )
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
@@ -48,8 +47,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
         params = {"bagging_fraction": row["fraction"]} if framework == "lightgbm" else {"subsample": row["fraction"]}
         train = train_lightgbm if framework == "lightgbm" else train_xgboost
         model = train(X, y, TREES, **params)
-        adapter = adapter_for(model)
-        told = tree_outputs(adapter, X, 0.5, adapter.bags(ROWS, None, None, None, None))
+        told = ForestOnRows.of(model, X, oob=True).outputs()
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
         assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees

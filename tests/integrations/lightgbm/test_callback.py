@@ -14,8 +14,7 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.walk import tree_outputs
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goal import Goal
@@ -155,9 +154,11 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
     assert some.report_.available == callback.report_.available
     assert some.report_.other.n_trees == callback.report_.other.n_trees
-    known = tree_outputs(adapter_for(whole), data.X, 0.5, adapter_for(whole).bags(len(data.X), None, None, None, None))
+    known = ForestOnRows.of(whole, data.X, oob=True).outputs()
     thinned = TreeOutputs(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), 0.0, "soft")
-    again = Goal(0.9, "soft", "plugin").report(thinned, available=callback.report_.available, source="oob")
+    again = rfsize.SizeReport.of(
+        thinned, Goal(0.9, "soft", "plugin"), available=callback.report_.available, source="oob"
+    )
     assert some.report_.n_trees == again.n_trees
 
 
@@ -370,11 +371,12 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
     assert expected.available == report.available
     held_out = [
-        tree_outputs(adapter_for(one), data.X[rows], 0.5)
-        for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
+        ForestOnRows.of(one, data.X[rows]).outputs() for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
     ]
     scores = Scores.stacked([one.scores for one in held_out])
-    soft = Goal(0.9, "soft").report(TreeOutputs(rfsize.Votes(counts), scores), available=report.available, source="")
+    soft = rfsize.SizeReport.of(
+        TreeOutputs(rfsize.Votes(counts), scores), Goal(0.9, "soft"), available=report.available, source=""
+    )
     assert report.other.n_trees == soft.n_trees
 
 

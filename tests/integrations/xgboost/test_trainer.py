@@ -31,9 +31,9 @@ from helpers.xgboost_forests import (
     plain_blocks,
 )
 from reference.scores import assert_scores
-from rfsize.adapters.registry import parameters_of, trainer_for
-from rfsize.integrations.xgboost import adapt
-from rfsize.integrations.xgboost.trainer import trainer
+from rfsize.adapters.registry import trainer_for
+from rfsize.integrations.xgboost.forest import adapt
+from rfsize.integrations.xgboost.trainer import XgboostTrainer, parameters_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +146,7 @@ def test_grown_forests_are_forests_like_any_other(kind: str, data: Data) -> None
 def test_a_grown_forest_keeps_names_and_categories(data: Data) -> None:
     table = pd.DataFrame(data.X, columns=list("abcdefgh"))
     table["b"] = pd.Categorical(np.digitize(data.X[:, 1], [-1, 0, 1]))
-    forest = trainer(PARAMS, xgb.DMatrix(table, data.y, enable_categorical=True)).start()
+    forest = XgboostTrainer(PARAMS, xgb.DMatrix(table, data.y, enable_categorical=True)).start()
     forest.add(4)
     forest.add(4)
     booster = forest.booster()
@@ -164,7 +164,7 @@ def test_large_additions_are_split_into_blocks(data: Data, monkeypatch: pytest.M
 def test_another_fraction_and_seed(data: Data) -> None:
     params = {**PARAMS, "random_state": 3}
     del params["seed"], params["subsample"]
-    training = trainer(params, xgb.DMatrix(data.X, data.y))
+    training = XgboostTrainer(params, xgb.DMatrix(data.X, data.y))
     assert (training.seed, training.fraction) == (3, 1.0)
     with pytest.raises(rfsize.InbagError, match="subsample below 1"):
         training.start()
@@ -197,12 +197,12 @@ def test_binned_data_tell_the_same(kind: str, data: Data) -> None:
 @pytest.mark.skipif(VERSION >= (3, 1), reason="since XGBoost 3.1 such data serve")
 def test_binned_data_are_refused(data: Data) -> None:
     with pytest.raises(ValueError, match=r"XGBoost 3\.1"):
-        trainer(PARAMS, xgb.QuantileDMatrix(data.X, data.y))
+        XgboostTrainer(PARAMS, xgb.QuantileDMatrix(data.X, data.y))
 
 
 def test_weights_are_part_of_the_proof(data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.1, 3.0, len(data.X))
-    training = trainer({**PARAMS, "scale_pos_weight": 2.0}, xgb.DMatrix(data.X, data.y, weight=weight))
+    training = XgboostTrainer({**PARAMS, "scale_pos_weight": 2.0}, xgb.DMatrix(data.X, data.y, weight=weight))
     assert training.weight == pytest.approx(weight, rel=1e-6)
     forest = training.start()
     forest.add(5)
@@ -238,11 +238,11 @@ def test_a_forest_that_xgboost_trained_takes_more_trees(data: Data) -> None:
     from_file.load_model(plain.save_raw("ubj"))
     classifier = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=7, eta=1, **PARAMS).fit(data.X, data.y)
     for model in (plain, from_file, classifier):
-        resumed = trainer(PARAMS, dtrain).resume(model)
+        resumed = XgboostTrainer(PARAMS, dtrain).resume(model)
         resumed.add(2)
         assert np.array_equal(resumed.out_of_bag.counts, expected.out_of_bag.counts)
     with pytest.raises(rfsize.InbagError, match="loaded from a file"):
-        trainer({**PARAMS, "seed": 4}, dtrain).resume(from_file)
+        XgboostTrainer({**PARAMS, "seed": 4}, dtrain).resume(from_file)
 
 
 @pytest.mark.parametrize(
@@ -261,11 +261,11 @@ def test_what_was_trained_otherwise_takes_no_more_trees(
 ) -> None:
     dtrain = xgb.DMatrix(data.X[rows], data.y[rows])
     with pytest.raises(ValueError, match=message):
-        trainer({**PARAMS, **params}, dtrain).resume(train_xgboost(data.X, data.y, 7))
+        XgboostTrainer({**PARAMS, **params}, dtrain).resume(train_xgboost(data.X, data.y, 7))
 
 
 def test_other_models_take_no_more_trees(data: Data) -> None:
-    training = trainer(PARAMS, xgb.DMatrix(data.X, data.y))
+    training = XgboostTrainer(PARAMS, xgb.DMatrix(data.X, data.y))
     with pytest.raises(rfsize.NotAForestError, match="2 rounds"):
         training.resume(train_xgboost(data.X, data.y, 2, rounds=2))
     with pytest.raises(rfsize.NotAForestError, match="objective"):
@@ -285,7 +285,7 @@ def test_a_booster_remembers_its_parameters(kind: str, data: Data) -> None:
     params = parameters_of(booster)
     assert (params["subsample"], params["eta"], params["seed"], params["base_score"]) == (0.632, 0.5, 3, 0.375)
     assert "num_parallel_tree" not in params
-    forest = trainer(params, dtrain).start()
+    forest = XgboostTrainer(params, dtrain).start()
     forest.add(5)
     assert forest.booster().get_dump() == booster.get_dump()
     assert parameters_of(forest.booster()) == params
@@ -310,7 +310,7 @@ def test_a_fitted_classifier_takes_more_trees(kind: str, data: Data) -> None:
     model.fit(data.X, labels(kind, data), sample_weight=weight)
     adapter = adapt(model)
     dtrain = adapter.training_data(data.X, labels(kind, data), weight)
-    forest = trainer(parameters_of(model), dtrain).resume(model)
+    forest = XgboostTrainer(parameters_of(model), dtrain).resume(model)
     forest.add(3)
     larger = adapter.with_booster(forest.booster())
     assert (type(larger), larger.num_parallel_tree, model.num_parallel_tree) == (type(model), 9, 6)
@@ -341,32 +341,32 @@ def test_parameters_that_make_no_provable_forest_are_refused(
     params: dict[str, Any], error: type[Exception], message: str, data: Data
 ) -> None:
     with pytest.raises(error, match=message):
-        trainer({**PARAMS, **params}, xgb.DMatrix(data.X, data.y))
+        XgboostTrainer({**PARAMS, **params}, xgb.DMatrix(data.X, data.y))
 
 
 def test_data_that_do_not_fit_are_refused(data: Data) -> None:
     for label in (data.three, data.y + 1, data.y * 0.5):
         with pytest.raises(ValueError, match="classes 0 to 1"):
-            trainer(PARAMS, xgb.DMatrix(data.X, label))
+            XgboostTrainer(PARAMS, xgb.DMatrix(data.X, label))
     with pytest.raises(ValueError, match="classes 0 to 2"):
-        trainer(MULTICLASS, xgb.DMatrix(data.X, data.three + 1))
+        XgboostTrainer(MULTICLASS, xgb.DMatrix(data.X, data.three + 1))
     with pytest.raises(ValueError, match="one label for each"):
-        trainer(PARAMS, xgb.DMatrix(data.X))
+        XgboostTrainer(PARAMS, xgb.DMatrix(data.X))
     with pytest.raises(ValueError, match="one label for each"):
-        trainer(KINDS["regression"], xgb.DMatrix(data.X, data.X[:, :2]))
+        XgboostTrainer(KINDS["regression"], xgb.DMatrix(data.X, data.X[:, :2]))
     with pytest.raises(ValueError, match="base_margin"):
-        trainer(PARAMS, xgb.DMatrix(data.X, data.y, base_margin=np.zeros(len(data.X))))
+        XgboostTrainer(PARAMS, xgb.DMatrix(data.X, data.y, base_margin=np.zeros(len(data.X))))
     with pytest.raises(ValueError, match="found ndarray"):
-        trainer(PARAMS, data.X)
+        XgboostTrainer(PARAMS, data.X)
     with pytest.raises(ValueError, match="params must be a dict"):
-        trainer(list(PARAMS.items()), xgb.DMatrix(data.X, data.y))
+        XgboostTrainer(list(PARAMS.items()), xgb.DMatrix(data.X, data.y))
 
 
 def test_the_callers_parameters_and_data_are_untouched(data: Data) -> None:
     params = {**PARAMS, "num_parallel_tree": 77, "eval_metric": ["logloss", "error"]}
     before = copy.deepcopy(params)
     dtrain = xgb.DMatrix(data.X, data.y)
-    forest = trainer(params, dtrain).start(seed=9, fraction=0.5)
+    forest = XgboostTrainer(params, dtrain).start(seed=9, fraction=0.5)
     forest.add(3)
     assert params == before
     assert np.array_equal(dtrain.get_label(), data.y)

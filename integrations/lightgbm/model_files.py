@@ -1,0 +1,37 @@
+"""LightGBM's models and training data from files, for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+
+from rfsize.utils import matrix
+
+_BAGGING = ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction")
+
+
+def load(path: Path) -> lgb.Booster:
+    """A booster from its text; ``ValueError`` where that breaks off."""
+    content = path.read_bytes()
+    if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
+        raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
+    return lgb.Booster(model_str=content.decode("utf-8"))
+
+
+def features_of(model: lgb.Booster, X: Any) -> Any:
+    """The columns of a table that a booster was trained on."""
+    return matrix.select(X, model.feature_name(), spaces_become_underscores=True) if hasattr(X, "columns") else X
+
+
+def forest_data(
+    X: Any, y: Any, given: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+) -> tuple[dict[str, Any], lgb.Dataset]:
+    """Parameters and Dataset of a forest; see `Integration.forest_data`."""
+    params: dict[str, Any] = {"boosting": "rf", "bagging_freq": 1, "verbosity": -1}
+    if n_classes is not None:
+        params |= {"objective": "binary"} if is_binary else {"objective": "multiclass", "num_class": n_classes}
+    if bagged and not given.keys() & set(_BAGGING):
+        params["bagging_fraction"] = 0.632
+    return params | given, lgb.Dataset(X, y, free_raw_data=False)

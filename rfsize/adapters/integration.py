@@ -1,0 +1,207 @@
+"""What teaches rfsize a framework: one `Integration`, found by the entry point group ``rfsize.integrations``.
+
+The entry point is named like the top-level package that the framework's models come from::
+
+    [project.entry-points."rfsize.integrations"]
+    lightgbm = "rfsize.integrations.lightgbm:integration"
+
+`rfsize.testing.check_integration` tells whether an integration is right.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import class_indices
+
+
+class Integration(ABC):
+    """What rfsize asks of a framework; `adapt` must be there, all else is a capability that is refused by default.
+
+    Importing the module that holds an integration should not import the framework: the command line asks every
+    integration whether it knows a model's file.
+
+    Attributes
+    ----------
+    framework : str
+        Its name, for messages.
+    file_kind : str or None
+        What its model files are, for messages, such as "a LightGBM text model"; None where none are read.
+    labels_are_indices : bool
+        Whether its estimators take no labels but 0 to K − 1.
+    default_n_jobs : int
+        Threads that its estimators use where ``n_jobs`` says nothing; -1 for one per core.
+    """
+
+    framework: ClassVar[str]
+    file_kind: ClassVar[str | None] = None
+    labels_are_indices: ClassVar[bool] = False
+    default_n_jobs: ClassVar[int] = -1
+
+    @abstractmethod
+    def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
+        """The adapter of a trained model; with ``casts_votes=False`` regression forests have one too.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is not a forest of independent trees, or is one whose trees cast no votes.
+        """
+
+    def weighted(self, model: Any) -> Adapter | None:
+        """The adapter of an ensemble whose members have weights, with `Adapter.vote_weights`; None for any other.
+
+        It can be compiled, not sized.
+        """
+        return None
+
+    # Training
+
+    def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
+        """What grows forests of these parameters and data.
+
+        Raises
+        ------
+        NotAForestError
+            If the parameters do not train a forest of independent trees.
+        InbagError
+            If its bags could not be rebuilt.
+        ValueError
+            If the data are of a kind that no forest is grown from.
+        """
+        raise no_training_data(data)
+
+    def parameters_of(self, model: Any) -> dict[str, Any]:
+        """The training parameters that a booster remembers, to train more trees like its own.
+
+        Raises
+        ------
+        ValueError
+            If it has forgotten them, or never knew.
+        """
+        raise no_training_data(model)
+
+    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
+        """Labels of training data, shape (n_rows,)."""
+        raise no_training_data(data)
+
+    def fold_votes(
+        self,
+        params: dict[str, Any],
+        data: Any,
+        train: NDArray[np.int64],
+        held_out: NDArray[np.int64],
+        *,
+        n_trees: int,
+        threshold: float,
+    ) -> NDArray[np.int32]:
+        """Votes of a forest trained on some of the rows of ``data`` on others, shape (held out rows, n_classes).
+
+        Raises
+        ------
+        NotAForestError
+            If the parameters do not train a forest of independent trees.
+        ValueError
+            If rows cannot be taken from the data.
+        """
+        raise no_training_data(data)
+
+    # Estimators
+
+    def tree_count_parameters(self, estimator: Any) -> set[str]:
+        """Names under which an estimator may have been told its number of trees."""
+        return {"n_estimators"}
+
+    def in_training(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
+        """A copy of an estimator's forest that takes more trees.
+
+        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
+        been checked too.
+
+        Raises
+        ------
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on them.
+        """
+        label = class_indices(adapter.classes, y, n_rows(X))
+        data = adapter.training_data(X, label, sample_weight)
+        trainer = self.trainer(self.parameters_of(adapter.booster), data)
+        return trainer.resume(adapter.booster, threshold=threshold)
+
+    # The command line
+
+    def recognises(self, content: bytes) -> bool:
+        """Whether a file that holds ``content`` is a model of the framework."""
+        return False
+
+    def load(self, path: Path) -> Any:
+        """Read a model that `recognises` knows; ``ValueError`` where it is damaged."""
+        raise self._no_files()
+
+    def check_path(self, path: Path) -> None:
+        """Raise ``ValueError`` where a file's name does not go with the format that models are written in."""
+        raise self._no_files()
+
+    def save(self, model: Any, path: Path) -> None:
+        """Write a booster as the framework does."""
+        raise self._no_files()
+
+    def features_of(self, model: Any, X: Any) -> Any:
+        """The columns of a table that ``model`` was trained on, found by name where both have names.
+
+        Raises
+        ------
+        ValueError
+            If a text column would be coded otherwise than at training.
+        """
+        return X
+
+    def objective_of(self, params: dict[str, Any]) -> str | None:
+        """The objective that parameters name, None where they name none."""
+        return params.get("objective")
+
+    def forest_data(
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+    ) -> tuple[dict[str, Any], Any]:
+        """Parameters and training data of a forest, from a table and from parameters that may leave out what it tells.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            The table.
+        y : ndarray, shape (n_rows,)
+            Labels, as class indices where there are classes.
+        params : dict
+            What the user named; it goes before what is filled in.
+        n_classes : int or None
+            Number of classes; None where the objective takes labels as numbers.
+        is_binary : bool
+            Whether there are two classes, and no objective of several is named.
+        bagged : bool
+            Whether to fill in a bagging fraction of 0.632 where none is named.
+        """
+        raise ValueError(
+            f"{self.framework} forests are not trained from the command line; fit one in Python and give it to "
+            "rfsize.grow, or name another framework"
+        )
+
+    def _no_files(self) -> ValueError:
+        return ValueError(
+            f"models of {self.framework} are not read from files or written to them here; use rfsize in Python"
+        )
+
+
+def no_training_data(thing: Any) -> ValueError:
+    """What to say of a thing that no forest is grown from."""
+    return ValueError(
+        f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
+        "xgboost.DMatrix or QuantileDMatrix"
+    )
