@@ -18,8 +18,8 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Forests as small as these are trained sooner by one thread than by several that wait for each other."""
-    with threadpool_limits(1, user_api="openmp"):
+    """Forests and matrices this small are worked on sooner by one thread than by several that wait for each other."""
+    with threadpool_limits(1):
         yield
 
 

@@ -62,10 +62,10 @@ def hard_rows(n_classes: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("n_classes", [3, 5, 10, 26])
 @pytest.mark.parametrize("n_trees", [11, 101, 1001])
-def test_claims_against_a_million_draws(n_classes: int, n_trees: int) -> None:
+def test_claims_against_many_draws(n_classes: int, n_trees: int) -> None:
     rng = np.random.default_rng(n_classes * n_trees)
     for pi in hard_rows(n_classes, rng):
-        winner = np.concatenate([rng.multinomial(n_trees, pi, size=100_000).argmax(axis=1) for _ in range(10)])
+        winner = np.concatenate([rng.multinomial(n_trees, pi, size=100_000).argmax(axis=1) for _ in range(4)])
         shown = np.mean(winner == pi.argmax())
         claimed = float(multiclass.agreement(n_trees, pi[None, :])[0])
         assert claimed <= shown + 0.002

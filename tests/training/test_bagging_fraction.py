@@ -107,8 +107,9 @@ def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> 
 
 
 def test_another_seed_is_another_search(framework: str, data: Data) -> None:
-    assert search(framework, data, seed=3).curve["error"].tolist() == search(framework, data).curve["error"].tolist()
-    assert search(framework, data, seed=4).curve["error"].tolist() != search(framework, data).curve["error"].tolist()
+    found = search(framework, data).curve["error"].tolist()
+    assert search(framework, data, seed=3).curve["error"].tolist() == found
+    assert search(framework, data, seed=4).curve["error"].tolist() != found
 
 
 def test_weights_count(framework: str, data: Data) -> None:
