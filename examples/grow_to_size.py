@@ -15,8 +15,8 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# A random forest of XGBoost's is one round of many parallel trees. How many is found here; ``num_parallel_tree`` only says
-# how many to begin with. ``voting="soft"`` asks for the size of averaged scores, which ``predict`` goes by.
+# A random forest of XGBoost's is one round of many parallel trees. How many is found here; ``num_parallel_tree`` only
+# says how many to begin with. ``voting="soft"`` asks for the size of averaged scores, which ``predict`` goes by.
 
 forest = XGBClassifier(
     n_estimators=1,
