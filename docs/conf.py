@@ -34,6 +34,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 python_maximum_signature_line_length = 80
 add_module_names = False
+add_function_parentheses = False
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
