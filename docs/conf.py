@@ -33,13 +33,14 @@ autodoc_member_order = "bysource"
 autosummary_generate = True
 numpydoc_show_class_members = False
 python_maximum_signature_line_length = 80
-add_module_names = False
 add_function_parentheses = False
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
 os.environ["TQDM_DISABLE"] = "1"
+# The examples' forests are so small that threads cost more than they bring, on a busy machine many times more.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],

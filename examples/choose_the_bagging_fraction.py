@@ -20,12 +20,18 @@ params = {"objective": "binary:logistic", "colsample_bynode": 0.2, "seed": 0}
 # A forest is trained at each of twelve fractions. The search by elimination drops the hopeless ones early and trains at
 # most a third of the trees.
 
-search = rfsize.select_bagging_fraction(params, train, search="elimination", alpha=0.98, progress=False)
+search = rfsize.select_bagging_fraction(
+    params,
+    train,
+    search="elimination",
+    alpha=0.98,
+    progress=False,
+)
 print(search)
 
 # %%
 # The forest of the best fraction comes with it, and has T*(0.98) trees.
 
 wrong = (rfsize.votes(search.booster, X_test).winner() != y_test).mean()
-print(f"fraction {search.best:.3f}: {wrong:.1%} of the held-out rows are labelled wrongly")
+print(f"fraction {search.best:.3f}, {wrong:.1%} of the held-out rows labelled wrongly")
 search.plot()

@@ -26,15 +26,22 @@ forest = XGBClassifier(
     colsample_bynode=0.3,
     random_state=0,
 )
-grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98, voting="soft", return_report=True)
+grown, report = rfsize.grow(
+    forest,
+    X_train,
+    y_train,
+    alpha=0.98,
+    voting="soft",
+    return_report=True,
+)
 print(report)
-print(f"accuracy on held-out rows: {grown.score(X_test, y_test):.1%}, of {grown.num_parallel_tree} trees")
+print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.1%}")
 
 # %%
 # Later we want a higher confidence. The finished forest takes more trees, which draw other bags than its own.
 
 more = rfsize.grow(grown, X_train, y_train, alpha=0.99, voting="soft")
-print(f"{more.num_parallel_tree} trees agree with the infinite forest on 99 % of the rows")
+print(f"{more.num_parallel_tree} trees for alpha=0.99")
 
 # %%
 # What the first hundred trees told already: the size that other confidences would take.

@@ -15,7 +15,12 @@ import rfsize
 X, digit = load_digits(return_X_y=True)
 X_train, X_val, y_train, _ = train_test_split(X, digit >= 5, random_state=0)
 model = XGBClassifier(
-    n_estimators=1, num_parallel_tree=1000, learning_rate=1, subsample=0.632, colsample_bynode=0.2, random_state=0
+    n_estimators=1,
+    num_parallel_tree=1000,
+    learning_rate=1,
+    subsample=0.632,
+    colsample_bynode=0.2,
+    random_state=0,
 )
 model.fit(X_train, y_train)
 
@@ -26,9 +31,9 @@ model.fit(X_train, y_train)
 small = rfsize.truncate(model, X_val, alpha=0.98, voting="soft")
 small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True, voting="soft")
 
-for name, forest in (("from validation rows", small), ("from out-of-bag votes", small_too)):
+for votes, forest in (("validation rows", small), ("out-of-bag", small_too)):
     same = np.mean(forest.predict(X_val) == model.predict(X_val))
-    print(f"{name}: {forest.num_parallel_tree} of 1000 trees, same prediction on {same:.1%} of the rows")
+    print(f"{votes}: {forest.num_parallel_tree} of 1000 trees, {same:.1%} the same")
 
 # %%
 # What was cut away: from T* to 1000 trees the forest would have gone on changing its mind on fewer and fewer rows.
