@@ -39,8 +39,8 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
 os.environ["TQDM_DISABLE"] = "1"
-# The examples' forests are so small that threads cost more than they bring, on a busy machine many times more.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The examples' forests are so small that their threads mostly wait for one another: let them sleep meanwhile.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
