@@ -33,9 +33,9 @@ autodoc_member_order = "bysource"
 autosummary_generate = True
 numpydoc_show_class_members = False
 python_maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
 add_function_parentheses = False
 
-myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
 os.environ["TQDM_DISABLE"] = "1"
