@@ -1,21 +1,51 @@
-"""Early stopping for XGBRFClassifier: grow it until it has enough trees, and add more later for a higher confidence.
+"""
+Grow a forest to its size
+=========================
 
-python examples/grow_to_size.py
+XGBoost trains all parallel trees in one round and cannot stop inside it; :func:`rfsize.grow` does it block by block.
 """
 
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from xgboost import XGBRFClassifier
+from xgboost import XGBClassifier
 
 import rfsize
 
 X, digit = load_digits(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X, (digit >= 5).astype(int), random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
-forest = XGBRFClassifier(colsample_bynode=0.3, random_state=0)
-grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98, return_report=True)
+# %%
+# A random forest of XGBoost's is one round of many parallel trees. How many is found here; ``num_parallel_tree`` only
+# says how many to begin with. ``voting="soft"`` asks for the size of averaged scores, which ``predict`` goes by.
+
+forest = XGBClassifier(
+    n_estimators=1,
+    num_parallel_tree=100,
+    learning_rate=1,
+    subsample=0.632,
+    colsample_bynode=0.3,
+    random_state=0,
+)
+grown, report = rfsize.grow(
+    forest,
+    X_train,
+    y_train,
+    alpha=0.98,
+    voting="soft",
+    return_report=True,
+)
 print(report)
-print(f"accuracy on held-out rows: {grown.score(X_test, y_test):.1%}, of {grown.n_estimators} trees")
+print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.1%}")
 
-more = rfsize.grow(grown, X_train, y_train, alpha=0.99)
-print(f"{more.n_estimators} trees agree with the infinite forest on 99 % of the rows")
+# %%
+# Later we want a higher confidence. The finished forest takes more trees, which draw other bags than its own.
+
+more = rfsize.grow(grown, X_train, y_train, alpha=0.99, voting="soft")
+print(f"{more.num_parallel_tree} trees for alpha=0.99")
+
+# %%
+# What the first hundred trees told already: the size that other confidences would take.
+
+for alpha in (0.95, 0.98, 0.99, 0.995):
+    print(f"T*({alpha}) = {report.size_at(alpha)} trees")
+report.plot()

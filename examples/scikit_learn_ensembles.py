@@ -1,9 +1,11 @@
-"""Scikit-learn's own ensembles: grown to size, predicting fast, and AdaBoost with the lossless stop.
+"""
+Scikit-learn's own ensembles
+============================
 
-python examples/scikit_learn_ensembles.py
+Random forests, bagging over any learner, and AdaBoost.
 """
 
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
@@ -13,16 +15,32 @@ import rfsize
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-forest, report = rfsize.grow(RandomForestClassifier(random_state=0), X_train, y_train, alpha=0.98, return_report=True)
+# %%
+# A random forest of ten classes grows by ``warm_start`` until it is large enough, and predicts faster compiled.
+
+forest = RandomForestClassifier(random_state=0)
+grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98, return_report=True)
 print(report)
-fast = rfsize.compile(forest)
-print(f"majority vote, compiled: accuracy {(fast.predict(X_test) == y_test).mean():.1%}")
 
-# Bagging over any learner is sized alike.
-neighbours = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0).fit(X_train, y_train)
-print(f"bagged neighbours: T*(0.99) = {rfsize.size(neighbours, X_train, oob=True).n_trees}")
+fast = rfsize.compile(grown)
+right = (fast.predict(X_test) == y_test).mean()
+print(f"majority vote of {fast.n_trees} trees, compiled: accuracy {right:.1%}")
+report.plot()
 
-# Boosted trees have no T*, but need not be asked once the remaining weight cannot change the label.
-boosted = AdaBoostClassifier(n_estimators=100, random_state=0).fit(X_train, y_train >= 5)
+# %%
+# Bagging over other learners is sized alike.
+
+X_wine, kind = load_wine(return_X_y=True)
+bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
+bagging.fit(X_wine, kind)
+print(rfsize.size(bagging, X_wine, oob=True, alpha=0.95))
+
+# %%
+# Boosted trees depend on one another and have no T*. But they need not be asked once the remaining weight cannot change
+# the label, and then the labels are exactly AdaBoost's.
+
+boosted = AdaBoostClassifier(n_estimators=100, random_state=0)
+boosted.fit(X_train, y_train >= 5)
 labels, asked = rfsize.compile(boosted).predict(X_test, return_trees=True)
-print(f"AdaBoost: {asked.mean():.0f} of 100 stumps, the same labels: {(labels == boosted.predict(X_test)).all()}")
+assert (labels == boosted.predict(X_test)).all()
+print(f"AdaBoost: {asked.mean():.0f} of 100 stumps asked per row, the same labels")

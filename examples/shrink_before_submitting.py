@@ -1,6 +1,8 @@
-"""Look at a forest in a notebook, choose a confidence, and save the small model.
+"""
+Shrink a model before you submit it
+===================================
 
-python examples/shrink_before_submitting.py [FOLDER]
+Look at a forest in a notebook, choose a confidence, and save the small model.
 """
 
 import sys
@@ -14,19 +16,36 @@ import rfsize
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 model = LGBMClassifier(
-    boosting_type="rf", n_estimators=2000, subsample=0.632, subsample_freq=1, colsample_bytree=0.3, verbose=-1
+    boosting_type="rf",
+    n_estimators=2000,
+    subsample=0.632,
+    subsample_freq=1,
+    colsample_bytree=0.3,
+    random_state=0,
+    verbose=-1,
 )
 model.fit(X, y)
+
+# %%
+# What confidence is worth how many trees? One report answers for all of them.
 
 report = rfsize.size(model, X, oob=True)
 print(report)
 for alpha in (0.95, 0.98, 0.99, 0.995):
     print(f"T*({alpha}) = {report.size_at(alpha)}")
 
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-report.plot().figure.savefig(folder / "forest_size.png", dpi=150)
+# %%
+# The picture shows the same: from any number of trees on the horizontal axis, what they would still leave to chance.
+
+ax = report.plot()
+
+# %%
+# Cut, save, and compare.
+
 small = rfsize.truncate(model, n_trees=report.n_trees)
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+ax.figure.savefig(folder / "forest_size.png", dpi=150)
 for name, forest in (("large", model), ("small", small)):
     path = folder / f"{name}.txt"
     forest.booster_.save_model(path)
-    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
+    print(f"{name}: {forest.booster_.num_trees()} trees, {path.stat().st_size / 1e6:.2f} MB")

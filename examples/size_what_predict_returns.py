@@ -1,6 +1,8 @@
-"""From 100 trees: how many are enough for labels, for probabilities, for a regression, and for a metric.
+"""
+Size what predict returns
+=========================
 
-python examples/size_what_predict_returns.py
+From 100 trees: how many are enough for labels, for probabilities, for a metric, and for a regression.
 """
 
 from lightgbm import LGBMClassifier, LGBMRegressor
@@ -22,17 +24,28 @@ X, digit = load_digits(return_X_y=True)
 y = digit >= 5
 model = LGBMClassifier(**FOREST).fit(X, y)
 
+# %%
+# **Labels.** ``predict`` averages the scores of the trees; ``voting="soft"`` sizes these averages.
+
 report = rfsize.size(model, X, oob=True, alpha=0.98, voting="soft")
-print("labels", report, sep="\n")
-report.plot().figure.savefig("forest_size.png")
+print(report)
+report.plot()
 
-print("\nprobabilities")
-print(rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.02))
+# %%
+# **Probabilities** within 0.02 of those of infinitely many trees, as root mean square and on 95 % of the rows.
 
-print("\nlog loss")
+deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.02)
+print(deviation)
+deviation.plot()
+
+# %%
+# **A metric**: what the log loss will still change by.
+
 print(report.metric_gap("logloss", y))
+
+# %%
+# **A regression**, whose targets go from 25 to 346.
 
 X, y = load_diabetes(return_X_y=True)
 model = LGBMRegressor(**FOREST).fit(X, y)
-print("\na regression, whose targets go from 25 to 346")
 print(rfsize.size(model, X, oob=True, criterion="score", tolerance=2.0))

@@ -1,12 +1,18 @@
-"""Stop the training of a LightGBM random forest as soon as it has enough trees.
+"""
+Stop training in time
+=====================
 
-python examples/stop_training_in_time.py
+LightGBM trains until its random forest has enough trees, and no longer.
 """
 
 import lightgbm as lgb
 from sklearn.datasets import load_digits
 
 import rfsize
+
+# %%
+# The task: is a handwritten digit 5 or more? Nothing about the training changes but the callback; it is given no data.
+# 5000 trees are the most that we would wait for.
 
 X, digit = load_digits(return_X_y=True)
 train = lgb.Dataset(X, label=digit >= 5)
@@ -21,6 +27,16 @@ params = {
 
 callback = rfsize.SizeCallback(alpha=0.99, log_every=50)
 booster = lgb.train(params, train, num_boost_round=5000, callbacks=[callback])
+print(f"lgb.train returned a forest of {booster.num_trees()} trees")
+
+# %%
+# The report says what that rests on: on what share of the rows the forest agrees with one of infinitely many trees, and
+# how well so many rows tell it.
 
 print(callback.report_)
-print(f"lgb.train returned a forest of {booster.num_trees()} trees")
+
+# %%
+# On the left, how near to a tie the rows are; those at the right edge are the ones that more trees still change. On the
+# right, the share of rows that forests of any size label otherwise than the infinite forest.
+
+callback.report_.plot()

@@ -1,0 +1,26 @@
+"""The order in which the gallery shows the examples."""
+
+from pathlib import Path
+
+_USES = [
+    "stop_training_in_time.py",
+    "grow_to_size.py",
+    "right_size_in_a_pipeline.py",
+    "choose_the_bagging_fraction.py",
+    "truncate_a_finished_forest.py",
+    "shrink_before_submitting.py",
+    "predict_faster.py",
+    "size_what_predict_returns.py",
+    "scikit_learn_ensembles.py",
+]
+
+
+class ByUse:
+    """From training to prediction; an example that is not listed comes last."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def __call__(self, filename: str) -> tuple[int, str]:
+        name = Path(filename).name
+        return (_USES.index(name) if name in _USES else len(_USES), name)

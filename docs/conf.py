@@ -1,0 +1,92 @@
+"""The documentation site: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``, without a network."""
+
+import dataclasses
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "rfsize"
+author = "The rfsize developers"
+copyright = author
+release = version = installed_version("rfsize")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "command_help",
+]
+# The gallery's pages are written from examples/*.py; these are its own lists and timings.
+exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
+templates_path = ["_templates"]
+
+# In docstrings, `size` is the function of that name.
+default_role = "py:obj"
+# Types stand in the sections of the docstrings, where they say more than annotations do.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+python_maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
+add_function_parentheses = False
+
+myst_heading_anchors = 3
+
+os.environ["TQDM_DISABLE"] = "1"
+# The examples' forests are so small that their threads mostly wait for one another: let them sleep meanwhile.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["auto_examples"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "reading_order.ByUse",
+    "capture_repr": (),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_memory": False,
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"rfsize {release}"
+html_static_path = ["_static"]
+html_css_files = ["rfsize.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "rfsize"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_prev_next": True,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+}
+# One page each: there is nothing to list beside them.
+html_sidebars = {"index": [], "measurements": [], "references": []}
+
+# Members that carry results between parts of rfsize, or that scikit-learn adds.
+_NOT_FOR_USERS = {"of", "of_weights", "set_score_request", "set_fit_request"}
+
+
+def _skip(app, what, name, obj, skip, options):
+    return True if name in _NOT_FOR_USERS else None
+
+
+def _leave_out_fields(app, what, name, obj, options, signature, return_annotation):
+    """Records are returned, not made: their fields stand under Attributes."""
+    return ("", None) if what == "class" and dataclasses.is_dataclass(obj) else None
+
+
+def setup(app):
+    """Register the two hooks on docstrings."""
+    app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _leave_out_fields)

@@ -1,0 +1,53 @@
+"""
+A right-sized forest in a pipeline
+==================================
+
+:class:`rfsize.RightSizedClassifier` is a scikit-learn estimator: its ``fit`` grows the forest to size.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBClassifier
+
+import rfsize
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
+
+# %%
+# It wraps the forest that you would train, and stands where any estimator may: in a pipeline, in a search over the
+# depth of its trees. The number of trees is no parameter of the search; each forest gets the one that it needs.
+
+forest = XGBClassifier(
+    n_estimators=1,
+    num_parallel_tree=100,
+    learning_rate=1,
+    subsample=0.632,
+    colsample_bynode=0.3,
+    random_state=0,
+)
+right_sized = rfsize.RightSizedClassifier(forest, alpha=0.98)
+pipeline = make_pipeline(StandardScaler(), right_sized)
+depths = {"rightsizedclassifier__estimator__max_depth": [4, 8]}
+search = GridSearchCV(pipeline, depths, cv=3).fit(X_train, y_train)
+
+best = search.best_estimator_[-1]
+print(f"depth {best.estimator_.max_depth}, {best.n_trees_} trees")
+print(f"accuracy {search.score(X_test, y_test):.1%}")
+print(best.report_)
+
+# %%
+# With a stop table it predicts by majority vote, and each row asks only as many trees as it takes to settle its label.
+
+fast = search.best_estimator_.set_params(rightsizedclassifier__stop_table="optimal")
+fast.fit(X_train, y_train)
+labels, asked = fast[-1].compiled_.predict(fast[0].transform(X_test), return_trees=True)
+print(f"{asked.mean():.1f} of {fast[-1].n_trees_} trees per row")
+print(f"accuracy {(labels == y_test).mean():.1%}")
+
+# %%
+# Which rows ask few and which ask many: voting ends where the count of votes leaves the corridor.
+
+fast[-1].table_.plot()
