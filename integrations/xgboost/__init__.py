@@ -27,6 +27,11 @@ class Xgboost(Integration):
 
         return adapt(model, casts_votes=casts_votes)
 
+    def predictions(self, model: Any, X: Any) -> NDArray[Any]:
+        from rfsize.integrations.xgboost.forest import predictions
+
+        return predictions(model, X)
+
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         from rfsize.integrations.xgboost.trainer import XgboostTrainer
 

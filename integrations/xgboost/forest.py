@@ -83,13 +83,14 @@ class XgboostForest(Adapter):
         return config
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        return self.arranged(self.booster.predict(self._matrix(X), pred_leaf=True))
+        return self.arranged(self.booster.predict(self.matrix(X), pred_leaf=True))
 
     def arranged(self, leaf: NDArray[Any]) -> NDArray[np.int64]:
         """What XGBoost predicts with ``pred_leaf``, one column per tree, in the shape of `leaf_index`."""
         return leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
 
-    def _matrix(self, X: Any) -> xgb.DMatrix:
+    def matrix(self, X: Any) -> xgb.DMatrix:
+        """Rows as XGBoost takes them, with the names and missing values of the model."""
         if isinstance(X, xgb.DMatrix):
             return X
         if hasattr(X, "iloc") and self.feature_names is None:
@@ -234,7 +235,7 @@ class XgboostForest(Adapter):
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `xgboost.train` takes them."""
         if isinstance(X, xgb.DMatrix):
             raise ValueError("X is a DMatrix, which no classifier is fitted on; give the rows that its fit took")
-        data = self._matrix(X)
+        data = self.matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data
 
@@ -244,6 +245,13 @@ def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
     if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
         raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBClassifier")
     return XgboostForest(model, casts_votes=casts_votes)
+
+
+def predictions(model: Any, X: Any) -> NDArray[Any]:
+    """What XGBoost predicts; a booster takes no rows but a DMatrix."""
+    if not isinstance(model, xgb.Booster):
+        return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
+    return np.asarray(model.predict(XgboostForest(model, casts_votes=False).matrix(X)))
 
 
 def tree_count_parameter(estimator: Any) -> str:

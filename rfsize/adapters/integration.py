@@ -63,6 +63,17 @@ class Integration(ABC):
         """
         return None
 
+    def predictions(self, model: Any, X: Any) -> NDArray[Any]:
+        """What the framework itself predicts, to check the rest by.
+
+        Returns
+        -------
+        ndarray
+            Class probabilities, shape (n_rows, n_classes) or of two classes (n_rows,) for the second; numbers, shape
+            (n_rows,), of a regression forest.
+        """
+        return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
+
     # Training
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:

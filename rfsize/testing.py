@@ -1,0 +1,290 @@
+"""A check of what teaches rfsize a framework, for whoever writes an `Integration`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.integration import Integration
+from rfsize.adapters.registry import integration_of
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.errors import InbagError, NotAForestError
+from rfsize.inference.compiled import compile
+from rfsize.utils.matrix import n_rows, take
+from rfsize.utils.typing import Floats
+
+# Single precision, in which XGBoost predicts, and what the sum of a few dozen trees makes of it.
+_SINGLE, _DOUBLE = 1e-6, 1e-12
+_TOLERANCE = 1e-5
+# Trees whose votes are checked one by one, each at the price of a smaller forest.
+_MOST_TREES = 25
+_REFUSALS = (NotAForestError, InbagError, ValueError)
+
+
+def check_integration(integration: Integration, model: Any, X: Any, y: Any, **bags: Any) -> dict[str, str]:
+    """Check an integration against the framework's own predictions.
+
+    - The entry point finds it for the model.
+    - The votes are the argmax of what each tree alone predicts: t trees predict t/(t − 1) of what t − 1 trees do and
+      1/t of the tree between, so that the framework's own predictions of smaller forests tell each tree's.
+    - A truncated forest predicts the mean of its trees, and the caller's model stays as it was.
+    - A compiled forest gives the framework's probabilities, and rfsize's votes.
+    - The bags are proven on the training rows, refused on the same rows in another order, and out-of-bag votes are
+      those of the trees outside them.
+    - An estimator's forest takes more trees, and keeps those that it has.
+    - Wrong models and rows are refused.
+
+    What the integration refuses to do is not checked, and said.
+
+    Parameters
+    ----------
+    integration : Integration
+        As its entry point names it.
+    model : booster or estimator
+        A small trained forest, of some 10 to 100 trees, with bags if the framework draws any.
+    X : array_like, DataFrame or SciPy sparse matrix, shape (n_rows, n_features)
+        The rows that it was trained on.
+    y : array_like, shape (n_rows,)
+        Its labels, or the numbers of a regression.
+    **bags
+        What else `rfsize.inbag` needs for this model: ``sample_weight``, ``seed``, ``subsample``.
+
+    Returns
+    -------
+    dict of str
+        For each of "entry point", "votes", "truncation", "compiled", "bags", "more trees" and "refusals": "right", or
+        "refused: " and why.
+
+    Raises
+    ------
+    AssertionError
+        If something is wrong; the message says what was found, and what was expected.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from rfsize.integrations.sklearn import integration
+    >>> from rfsize.testing import check_integration
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> check_integration(integration, RandomForestClassifier(10, random_state=0).fit(X, y), X, y)["votes"]
+    'right'
+    """
+    _check(
+        integration_of(model) is integration,
+        f"rfsize finds {integration_of(model)!r} for a {type(model).__module__}.{type(model).__qualname__}, not this "
+        "integration: name its entry point (group rfsize.integrations) like the top-level package of the model",
+    )
+    adapter = integration.adapt(model, casts_votes=False)
+    X = adapter.check(X)
+    before = _predicted(integration, adapter, model, X)
+    found = {
+        "entry point": "right",
+        "votes": _or_refused(_check_votes, integration, adapter, X),
+        "truncation": _or_refused(_check_truncation, integration, adapter, X),
+        "compiled": _or_refused(_check_compiled, integration, adapter, model, X),
+        "bags": _or_refused(_check_bags, adapter, X, y, bags),
+        "more trees": _or_refused(_check_more_trees, integration, adapter, model, X, y, bags),
+        "refusals": _check_refusals(integration, adapter, X),
+    }
+    _check(
+        np.array_equal(before, _predicted(integration, adapter, model, X)),
+        "the caller's model predicts otherwise than before: return new models, and change none",
+    )
+    return found
+
+
+def _or_refused(check: Any, *arguments: Any) -> str:
+    try:
+        check(*arguments)
+    except _REFUSALS as refusal:
+        return f"refused: {refusal}"
+    return "right"
+
+
+def _check(fits: Any, otherwise: str) -> None:
+    if not fits:
+        raise AssertionError(otherwise)
+
+
+def _predicted(integration: Integration, adapter: Adapter, model: Any, X: Any) -> Floats:
+    """The framework's predictions, shape (n_rows, n_classes), or (n_rows, 1) of a regression."""
+    found = np.asarray(integration.predictions(model, X), dtype=np.float64)
+    if found.ndim == 1 and len(adapter.classes) == 2:
+        found = np.stack([1.0 - found, found], axis=1)
+    found = found.reshape(n_rows(X), -1)
+    expected = len(adapter.classes) or 1
+    _check(
+        found.shape[1] == expected,
+        f"Integration.predictions has {found.shape[1]} columns, but the model {expected} classes",
+    )
+    return found
+
+
+def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
+    if not adapter.classes.size:
+        raise ValueError("a regression forest casts no votes")
+    votes = ForestOnRows.of(adapter, X).tree_votes()
+    _check(
+        votes.shape == (n_rows(X), adapter.n_trees),
+        f"the votes have the shape {votes.shape}, expected {(n_rows(X), adapter.n_trees)}",
+    )
+    if not adapter.averages_scores:
+        _check_majorities(integration, adapter, X, votes)
+        return
+    mean, noise = np.zeros((n_rows(X), len(adapter.classes))), np.zeros(n_rows(X))
+    compared = 0
+    for n_trees in range(1, min(adapter.n_trees, _MOST_TREES) + 1):
+        now, noise_now = _mean_score(integration, adapter, n_trees, X)
+        score = n_trees * now - (n_trees - 1) * mean
+        uncertain = n_trees * noise_now + (n_trees - 1) * noise
+        mean, noise = now, noise_now
+        two = np.sort(score, axis=1)[:, -2:]
+        clear = two[:, 1] - two[:, 0] > 2.0 * uncertain
+        wrong = clear & (score.argmax(axis=1) != votes[:, n_trees - 1])
+        compared += int(clear.sum())
+        _check(
+            not wrong.any(),
+            f"tree {n_trees - 1} alone predicts {_shown(score.argmax(axis=1)[wrong])} on {wrong.sum()} rows where the "
+            f"adapter has it vote {_shown(votes[:, n_trees - 1][wrong])}: compare leaf_index, leaves and truncated",
+        )
+    _check(compared > 0, "no vote could be compared: all predictions are level, or rounded to certainty")
+
+
+def _mean_score(integration: Integration, adapter: Adapter, n_trees: int, X: Any) -> tuple[Floats, Floats]:
+    """Mean score of the first trees by class, up to a constant for each row, and the rounding noise that it may have.
+
+    It is read from what the framework predicts from them, by the inverse of the link.
+    """
+    model = adapter.truncated(n_trees)
+    predicted = integration.predictions(model, X)
+    unit = _SINGLE if np.asarray(predicted).dtype == np.float32 else _DOUBLE
+    share = _predicted(integration, adapter, model, X)
+    with np.errstate(divide="ignore"):
+        if adapter.link.kind == "identity":
+            return share, np.full(len(share), unit)
+        if adapter.link.kind == "softmax":
+            return _finite(np.log(share)), unit / share.min(axis=1)
+        score = _finite(np.log(share) - np.log1p(-share))
+        if len(adapter.classes) == 2:
+            score[:, 0] = 0.0
+        return score, unit / (share * (1.0 - share)).min(axis=1)
+
+
+def _finite(score: Floats) -> Floats:
+    """Scores of certainty as large numbers, whose noise is infinite."""
+    return np.asarray(np.clip(score, -1e6, 1e6))
+
+
+def _check_majorities(integration: Integration, adapter: Adapter, X: Any, votes: NDArray[np.int32]) -> None:
+    """Members whose scores are not read: the first of them alone predicts its own vote."""
+    alone = _predicted(integration, adapter, adapter.truncated(1), X)
+    two = np.sort(alone, axis=1)[:, -2:]
+    wrong = (two[:, 1] > two[:, 0]) & (alone.argmax(axis=1) != votes[:, 0])
+    _check(not wrong.any(), f"the first member alone predicts another class than its vote on {wrong.sum()} rows")
+
+
+def _check_truncation(integration: Integration, adapter: Adapter, X: Any) -> None:
+    for n_trees in sorted({1, (adapter.n_trees + 1) // 2, adapter.n_trees}):
+        small = adapter.truncated(n_trees)
+        again = integration.adapt(small, casts_votes=False)
+        _check(again.n_trees == n_trees, f"truncated({n_trees}) has {again.n_trees} trees")
+        if not adapter.averages_scores:
+            continue
+        expected = _mean_of_trees(adapter, n_trees, X)
+        off = float(np.abs(_predicted(integration, adapter, small, X) - expected).max())
+        _check(
+            off <= _TOLERANCE * max(1.0, float(np.abs(expected).max())),
+            f"the first {n_trees} trees predict up to {off:.3g} off the mean of their scores through the link "
+            f"{adapter.link.kind!r}: compare truncated, leaves.raw and link",
+        )
+
+
+def _mean_of_trees(adapter: Adapter, n_trees: int, X: Any) -> Floats:
+    mean = np.zeros((n_rows(X), adapter.leaves.n_scores))
+
+    def add(rows: slice, leaf: NDArray[Any], _: NDArray[np.bool_] | None) -> None:
+        mean[rows] = adapter.leaves.raw_scores(leaf)[:, :n_trees].astype(np.float64).mean(axis=1)
+
+    ForestOnRows(adapter, X).visit(add, what="scores")
+    return adapter.link.probabilities(mean) if adapter.classes.size else adapter.link.predicted(mean)
+
+
+def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: Any) -> None:
+    fast = compile(model)
+    off = float(np.abs(fast.predict_proba(X) - _predicted(integration, adapter, model, X)).max())
+    _check(off <= _TOLERANCE, f"the compiled forest's probabilities are up to {off:.3g} off: compare tree_table")
+    _check(
+        fast.votes(X) == ForestOnRows.of(model, X).votes(),
+        "the compiled forest counts other votes: compare tree_table.vote and conventions",
+    )
+
+
+def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
+    forest = ForestOnRows.of(adapter, X, y, oob=True, **bags)
+    inbag = forest.inbag()
+    _check(
+        inbag.any(axis=1).all() and not inbag.all(),
+        "the bags hold no row, or all of them: refuse with InbagError where none is out of bag",
+    )
+    if adapter.classes.size and adapter.leaves.offset.shape[1] == 1:
+        cast = ForestOnRows.of(adapter, X).tree_votes()
+        outside = [np.sum((cast == index) & ~inbag.T, axis=1) for index in range(len(adapter.classes))]
+        _check(
+            np.array_equal(forest.votes().counts, np.stack(outside, axis=1)),
+            "out-of-bag votes are not those of the trees that left the row out",
+        )
+    order = np.random.default_rng(0).permutation(n_rows(X))
+    shuffled = X.iloc[order] if hasattr(X, "iloc") else X[order]
+    if not forest.bags or not forest.bags.need_proof:
+        return
+    try:
+        ForestOnRows.of(adapter, shuffled, y, oob=True, **bags).inbag()
+    except InbagError:
+        return
+    raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")
+
+
+def _check_more_trees(
+    integration: Integration, adapter: Adapter, model: Any, X: Any, y: Any, bags: dict[str, Any]
+) -> None:
+    if not hasattr(model, "fit") or not adapter.classes.size:
+        raise ValueError("only an estimator of classes is grown")
+    forest = integration.in_training(adapter, X, y, bags.get("sample_weight"), 0.5)
+    forest.add(3)
+    grown = integration.adapt(adapter.with_booster(forest.booster()))
+    _check(
+        grown.n_trees == adapter.n_trees + 3,
+        f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
+    )
+    before, after = (ForestOnRows.of(one, X).tree_votes() for one in (adapter, grown))
+    _check(np.array_equal(before, after[:, : adapter.n_trees]), "a forest that took more trees lost those it had")
+
+
+def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:
+    one_row = take(X, 0, 1)
+    wrong = np.zeros((3, adapter.n_features + 1))
+    for what, call in {
+        "an object that is no model": lambda: integration.adapt(object()),
+        "rows with a column too many": lambda: ForestOnRows.of(adapter, wrong),
+        "no rows": lambda: ForestOnRows.of(adapter, np.zeros((0, adapter.n_features))),
+        "a row that is no matrix": lambda: ForestOnRows.of(adapter, np.zeros(adapter.n_features)),
+        "one row as the training rows": lambda: ForestOnRows.of(adapter, one_row, oob=True).inbag(),
+    }.items():
+        try:
+            call()
+        except ValueError as refusal:
+            _check(len(str(refusal)) > 20, f"{what} is refused without saying why: {refusal}")
+        else:
+            raise AssertionError(
+                f"{what} is taken: refuse it with a ValueError that says what was found and what to do"
+            )
+    _check(not integration.recognises(b""), "an empty file is recognised as a model")
+    return "right"
+
+
+def _shown(values: NDArray[Any]) -> str:
+    return ", ".join(map(str, values[:5].tolist())) + (", …" if len(values) > 5 else "")
