@@ -53,7 +53,23 @@ class Rivals:
 
     @classmethod
     def of(cls, pi: ArrayLike) -> Rivals:
-        """Pairs of vote fractions of shape (n, K); raises ``ValueError`` where they are none."""
+        """Pairs of vote fractions.
+
+        Parameters
+        ----------
+        pi : array_like of float, shape (n, K)
+            Vote fractions of each row; they sum to 1.
+
+        Returns
+        -------
+        Rivals
+            Of all rows.
+
+        Raises
+        ------
+        ValueError
+            If a row is no distribution over the classes.
+        """
         fraction = _checked_simplex(pi)
         leading = fraction.argmax(axis=1)
         has_votes = fraction > 0.0
