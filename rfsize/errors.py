@@ -6,32 +6,86 @@ them apart.
 
 
 class NotAForestError(ValueError):
-    """The model is not a forest of independently trained trees, so the theory of T*(α) does not hold."""
+    """The model is not a forest of independently trained trees, so the theory of T*(α) does not hold.
+
+    Give a random forest, extremely randomised trees or bagging. Boosted trees are none: each is trained on the errors
+    of those before it.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> boosted = GradientBoostingClassifier(n_estimators=5).fit(X, y)
+    >>> rfsize.size(boosted, X)
+    Traceback (most recent call last):
+        ...
+    rfsize.errors.NotAForestError: found a GradientBoostingClassifier, ...
+    """
 
 
 class InbagError(ValueError):
-    """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted."""
+    """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted.
+
+    Give all training rows in the order of training, and what else the message asks for; or size the forest on rows that
+    it was not trained on.
+    """
 
 
 class FewVotesError(ValueError):
-    """Too few trees may vote on a training row for a forest to be sized by its out-of-bag votes."""
+    """Too few trees may vote on a training row for a forest to be sized by its out-of-bag votes.
+
+    Train more trees or with a smaller bagging fraction, or size on rows that the forest was not trained on.
+    """
 
 
 class ForestFileError(ValueError):
-    """A file does not hold a compiled forest, or a damaged one."""
+    """A file does not hold a compiled forest, or a damaged one.
+
+    Compile the model again, and save it.
+    """
 
 
 class NotConvergedWarning(UserWarning):
-    """The forest has fewer trees than T*(α)."""
+    """The forest has fewer trees than T*(α).
+
+    Train more trees, or ask for a lower α.
+
+    Examples
+    --------
+    As an error, so that no forest that is too small goes unnoticed:
+
+    >>> import warnings
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    >>> warnings.simplefilter("error", rfsize.NotConvergedWarning)
+    >>> rfsize.truncate(forest, X, oob=True)
+    Traceback (most recent call last):
+        ...
+    rfsize.errors.NotConvergedWarning: ... Train more trees
+    """
 
 
 class SharedBagsWarning(UserWarning):
-    """Several trees were trained on the same bag, so their votes are not independent draws."""
+    """Several trees were trained on the same bag, so their votes are not independent draws.
+
+    Train with ``bagging_freq=1`` in LightGBM, or ``tree_method="hist"`` in XGBoost: each tree then draws its own bag.
+    """
 
 
 class SeedDependenceWarning(UserWarning):
-    """The trees of a forest do not range over all that its parameters allow, but over what its seed does."""
+    """The trees of a forest do not range over all that its parameters allow, but over what its seed does.
+
+    Train with the larger feature fraction that the message names.
+    """
 
 
 class TableError(ValueError):
-    """A stored stop table is damaged, or does not keep what it promises."""
+    """A stored stop table is damaged, or does not keep what it promises.
+
+    Build the table again, and save it.
+    """

@@ -115,11 +115,22 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Examples
     --------
+    >>> from rfsize import RightSizedClassifier
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from xgboost import XGBRFClassifier
+    >>> from xgboost import XGBClassifier
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> model = RightSizedClassifier(XGBRFClassifier(random_state=0), alpha=0.98).fit(X, y)
-    >>> model.n_trees_ == model.report_.n_trees
+    >>> forest = XGBClassifier(
+    ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
+    ... )
+    >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X, y)
+    >>> model.n_trees_ == model.report_.n_trees == model.estimator_.num_parallel_tree
+    True
+
+    Any forest of scikit-learn does as well, and a stop table predicts faster:
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> model = RightSizedClassifier(RandomForestClassifier(random_state=0), alpha=0.95, stop_table="threshold")
+    >>> bool(model.fit(X, y).score(X, y) > 0.9)
     True
     """
 
@@ -226,12 +237,24 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return self.classes_[labels] if integration_for(self.estimator_).labels_are_indices else labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities, as `estimator_` predicts them from all its trees; arguments and errors as in `predict`.
+        """Class probabilities, as `estimator_` predicts them from all its trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of float, shape (n_rows, n_classes)
             In the order of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
         """
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked_rows(X, reset=False))

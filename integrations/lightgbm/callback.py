@@ -98,6 +98,18 @@ class SizeCallback:
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
+    >>> callback = rfsize.SizeCallback(alpha=0.95)
+    >>> booster = lgb.train(params, lgb.Dataset(X, y), 1000, callbacks=[callback])
+    >>> booster.num_trees() == callback.report_.n_trees
+    True
     """
 
     order = 25  # before early stopping, so that no tree's votes are missed

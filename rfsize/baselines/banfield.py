@@ -34,6 +34,17 @@ class BanfieldSize:
         Trees per batch.
     grown : int
         Trees that the rule would have had grown before it stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> found = rfsize.banfield_size(tree_votes, y)
+    >>> found.n_trees, found.grown, found.converged
+    (65, 100, True)
+    >>> found.smoothed.shape
+    (200,)
     """
 
     n_trees: int
@@ -105,6 +116,7 @@ def banfield_size(
     Returns
     -------
     BanfieldSize
+        The size, why it was chosen, and both curves.
 
     Raises
     ------
@@ -115,6 +127,16 @@ def banfield_size(
     References
     ----------
     Banfield, Hall, Bowyer, Kegelmeyer 2007, "A comparison of decision tree ensemble creation techniques".
+
+    Examples
+    --------
+    Trees that are each right on 70 % of the rows, independently of one another:
+
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> rfsize.banfield_size(tree_votes, y)
+    65 trees: the accuracy of 100.00% is the highest within trees 61 to 80, and the next 20 brought no improvement: ...
     """
     votes, truth, n_classes = checked_votes(tree_votes, y, classes)
     n_trees = votes.shape[1]

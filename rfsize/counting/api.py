@@ -60,6 +60,19 @@ def votes(
         If ``oob`` and the bags cannot be proven.
     ValueError
         If ``X`` or an option does not fit.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> votes = rfsize.votes(forest, X, oob=True)
+    >>> votes
+    Votes(569 rows, 2 classes, 50 trees)
+    >>> 15 < float(votes.asked.mean()) < 22  # a bag leaves out about 37 % of the rows
+    True
     """
     return ForestOnRows.of(
         model,
@@ -93,6 +106,19 @@ def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int3
         If the model is not a forest of independent trees.
     ValueError
         If ``X`` or the threshold does not fit.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> votes = rfsize.tree_votes(forest, X)
+    >>> votes.shape
+    (569, 50)
+    >>> votes.sum(axis=1).tolist() == rfsize.votes(forest, X).counts[:, 1].tolist()
+    True
     """
     return ForestOnRows.of(model, X, threshold=threshold).tree_votes()
 
@@ -140,6 +166,24 @@ def inbag(
         If the bags cannot be rebuilt, or the proof fails; it says where, and what to do instead.
     NotAForestError
         If the model is not a forest of independent trees.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> bags = rfsize.inbag(forest, X)
+    >>> bags.shape
+    (50, 569)
+
+    Rows in another order fail the proof:
+
+    >>> rfsize.inbag(forest, X[::-1])
+    Traceback (most recent call last):
+        ...
+    rfsize.errors.InbagError: ...
     """
     rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, seed=seed, subsample=subsample)
     return rows.inbag()

@@ -66,6 +66,23 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         If the model is not a forest of independent trees, or cannot be compiled.
     ValueError
         If the table is for another forest.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(101, random_state=0).fit(X, y)
+    >>> rfsize.compile(forest)
+    CompiledForest(101 scikit-learn trees, 2 classes, no stop table)
+
+    With a table of the out-of-bag votes most rows ask a few trees:
+
+    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X, oob=True))
+    >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
+    >>> bool(asked.mean() < 20)
+    True
     """
     adapter = weighted_adapter_for(model) or adapter_for(model)
     own = adapter.vote_weights
@@ -119,12 +136,28 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     n_jobs : int, default -1
         Threads that predict; -1 for one per core.
 
+    Returns
+    -------
+    CompiledForest
+        Predicts as the one saved.
+
     Raises
     ------
     ForestFileError, TableError
         If the file is damaged, or was not written by rfsize.
     OSError
         If it cannot be read.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> rfsize.compile(forest).save("forest.npz")
+    >>> rfsize.load("forest.npz")
+    CompiledForest(50 scikit-learn trees, 3 classes, no stop table)
     """
     forest, table = load_forest(Path(path))
     return CompiledForest(forest, table, n_jobs=n_jobs)
@@ -150,6 +183,18 @@ class CompiledForest:
         Class labels.
     n_trees : int
         Trees that vote.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> compiled = rfsize.compile(RandomForestClassifier(50, random_state=0).fit(X, y))
+    >>> compiled.n_trees, compiled.classes.tolist()
+    (50, [0, 1, 2])
+    >>> compiled.predict(X).shape, compiled.predict_proba(X).shape
+    ((150,), (150, 3))
     """
 
     def __init__(self, forest: Forest, table: StopTable | None = None, *, n_jobs: int = -1) -> None:
@@ -164,10 +209,12 @@ class CompiledForest:
 
     @property
     def classes(self) -> NDArray[Any]:
+        """Class labels, shape (n_classes,)."""
         return self.forest.classes
 
     @property
     def n_trees(self) -> int:
+        """Trees that vote."""
         return self.forest.n_trees
 
     def __repr__(self) -> str:
@@ -202,6 +249,21 @@ class CompiledForest:
         ------
         ValueError
             If ``X`` does not fit the forest, or holds what the framework refuses.
+
+        Examples
+        --------
+        The labels are those of all trees' votes, though no row asks more trees than can change its label:
+
+        >>> import rfsize
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> labels, asked = rfsize.compile(forest).predict(X, return_trees=True)
+        >>> labels.tolist() == rfsize.votes(forest, X).winner().tolist()
+        True
+        >>> bool(asked.mean() < 50)
+        True
         """
         if self.table is None:
             _, labels, asked = self._decided(X, self._majority, every=_TREES_BETWEEN_LOOKS)
@@ -211,12 +273,32 @@ class CompiledForest:
         return (named, asked) if return_trees else named
 
     def votes(self, X: Any) -> Votes:
-        """Votes of all trees, as `rfsize.votes` counts them; arguments and errors as in `predict`.
+        """Votes of all trees, as `rfsize.votes` counts them.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows as the framework takes them.
+
+        Returns
+        -------
+        Votes
+            One row of counts per row of ``X``.
 
         Raises
         ------
         ValueError
-            Also if the trees have weights.
+            As in `predict`, or if the trees have weights.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> rfsize.compile(forest).votes(X) == rfsize.votes(forest, X)
+        True
         """
         if self.table is not None and isinstance(self.table.stops, WeightedStops):
             raise ValueError(
@@ -228,12 +310,31 @@ class CompiledForest:
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities that the framework predicts, from the average score of all trees.
 
-        Arguments and errors are those of `predict`.
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows as the framework takes them.
 
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
             Equal to the framework's to about 1e-6, which XGBoost computes in single precision.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rfsize
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> np.allclose(rfsize.compile(forest).predict_proba(X), forest.predict_proba(X), atol=1e-6)
+        True
         """
         from rfsize.inference.kernels import add_scores
 
@@ -246,12 +347,28 @@ class CompiledForest:
     def save(self, path: str | Path) -> None:
         """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.
 
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
         Raises
         ------
         ValueError
             If the class labels are neither numbers nor text.
         OSError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> compiled = rfsize.compile(RandomForestClassifier(50, random_state=0).fit(X, y))
+        >>> compiled.save("forest.npz")
+        >>> rfsize.load("forest.npz").predict(X).tolist() == compiled.predict(X).tolist()
+        True
         """
         save_forest(Path(path), self.forest, self.table)
 

@@ -156,6 +156,23 @@ def size(
     be?" Pattern Recognition 46(5), 1323-1336.
 
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
+    >>> report.n_trees <= report.available
+    True
+
+    Votes that were counted elsewhere are sized as they are:
+
+    >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
+    >>> rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees
+    71
     """
     choice("criterion", criterion, CRITERIA)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
@@ -284,6 +301,19 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees; it says how many it would take.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> small = rfsize.truncate(forest, X, oob=True, alpha=0.95)
+    >>> len(small.estimators_) == rfsize.size(forest, X, oob=True, alpha=0.95).n_trees
+    True
+    >>> len(rfsize.truncate(forest, n_trees=25).estimators_)
+    25
     """
     if isinstance(model, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=...)")

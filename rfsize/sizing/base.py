@@ -118,6 +118,18 @@ class Report(ABC):
         ----------
         M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
         Statistics 47(2), 1088-1112.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
+        >>> gap = report.metric_gap("accuracy", y)
+        >>> gap.value > 0.9, abs(gap.change) < 0.02
+        (True, True)
         """
         if self._forest_on_rows is None:
             raise ValueError(

@@ -69,6 +69,22 @@ class MetricGap:
         Where the predictions come from: "oob" or "rows given".
     n_rows : int
         Rows that they are of.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(50, random_state=0).fit(X, y)
+    >>> report = rfsize.size(forest, X, oob=True, criterion="score", tolerance=10)
+    >>> gap = report.metric_gap("rmse", y)
+    >>> print(gap)
+    rmse ... with 50 trees, about ... with infinitely many
+    change ..., 95 % interval ... to ...
+    estimated by drawing the trees again 200 times, on 442 rows (oob)
+    >>> 50 < gap.limit < 70
+    True
     """
 
     metric: str

@@ -74,6 +74,18 @@ class SizeReport(Report):
         The rule that T*(α) is of: the majority of the trees' votes, or their averaged scores.
     predict_obeys : {"hard", "soft"} or None
         The rule that the model's own ``predict`` goes by; None where there is no model.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
+    >>> report = rfsize.size(votes, alpha=0.95, estimator="plugin")
+    >>> print(report)
+    T*(0.95) = 71 (... to ...) trees, 95 % interval in brackets
+    enough: the 100 trees at hand agree with the infinite forest on 96.64% of the rows
+    estimated (plugin) from 400 rows (rows given), 100 votes each on average
+    >>> report.converged, report.to_dict()["n_trees"]
+    (True, 71)
     """
 
     n_trees: int | float
@@ -178,10 +190,28 @@ class SizeReport(Report):
     def agreement(self, n_trees: int) -> float:
         """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, equation (15) or (17).
 
+        Parameters
+        ----------
+        n_trees : int
+            Ensemble size T, at least 1.
+
+        Returns
+        -------
+        float
+            Share of the rows, between 0 and 1.
+
         Raises
         ------
         ValueError
             If ``n_trees`` is below 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
+        >>> report = rfsize.size(votes, alpha=0.95, estimator="plugin")
+        >>> [round(report.agreement(n_trees), 3) for n_trees in (1, 11, 101)]
+        [0.825, 0.905, 0.961]
         """
         return 1.0 - self._estimate.disagreement(whole("n_trees", n_trees, at_least=1))
 
@@ -194,12 +224,30 @@ class SizeReport(Report):
         return self._estimate.margins()
 
     def size_at(self, alpha: float) -> int | float:
-        """T* at another confidence, from the same votes; ``math.inf`` where no size reaches it.
+        """T* at another confidence, from the same votes.
+
+        Parameters
+        ----------
+        alpha : float
+            Confidence α, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            The smallest odd size; ``math.inf`` where none reaches α.
 
         Raises
         ------
         ValueError
             If ``alpha`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
+        >>> report = rfsize.size(votes, alpha=0.95, estimator="plugin")
+        >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
+        [9, 71, ...]
         """
         return self._estimate.size(share("alpha", alpha))
 

@@ -70,6 +70,17 @@ class StopTable:
     measured : tuple of float or None
         Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds, whose
         figures are computed exactly.
+
+    Examples
+    --------
+    Not all of 101 trees need be asked about a row, here where all final tallies are equally likely:
+
+    >>> import rfsize
+    >>> table = rfsize.StopTable.build(101, alpha=0.99)
+    >>> round(table.expected_trees(), 1)
+    26.5
+    >>> table.expected_disagreement() <= 0.01
+    True
     """
 
     n_trees: int
@@ -132,6 +143,16 @@ class StopTable:
             If an argument is out of range or does not go with the others, or if no table can keep the promise:
             with target "limit" and rule "optimal", when even all T trees disagree with the infinite forest on
             more than 1 − α of the rows.
+
+        Examples
+        --------
+        Votes on similar rows, most of them clear, say when to stop sooner:
+
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [60, 40], [90, 10]])
+        >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=votes)
+        >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
+        True
         """
         n_trees = _checked_trees(n_trees)
         alpha = _checked_alpha(alpha)
@@ -182,6 +203,16 @@ class StopTable:
         ----------
         .. [1] J. Zhu, H. Zou, S. Rosset, T. Hastie (2009). "Multi-class AdaBoost." *Statistics and Its Interface* 2,
            349–360.
+
+        Examples
+        --------
+        Where the two heaviest members agree, the third is not asked:
+
+        >>> import rfsize
+        >>> table = rfsize.StopTable.lossless([0.5, 1.0, 0.8])
+        >>> labels, asked = table.apply([[0, 1, 1], [1, 0, 1], [0, 1, 0]])
+        >>> labels.tolist(), asked.tolist()
+        ([1, 1, 0], [2, 3, 3])
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
         weights = checked_weights(weights)
@@ -221,6 +252,14 @@ class StopTable:
         ------
         ValueError
             If the votes are not class indices of this shape.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> table = rfsize.StopTable.build(5, alpha=0.9)
+        >>> labels, asked = table.apply([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0]])
+        >>> labels.tolist(), asked.tolist()
+        ([1, 0], [2, 5])
         """
         votes = np.asarray(tree_votes)
         if votes.ndim != 2 or votes.shape[1] != self.n_trees or votes.dtype.kind not in "iub":
@@ -288,6 +327,12 @@ class StopTable:
         ------
         ValueError
             If the table has more than two classes, or the votes are weighted.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.StopTable.build(5, alpha=0.9).disagreement_by_tally().round(3).tolist()
+        [0.0, 0.0, 0.1, 0.1, 0.0, 0.0]
         """
         if not isinstance(self.stops, BinaryStops):
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
@@ -298,12 +343,41 @@ class StopTable:
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the table as JSON."""
+        """Write the table as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> table = rfsize.StopTable.build(101, alpha=0.99)
+        >>> table.save("table.json")
+        >>> rfsize.StopTable.load("table.json") == table
+        True
+        """
         write_document(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
         """Read a table that `save` wrote, and verify that it keeps its promise.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; it may come from anyone.
+
+        Returns
+        -------
+        StopTable
+            Equal to the one saved.
 
         Raises
         ------
@@ -312,6 +386,13 @@ class StopTable:
             they promise.
         OSError
             If the file cannot be read.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.StopTable.build(101, alpha=0.99).save("table.json")
+        >>> rfsize.StopTable.load("table.json").n_trees
+        101
         """
         return cls.from_dict(read_document(path))
 

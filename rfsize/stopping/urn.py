@@ -37,11 +37,26 @@ _NODES, _SPREAD = 128, 11.0
 def uniform_prior(n_trees: int, n_classes: int) -> Floats:
     """Equal weight on every final tally, the prior of SIBA.
 
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+    n_classes : {2, 3}
+        Number of classes.
+
     Returns
     -------
     ndarray of float
         Two classes: shape (T + 1,), by votes for class 1. Three: shape (T + 1, T + 1), indexed [votes for
         class 0, votes for class 1], 0 where they exceed T.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import uniform_prior
+    >>> uniform_prior(4, n_classes=2).tolist()
+    [0.2, 0.2, 0.2, 0.2, 0.2]
+    >>> uniform_prior(101, n_classes=3).shape
+    (102, 102)
     """
     if n_classes == 2:
         return np.full(n_trees + 1, 1.0 / (n_trees + 1))
@@ -50,7 +65,24 @@ def uniform_prior(n_trees: int, n_classes: int) -> Floats:
 
 
 def simplex(n_trees: int) -> NDArray[np.bool_]:
-    """Which [votes for class 0, votes for class 1] are tallies of ``n_trees`` votes, shape (T + 1, T + 1)."""
+    """Which [votes for class 0, votes for class 1] are tallies of ``n_trees`` votes, shape (T + 1, T + 1).
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+
+    Returns
+    -------
+    ndarray of bool, shape (T + 1, T + 1)
+        True where the two sum to at most T.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import simplex
+    >>> simplex(2).astype(int).tolist()
+    [[1, 1, 1], [1, 1, 0], [1, 0, 0]]
+    """
     count = np.arange(n_trees + 1)
     return np.add.outer(count, count) <= n_trees
 
@@ -82,6 +114,15 @@ def votes_prior(votes: Votes, n_trees: int) -> Floats:
     ------
     ValueError
         If no row has a vote.
+
+    Examples
+    --------
+    A row of 97 votes to 3 and one of 40 to 60, each spread over the tallies near it:
+
+    >>> import rfsize
+    >>> from rfsize.stopping.urn import votes_prior
+    >>> votes_prior(rfsize.Votes([[3, 97], [60, 40]]), n_trees=10).round(2).tolist()
+    [0.0, 0.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.17, 0.17, 0.17]
     """
     if len(votes.classes) == 2:
         cells = votes.histogram()
@@ -103,12 +144,34 @@ def pair_prior(votes: Votes, n_trees: int) -> Floats:
     """The symmetric prior over the tally of the two leading classes, from counted votes of any classes.
 
     The votes of each row's two leading classes are scaled to ``n_trees`` together, and counted in both orders
-    with weight one half each; smoothed as in `votes_prior`, whose errors it raises.
+    with weight one half each; smoothed as in `votes_prior`.
+
+    Parameters
+    ----------
+    votes : Votes
+        Two classes or more; rows without votes are left out.
+    n_trees : int
+        Ensemble size T.
 
     Returns
     -------
     ndarray of float, shape (T + 1,)
         Weights that sum to one.
+
+    Raises
+    ------
+    ValueError
+        If no row has a vote.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from rfsize.stopping.urn import pair_prior
+    >>> prior = pair_prior(rfsize.Votes([[70, 20, 10, 0]]), n_trees=20)
+    >>> prior.shape, round(float(prior.sum()), 6)
+    ((21,), 1.0)
+    >>> bool(abs(prior - prior[::-1]).max() < 1e-12)
+    True
     """
     leading = np.sort(voted_rows(votes), axis=1)[:, -2:]
     runner_up = _rounded(leading[:, 0] * n_trees, leading.sum(axis=1))
@@ -117,7 +180,30 @@ def pair_prior(votes: Votes, n_trees: int) -> Floats:
 
 
 def voted_rows(votes: Votes) -> NDArray[np.int64]:
-    """Counts of the rows that have a vote, shape (n, n_classes); ``ValueError`` where there is none."""
+    """Counts of the rows that have a vote.
+
+    Parameters
+    ----------
+    votes : Votes
+        Of any number of classes.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, n_classes)
+        Of these rows, in their order.
+
+    Raises
+    ------
+    ValueError
+        If no row has a vote.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from rfsize.stopping.urn import voted_rows
+    >>> voted_rows(rfsize.Votes([[3, 7], [0, 0], [9, 1]])).tolist()
+    [[3, 7], [9, 1]]
+    """
     return _some(votes.counts[votes.asked > 0].astype(np.int64))
 
 
@@ -133,7 +219,27 @@ def _rounded(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> ND
 
 
 def smoothed(histogram: Floats) -> Floats:
-    """The histogram's moving average that loses no weight at the edges, normalised; see `votes_prior`."""
+    """The histogram's moving average that loses no weight at the edges, normalised; see `votes_prior`.
+
+    Parameters
+    ----------
+    histogram : ndarray of float, shape (T + 1,) or (T + 1, T + 1)
+        Rows of each final tally; two or three classes.
+
+    Returns
+    -------
+    ndarray of float, same shape
+        Weights that sum to one, 0 where there is no tally.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rfsize.stopping.urn import smoothed
+    >>> smoothed(np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])).round(2).tolist()
+    [0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0]
+    >>> smoothed(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])).round(2).tolist()
+    [0.33, 0.33, 0.33, 0.0, 0.0, 0.0, 0.0]
+    """
     reach = _REACH
     inside = np.ones(len(histogram))
     if histogram.ndim == 2:
@@ -148,6 +254,22 @@ def three_class_reach(n_trees: int) -> int:
     """Votes by which a tally of the window may differ, so that it holds the share of all tallies that 5 are of T + 1.
 
     A window of reach r holds 3r² + 3r + 1 of the (T + 1)(T + 2)/2 tallies.
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+
+    Returns
+    -------
+    int
+        The reach r in votes, at least 2.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import three_class_reach
+    >>> three_class_reach(10), three_class_reach(201)
+    (3, 13)
     """
     reach = _REACH
     while 3 * reach * (reach + 1) + 1 < (2 * _REACH + 1) * (n_trees + 2) / 2:
@@ -187,6 +309,16 @@ def winning_masses(prior: Floats, target: str) -> Floats:
     -------
     ndarray of float, shape (n_classes, *prior.shape)
         They sum to the prior over the first axis.
+
+    Examples
+    --------
+    Of three trees two decide; but a class that two of three trees vote for may still lose in the infinite forest:
+
+    >>> from rfsize.stopping.urn import uniform_prior, winning_masses
+    >>> winning_masses(uniform_prior(3, n_classes=2), "ensemble").tolist()
+    [[0.25, 0.25, 0.0, 0.0], [0.0, 0.0, 0.25, 0.25]]
+    >>> winning_masses(uniform_prior(3, n_classes=2), "limit").round(3).tolist()
+    [[0.234, 0.172, 0.078, 0.016], [0.016, 0.078, 0.172, 0.234]]
     """
     n_trees = len(prior) - 1
     if prior.ndim == 1:
@@ -203,7 +335,25 @@ def winning_masses(prior: Floats, target: str) -> Floats:
 
 
 def three_counts(n_trees: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Votes of each class in every cell [n0, n1]; the third is negative where the cell is no tally."""
+    """Votes of each class in every cell [n0, n1].
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+
+    Returns
+    -------
+    tuple of three ndarrays of int64, shape (T + 1, T + 1)
+        Of classes 0, 1 and 2; the third is negative where the cell is no tally.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import three_counts
+    >>> class_0, class_1, class_2 = three_counts(101)
+    >>> int(class_0[60, 30]), int(class_1[60, 30]), int(class_2[60, 30])
+    (60, 30, 11)
+    """
     count = np.arange(n_trees + 1)
     class_0, class_1 = np.meshgrid(count, count, indexing="ij")
     return class_0, class_1, n_trees - class_0 - class_1
@@ -215,10 +365,23 @@ def largest_fraction(n_trees: int) -> Floats:
     With independent G_k ~ Gamma(n_k + 1), P(G_k is the largest) = ∫ f_k(x) F_i(x) F_j(x) dx, where i and j are
     the rivals; the integrand is entire, and Gauss-Legendre quadrature over the bulk of f_k converges fast.
 
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+
     Returns
     -------
     ndarray of float, shape (3, T + 1, T + 1)
         Indexed [k, votes for class 0, votes for class 1], 0 where these exceed T; accurate to 1e-10.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import largest_fraction
+    >>> largest_fraction(3)[:, 1, 1].round(3).tolist()
+    [0.333, 0.333, 0.333]
+    >>> largest_fraction(3)[:, 3, 0].round(3).tolist()
+    [0.887, 0.056, 0.056]
     """
     count = np.arange(n_trees + 1)
     rule = np.polynomial.legendre.leggauss(_NODES)
@@ -253,10 +416,24 @@ def _beats_both(own: int, rivals: NDArray[np.int64], rule: tuple[Floats, Floats]
 def lossless_bounds(n_trees: int) -> Bounds:
     """The earliest two-class stops that never change the outcome: the remaining votes cannot.
 
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T.
+
     Returns
     -------
     (ndarray of int32, ndarray of int32), each of shape (T + 1,)
-        ``lower`` and ``upper`` as in `rfsize.stopping.table.BinaryStops`.
+        ``lower`` and ``upper`` as in `rfsize.stopping.stops.BinaryStops`.
+
+    Examples
+    --------
+    After three votes of five, all for one class, the other can no longer win:
+
+    >>> from rfsize.stopping.urn import lossless_bounds
+    >>> lower, upper = lossless_bounds(5)
+    >>> lower.tolist(), upper.tolist()
+    ([-1, -1, -1, 0, 1, 2], [1, 2, 3, 3, 3, 3])
     """
     asked = np.arange(n_trees + 1)
     lower = np.maximum(n_trees // 2 - n_trees + asked, -1)
@@ -267,11 +444,29 @@ def lossless_bounds(n_trees: int) -> Bounds:
 def checked_prior(weights: ArrayLike, n_trees: int) -> Floats:
     """Given weights over the final tallies, normalised.
 
+    Parameters
+    ----------
+    weights : array_like of float, shape (T + 1,) or (T + 1, T + 1)
+        Two classes, by votes for class 1; or three, by votes for classes 0 and 1.
+    n_trees : int
+        Ensemble size T.
+
+    Returns
+    -------
+    ndarray of float, same shape
+        Weights that sum to one.
+
     Raises
     ------
     ValueError
         If they are not finite non-negative numbers of shape (T + 1,) or (T + 1, T + 1), all are zero, or a
         cell that is no tally of T votes has weight.
+
+    Examples
+    --------
+    >>> from rfsize.stopping.urn import checked_prior
+    >>> checked_prior([1, 2, 1], n_trees=2).tolist()
+    [0.25, 0.5, 0.25]
     """
     prior = np.asarray(weights)
     shapes = [(n_trees + 1,), (n_trees + 1, n_trees + 1)]

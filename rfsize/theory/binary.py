@@ -55,6 +55,12 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     ------
     ValueError
         If a size is below 1 or a fraction outside [0, 1].
+
+    Examples
+    --------
+    >>> from rfsize.theory import class_probability
+    >>> class_probability([1, 11, 101], 0.6).round(4).tolist()
+    [0.6, 0.7535, 0.9791]
     """
     trees, fraction = _checked(n_trees, pi)
     half = np.floor(trees / 2.0)
@@ -67,12 +73,32 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     For odd T, agreement(T, π) = I_q(⌊T/2⌋ + 1, T − ⌊T/2⌋) with q = max(π, 1 − π). At π = 1/2 the infinite
     forest is tied: the agreement is 1/2 for every odd size, and such an instance never converges.
 
-    Parameters and errors as in `class_probability`.
+    Parameters
+    ----------
+    n_trees : array_like of int
+        Ensemble size T, at least 1.
+    pi : array_like of float
+        Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
 
     Returns
     -------
     ndarray of float
         Agreement, in the broadcast shape; non-decreasing over the odd sizes.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or a fraction outside [0, 1].
+
+    Examples
+    --------
+    Votes of 40 to 60 are settled by a few hundred trees, a tie never is:
+
+    >>> from rfsize.theory import agreement
+    >>> agreement([1, 11, 101], 0.4).round(4).tolist()
+    [0.6, 0.7535, 0.9791]
+    >>> agreement([1, 11, 101], 0.5).round(4).tolist()
+    [0.5, 0.5, 0.5]
     """
     return 1.0 - disagreement(n_trees, pi)
 
@@ -80,7 +106,30 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     """One minus `agreement`, to full relative precision where the agreement is close to one.
 
-    Parameters, shape and errors as in `agreement`.
+    Parameters
+    ----------
+    n_trees : array_like of int
+        Ensemble size T, at least 1.
+    pi : array_like of float
+        Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
+
+    Returns
+    -------
+    ndarray of float
+        Disagreement, in the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1 or a fraction outside [0, 1].
+
+    Examples
+    --------
+    >>> from rfsize.theory import agreement, disagreement
+    >>> float(agreement(1001, 0.9))
+    1.0
+    >>> 0.0 < float(disagreement(1001, 0.9)) < 1e-200
+    True
     """
     trees, fraction = _checked(n_trees, pi)
     half = np.floor(trees / 2.0)
@@ -108,6 +157,12 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     ------
     ValueError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from rfsize.theory import instance_size
+    >>> instance_size(0.99, [0.9, 0.6, 0.51, 0.5]).tolist()
+    [5.0, 133.0, 13527.0, inf]
     """
     confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
     allowed = (1.0 - confidence) * (1.0 + _ROUNDING)
@@ -128,12 +183,30 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 
     T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)², accurate where the size is large; not rounded to odd.
 
-    Parameters and errors as in `instance_size`.
+    Parameters
+    ----------
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1. Broadcast against ``pi``.
+    pi : array_like of float
+        Vote fraction π, between 0 and 1.
 
     Returns
     -------
     ndarray of float
         Sizes, ``inf`` at π = 1/2 (for α > 1/2) and 0 for α ≤ 1/2.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    Close to `instance_size` where the size is large:
+
+    >>> from rfsize.theory import instance_size_closed_form
+    >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
+    [3.0, 130.0, 13524.0, inf]
     """
     confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
     quantile = np.maximum(ndtri(confidence), 0.0)
@@ -167,6 +240,14 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
     ------
     ValueError
         If an argument is out of range.
+
+    Examples
+    --------
+    A hundred times as many trees leave a tenth as many instances:
+
+    >>> from rfsize.theory import size_tail
+    >>> size_tail([100, 10_000], alpha=0.99, density_at_half=0.5).round(4).tolist()
+    [0.1163, 0.0116]
     """
     trees, _ = _checked(n_trees, 0.5)
     quantile = np.maximum(ndtri(_checked_alpha(alpha)), 0.0)
@@ -194,6 +275,12 @@ def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> F
     ------
     ValueError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from rfsize.theory import asymptotic_disagreement
+    >>> asymptotic_disagreement([100, 10_000], density_at_half=0.5).round(4).tolist()
+    [0.0199, 0.002]
     """
     trees, _ = _checked(n_trees, 0.5)
     return _checked_density(density_at_half) * HALF_NORMAL / np.sqrt(trees)
@@ -218,6 +305,14 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
     ------
     ValueError
         If an argument is out of range.
+
+    Examples
+    --------
+    A tenth of the disagreement takes a hundred times as many trees:
+
+    >>> from rfsize.theory import asymptotic_size
+    >>> asymptotic_size([0.99, 0.999], density_at_half=0.5).round().tolist()
+    [398.0, 39789.0]
     """
     return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_alpha(alpha))) ** 2
 
@@ -246,19 +341,74 @@ def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None
     ------
     ValueError
         If an argument is out of range, no instance is given, or the weights are not positive.
+
+    Examples
+    --------
+    >>> from rfsize.theory import mean_agreement
+    >>> round(mean_agreement(101, [0.03, 0.4, 0.55, 0.95]), 4)
+    0.9557
     """
     return 1.0 - mean_disagreement(n_trees, pi, weights)
 
 
 def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """One minus `mean_agreement`, to full relative precision. Arguments and errors are the same."""
+    """One minus `mean_agreement`, to full relative precision.
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T, at least 1.
+    pi : array_like of float, shape (n,)
+        Vote fractions of the instances.
+    weights : array_like of float, shape (n,), optional
+        Instances that each fraction stands for; all 1 by default.
+
+    Returns
+    -------
+    float
+        Mean disagreement, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, no instance is given, or the weights are not positive.
+
+    Examples
+    --------
+    >>> from rfsize.theory import mean_disagreement
+    >>> round(mean_disagreement(101, [0.03, 0.4, 0.55, 0.95]), 4)
+    0.0443
+    """
     return float(np.average(disagreement(n_trees, pi), weights=_checked_weights(pi, weights)))
 
 
 def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
     """The mean agreement that no forest exceeds: 1 less half the share of instances with π = 1/2.
 
-    Arguments and errors as in `mean_agreement`.
+    Parameters
+    ----------
+    pi : array_like of float, shape (n,)
+        Vote fractions of the instances.
+    weights : array_like of float, shape (n,), optional
+        Instances that each fraction stands for; all 1 by default.
+
+    Returns
+    -------
+    float
+        The limit of `mean_agreement` for many trees, between 1/2 and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, no instance is given, or the weights are not positive.
+
+    Examples
+    --------
+    One instance of four is tied:
+
+    >>> from rfsize.theory import limit_agreement
+    >>> limit_agreement([0.1, 0.5, 0.7, 0.9])
+    0.875
     """
     return 1.0 - 0.5 * float(np.average(np.asarray(pi, dtype=np.float64) == 0.5, weights=_checked_weights(pi, weights)))
 
@@ -287,6 +437,17 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     ------
     ValueError
         If an argument is out of range, no instance is given, or the weights are not positive.
+
+    Examples
+    --------
+    >>> from rfsize.theory import ensemble_size
+    >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95])
+    89
+
+    Where most instances are clear, a few trees agree on most of them:
+
+    >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95], weights=[10, 1, 1, 10])
+    3
     """
     weight = _checked_weights(pi, weights)
     fraction = np.asarray(pi, dtype=np.float64)
@@ -314,6 +475,12 @@ def smallest_odd(mean_disagreement: Callable[[int], float], alpha: float, guess:
     ------
     ValueError
         If α is out of range.
+
+    Examples
+    --------
+    >>> from rfsize.theory import smallest_odd
+    >>> smallest_odd(lambda n_trees: 1.0 / n_trees, alpha=0.98)
+    51
     """
     allowed = float(1.0 - _checked_alpha(alpha)) * (1.0 + _ROUNDING)
     # Sizes are 2h + 1; ``low`` is known to be too small, ``high`` to be enough.
@@ -349,7 +516,35 @@ def _between(low: int, high: int, at_low: float, at_high: float, allowed: float)
 
 
 def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:
-    """The reason why `ensemble_size` found no size, in one sentence. Arguments and errors are the same."""
+    """The reason why `ensemble_size` found no size, in one sentence.
+
+    Parameters
+    ----------
+    alpha : float
+        Confidence α, strictly between 0 and 1.
+    pi : array_like of float, shape (n,)
+        Vote fractions of the instances.
+    weights : array_like of float, shape (n,), optional
+        Instances that each fraction stands for; all 1 by default.
+
+    Returns
+    -------
+    str
+        Too many ties, or too many trees.
+
+    Raises
+    ------
+    ValueError
+        If a fraction is out of range, no instance is given, or the weights are not positive.
+
+    Examples
+    --------
+    >>> from rfsize.theory import ensemble_size, why_infinite
+    >>> ensemble_size(0.9, [0.1, 0.5, 0.7, 0.9])
+    inf
+    >>> print(why_infinite(0.9, [0.1, 0.5, 0.7, 0.9]))
+    25.00% of the rows have exactly half of their votes for each class; ...
+    """
     limit = limit_agreement(pi, weights)
     if limit < alpha:
         return (

@@ -33,6 +33,17 @@ class Rivals:
         Their vote fractions, above 0.
     wins_ties : ndarray of bool, shape (n_pairs,)
         Whether the rival has the lower class index, which wins where both have as many votes.
+
+    Examples
+    --------
+    The second row has one rival only, whose lower index wins ties:
+
+    >>> from rfsize.theory.multiclass import Rivals
+    >>> rivals = Rivals.of([[0.5, 0.3, 0.2], [0.4, 0.6, 0.0]])
+    >>> rivals.leader.tolist(), rivals.first.tolist(), rivals.rival.tolist()
+    ([0.5, 0.6], [0, 2, 3], [0.3, 0.2, 0.4])
+    >>> rivals.wins_ties.tolist()
+    [False, False, True]
     """
 
     leader: Floats
@@ -42,7 +53,23 @@ class Rivals:
 
     @classmethod
     def of(cls, pi: ArrayLike) -> Rivals:
-        """Pairs of vote fractions of shape (n, K); raises ``ValueError`` where they are none."""
+        """Pairs of vote fractions.
+
+        Parameters
+        ----------
+        pi : array_like of float, shape (n, K)
+            Vote fractions of each row; they sum to 1.
+
+        Returns
+        -------
+        Rivals
+            Of all rows.
+
+        Raises
+        ------
+        ValueError
+            If a row is no distribution over the classes.
+        """
         fraction = _checked_simplex(pi)
         leading = fraction.argmax(axis=1)
         has_votes = fraction > 0.0
@@ -118,12 +145,44 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
     ------
     ValueError
         If the size is below 1, or a row is no distribution over the classes.
+
+    Examples
+    --------
+    >>> from rfsize.theory import multiclass
+    >>> multiclass.agreement(101, [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]]).round(3).tolist()
+    [0.99, 0.72]
     """
     return 1.0 - disagreement(n_trees, pi)
 
 
 def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
-    """One minus `agreement`, to full relative precision. Arguments and errors are the same."""
+    """One minus `agreement`, to full relative precision.
+
+    Parameters
+    ----------
+    n_trees : int
+        Ensemble size T, at least 1.
+    pi : array_like of float, shape (n, K)
+        Vote fractions of each row; they sum to 1.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Disagreement.
+
+    Raises
+    ------
+    ValueError
+        If the size is below 1, or a row is no distribution over the classes.
+
+    Examples
+    --------
+    One tree disagrees wherever it does not vote for the leading class:
+
+    >>> from rfsize.theory import multiclass
+    >>> multiclass.disagreement(1, [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]]).round(3).tolist()
+    [0.5, 0.6]
+    """
     if n_trees < 1:
         raise ValueError(f"n_trees must be at least 1, found {n_trees}")
     return Rivals.of(pi).disagreement(int(n_trees))

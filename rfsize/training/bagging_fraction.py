@@ -73,6 +73,19 @@ class FractionSearch:
         Confidence α of T*.
     n_rows, n_dropped : int
         Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
+    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), [0.2, 0.5], n_trees=50, alpha=0.95)
+    >>> found.curve["fraction"].tolist(), found.trees_grown
+    ([0.2, 0.5], 100)
+    >>> bool(found.curve["error"].max() < 0.2)
+    True
     """
 
     best: float
@@ -253,6 +266,19 @@ def select_bagging_fraction(
     ----------
     G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
     Recognition 43(1), 143-152.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
+    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), [0.2, 0.5], n_trees=50, alpha=0.95)
+    >>> found.best in (0.2, 0.5)
+    True
+    >>> found.booster.num_trees() == found.report.n_trees
+    True
     """
     # Here, because scikit-learn's scorers take long to import.
     from rfsize.training.checkpoint import SearchFile

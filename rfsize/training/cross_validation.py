@@ -61,6 +61,19 @@ def cv_votes(
         If the parameters do not train a forest of independent trees.
     ValueError
         If the folds overlap, a row is held out twice, or an argument does not fit.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
+    >>> votes = rfsize.cv_votes(params, lgb.Dataset(X, y), nfold=3, n_trees=20)
+    >>> votes
+    Votes(569 rows, 2 classes, 20 trees)
+    >>> set(votes.asked.tolist())
+    {20}
     """
     share("threshold", threshold)
     whole("n_trees", n_trees, at_least=1)

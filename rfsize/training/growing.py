@@ -109,6 +109,16 @@ def grow(
     ----------
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, alpha=0.95, return_report=True)
+    >>> len(forest.estimators_) == report.n_trees
+    True
     """
     goal = Goal(alpha, voting, estimator)
     threshold = share("threshold", threshold)

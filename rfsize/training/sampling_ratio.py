@@ -41,6 +41,14 @@ def ratio_with_replacement(fraction: Any) -> Any:
     ----------
     G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern
     Recognition 43(1), 143-152.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> float(rfsize.ratio_with_replacement(0.5))
+    1.0
+    >>> rfsize.ratio_with_replacement([0.1, 0.2]).round(3).tolist()
+    [0.111, 0.25]
     """
     given = as_numbers("fraction", fraction)
     if not ((given > 0.0) & (given < 1.0)).all():
@@ -75,6 +83,14 @@ def fraction_without_replacement(ratio: Any) -> Any:
     ------
     ValueError
         If a ratio is not a finite number above 0.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> float(rfsize.fraction_without_replacement(1.0))
+    0.5
+    >>> rfsize.fraction_without_replacement([0.1, 0.25]).round(3).tolist()
+    [0.091, 0.2]
     """
     given = as_numbers("ratio", ratio)
     if not (np.isfinite(given) & (given > 0.0)).all():

@@ -41,11 +41,31 @@ class Votes:
         Trees in the forest that voted; the most any row was asked by default. Out-of-bag rows are asked
         fewer trees than this.
 
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Trees that voted for each class.
+    classes : ndarray, shape (n_classes,)
+        Class labels.
+    n_trees : int
+        Trees in the forest.
+
     Raises
     ------
     ValueError
         If the counts are not a matrix of non-negative whole numbers of at least two columns, a label is
         missing or doubled, or a row was asked more than ``n_trees``.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> votes = rfsize.Votes([[3, 97], [60, 40]], classes=["no", "yes"])
+    >>> votes
+    Votes(2 rows, 2 classes, 100 trees)
+    >>> votes.winner().tolist()
+    ['yes', 'no']
+    >>> votes.fractions().tolist()
+    [[0.03, 0.97], [0.6, 0.4]]
     """
 
     __slots__ = ("classes", "counts", "n_trees")
@@ -99,10 +119,26 @@ class Votes:
     def merge(self, other: Votes) -> Votes:
         """Votes of both forests on the same rows.
 
+        Parameters
+        ----------
+        other : Votes
+            Of more trees, on the same rows.
+
+        Returns
+        -------
+        Votes
+            Of all trees.
+
         Raises
         ------
         ValueError
             If the rows or the classes differ.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.Votes([[3, 7], [6, 4]]).merge(rfsize.Votes([[1, 4], [2, 3]]))
+        Votes(2 rows, 2 classes, 15 trees)
         """
         self._check_classes(other)
         if len(self) != len(other):
@@ -115,10 +151,26 @@ class Votes:
     def concat(self, other: Votes) -> Votes:
         """Votes of one forest on the rows of both.
 
+        Parameters
+        ----------
+        other : Votes
+            Of the same forest, on further rows.
+
+        Returns
+        -------
+        Votes
+            Of all rows.
+
         Raises
         ------
         ValueError
             If the classes or the numbers of trees differ.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.Votes([[3, 7], [6, 4]]).concat(rfsize.Votes([[9, 1]]))
+        Votes(3 rows, 2 classes, 10 trees)
         """
         self._check_classes(other)
         if self.n_trees != other.n_trees:
@@ -131,10 +183,22 @@ class Votes:
     def histogram(self) -> VoteHistogram:
         """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
 
+        Returns
+        -------
+        VoteHistogram
+            Three arrays, shape (n_cells,): votes for class 1, trees asked, and rows of the cell.
+
         Raises
         ------
         ValueError
             If there are more than two classes.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> cells = rfsize.Votes([[3, 7], [3, 7], [9, 1]]).histogram()
+        >>> cells.count.tolist(), cells.asked.tolist(), cells.rows.tolist()
+        ([1, 7], [10, 10], [1, 2])
         """
         if len(self.classes) != 2:
             raise ValueError(f"a histogram of votes needs two classes, found {len(self.classes)}")

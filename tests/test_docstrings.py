@@ -1,0 +1,65 @@
+"""Docstrings: public names have examples, and every example does what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rfsize
+import rfsize.integrations
+from rfsize.stopping import urn
+from rfsize.theory import binary, multiclass
+
+FRAMEWORKS = ("lightgbm", "xgboost")
+
+EXPORTED = [f"rfsize.{name}" for name in rfsize.__all__ if not name.endswith(("Error", "Warning"))]
+EQUATIONS = [
+    f"{module.__name__}.{name}"
+    for module in (binary, multiclass, urn)
+    for name, what in vars(module).items()
+    if inspect.isfunction(what) and what.__module__ == module.__name__ and not name.startswith("_")
+]
+
+
+def examples() -> Iterator[Any]:
+    """The examples of each docstring of rfsize, to be run where nothing is imported yet, as a reader copies them."""
+    packages = (rfsize, rfsize.integrations)  # which lie in one folder only where rfsize is installed from a wheel
+    modules = {found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")}
+    for name in sorted(modules):
+        try:
+            found = doctest.DocTestFinder().find(importlib.import_module(name), globs={})
+        except ModuleNotFoundError as missing:
+            if missing.name not in FRAMEWORKS:
+                raise
+            yield pytest.param(None, id=name, marks=pytest.mark.skip(f"needs {missing.name}"))
+        else:
+            yield from (pytest.param(one, id=one.name) for one in found if one.examples)
+
+
+@pytest.mark.parametrize("example", list(examples()))
+def test_example(example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "".join(statement.source for statement in example.examples)
+    for framework in re.findall(rf"^(?:import|from) ({'|'.join(FRAMEWORKS)})\b", source, re.MULTILINE):
+        pytest.importorskip(framework)
+    monkeypatch.chdir(tmp_path)  # where files are saved
+    differences: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    failed = runner.run(example, out=differences.append).failed
+    assert not failed, "".join(differences)
+
+
+@pytest.mark.parametrize("name", EXPORTED + EQUATIONS)
+def test_public_names_have_examples(name: str) -> None:
+    if name == "rfsize.SizeCallback":
+        pytest.importorskip("lightgbm")
+    docstring = inspect.getdoc(pkgutil.resolve_name(name)) or ""
+    _, _, section = docstring.partition("\nExamples\n--------\n")
+    assert doctest.DocTestParser().get_examples(section), f"the docstring of {name} has no Examples section"
