@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.stopping import rules, urn
+from rfsize.stopping.arguments import check_combination, checked_alpha, checked_trees, resolved_prior
 from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
+from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import (
-    MAX_TERNARY,
-    MAX_TREES,
     ROUNDING,
     BinaryStops,
     LeaderStops,
@@ -40,12 +39,6 @@ Target = Literal["ensemble", "limit"]
 
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
-
-
-_SIMULATED = 4_000_000  # votes simulated to measure a table of leaders
-
-
-_SIMULATION_SEED = 2016  # fixed: the same table gives the same measurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +147,17 @@ class StopTable:
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        n_trees = _checked_trees(n_trees)
-        alpha = _checked_alpha(alpha)
+        n_trees = checked_trees(n_trees)
+        alpha = checked_alpha(alpha)
         choice("rule", rule, ("threshold", "optimal", "robust"))
         choice("target", target, ("ensemble", "limit"))
-        n_classes, weights = _resolved_prior(prior, n_trees, n_classes)
+        n_classes, weights = resolved_prior(prior, n_trees, n_classes)
         kind = rules.table_kind(n_trees, n_classes)
-        _check_combination(kind, rule, target)
+        check_combination(kind, rule, target)
         stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
         measured = None
         if isinstance(stops, LeaderStops):
-            measured = _measured(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
+            measured = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
         return cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured)
 
     @classmethod
@@ -496,75 +489,3 @@ class StopTable:
         assert isinstance(self.stops, TernaryStops)
         wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self.alpha)
         return float(wrong), float(trees), float(unsettled)
-
-
-def _measured(stops: LeaderStops, n_trees: int, n_classes: int, votes: Votes | None) -> tuple[float, float]:
-    """Mean trees asked and disagreement on random orders of the votes of the prior's rows."""
-    generator = np.random.default_rng(_SIMULATION_SEED)
-    n_rows = max(100, _SIMULATED // max(n_trees, 10 * n_classes))
-    if votes is None:
-        # Uniform fractions, then multinomial votes: every tally of T votes is equally likely.
-        tallies = generator.multinomial(n_trees, generator.dirichlet(np.ones(n_classes), n_rows))
-    else:
-        rows = urn.voted_rows(votes)
-        total = np.cumsum(rows[generator.integers(len(rows), size=n_rows)], axis=1)
-        tallies = np.diff(total * n_trees // total[:, -1:], axis=1, prepend=0)
-    trees, differs = np.zeros((2, n_rows))
-    block = max(1, _BLOCK // max(n_trees, n_classes))
-    for start in range(0, n_rows, block):
-        some = tallies[start : start + block]
-        ordered = np.repeat(np.tile(np.arange(n_classes), len(some)), some.ravel()).reshape(len(some), n_trees)
-        labels, asked = stops.settle(generator.permuted(ordered, axis=1), n_classes)
-        trees[start : start + block], differs[start : start + block] = asked, labels != some.argmax(axis=1)
-    return float(trees.mean()), float(differs.mean())
-
-
-def _resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int, Floats | None]:
-    """Number of classes, and normalised weights, None where uniform."""
-    if n_classes is not None:
-        n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-    if isinstance(prior, str):
-        choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
-        return n_classes or 2, None
-    if isinstance(prior, Votes):
-        found = len(prior.classes)
-        exact = rules.table_kind(n_trees, found) != LeaderStops.kind
-        weights = (urn.votes_prior if exact else urn.pair_prior)(prior, n_trees)
-    else:
-        weights = urn.checked_prior(prior, n_trees)
-        found = weights.ndim + 1
-        if rules.table_kind(n_trees, found) == LeaderStops.kind:
-            raise ValueError(
-                f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
-                f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"
-            )
-    if n_classes not in (None, found):
-        raise ValueError(f"n_classes is {n_classes}, but prior is over {found} classes; leave n_classes out")
-    return found, weights
-
-
-def _checked_trees(n_trees: int) -> int:
-    try:
-        return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
-    except ValueError as error:
-        raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
-
-
-def _checked_alpha(alpha: float) -> float:
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
-        raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
-    return float(alpha)
-
-
-def _check_combination(kind: str, rule: str, target: str) -> None:
-    if rule == "robust" and (kind != BinaryStops.kind or target != "ensemble"):
-        raise ValueError(
-            "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, and "
-            "target='limit', have no such bound: use rule='optimal' or 'threshold'"
-        )
-    if kind == LeaderStops.kind and (rule != "threshold" or target != "ensemble"):
-        raise ValueError(
-            f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
-            f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
-            "target='ensemble'"
-        )

@@ -1,20 +1,22 @@
 """The equations of T*(α) and of agreement, as pure functions of arrays: two classes here, more in `multiclass`."""
 
-from rfsize.theory.binary import (
+from rfsize.theory.asymptotic import (
     HALF_NORMAL,
-    MAX_TREES,
-    agreement,
     asymptotic_disagreement,
     asymptotic_size,
+    instance_size_closed_form,
+    size_tail,
+)
+from rfsize.theory.binary import (
+    MAX_TREES,
+    agreement,
     class_probability,
     disagreement,
     ensemble_size,
     instance_size,
-    instance_size_closed_form,
     limit_agreement,
     mean_agreement,
     mean_disagreement,
-    size_tail,
     smallest_odd,
     why_infinite,
 )

@@ -19,15 +19,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, ndtri
+from scipy.special import betainc
 
+from rfsize.theory.arguments import checked_alpha, checked_fractions, checked_weights
 from rfsize.utils.typing import Floats
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
-
-HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
-"""∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
 
 # A confidence that equals an agreement up to rounding counts as reached.
 _ROUNDING = 1e-12
@@ -62,7 +60,7 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     >>> class_probability([1, 11, 101], 0.6).round(4).tolist()
     [0.6, 0.7535, 0.9791]
     """
-    trees, fraction = _checked(n_trees, pi)
+    trees, fraction = checked_fractions(n_trees, pi)
     half = np.floor(trees / 2.0)
     return np.asarray(betainc(half + 1.0, trees - half, fraction))
 
@@ -131,7 +129,7 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     >>> 0.0 < float(disagreement(1001, 0.9)) < 1e-200
     True
     """
-    trees, fraction = _checked(n_trees, pi)
+    trees, fraction = checked_fractions(n_trees, pi)
     half = np.floor(trees / 2.0)
     class_1_wins = betainc(half + 1.0, trees - half, fraction)
     class_0_wins = betainc(trees - half, half + 1.0, 1.0 - fraction)
@@ -164,7 +162,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     >>> instance_size(0.99, [0.9, 0.6, 0.51, 0.5]).tolist()
     [5.0, 133.0, 13527.0, inf]
     """
-    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
+    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(1, pi)[1])
     allowed = (1.0 - confidence) * (1.0 + _ROUNDING)
     # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
     low = np.full(fraction.shape, -1, dtype=np.int64)
@@ -176,145 +174,6 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
         high = np.where(enough, middle, high)
         low = np.where(enough, low, middle)
     return np.where(reachable, 2.0 * high + 1.0, np.inf)
-
-
-def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
-    """T*(α, π) by the normal approximation of the binomial, equation (12).
-
-    T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)², accurate where the size is large; not rounded to odd.
-
-    Parameters
-    ----------
-    alpha : array_like of float
-        Confidence α, strictly between 0 and 1. Broadcast against ``pi``.
-    pi : array_like of float
-        Vote fraction π, between 0 and 1.
-
-    Returns
-    -------
-    ndarray of float
-        Sizes, ``inf`` at π = 1/2 (for α > 1/2) and 0 for α ≤ 1/2.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Examples
-    --------
-    Close to `instance_size` where the size is large:
-
-    >>> from rfsize.theory import instance_size_closed_form
-    >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
-    [3.0, 130.0, 13524.0, inf]
-    """
-    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked(1, pi)[1])
-    quantile = np.maximum(ndtri(confidence), 0.0)
-    margin = np.abs(fraction - 0.5)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = quantile**2 * fraction * (1.0 - fraction) / margin**2
-    return np.where(quantile == 0.0, 0.0, np.where(margin == 0.0, np.inf, size))
-
-
-def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """Share of the instances that need more than ``n_trees`` trees, P(T* > T), equation (13).
-
-    From the closed form (12), T*(α, π) > T exactly where |π − 1/2| < Φ⁻¹(α) / (2√T) to leading order, so
-    that P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T: the same power law, with exponent −1/2, for every problem.
-
-    Parameters
-    ----------
-    n_trees : array_like of float
-        Ensemble size T, at least 1.
-    alpha : array_like of float
-        Confidence α, strictly between 0 and 1.
-    density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
-
-    Returns
-    -------
-    ndarray of float
-        Shares, at most 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Examples
-    --------
-    A hundred times as many trees leave a tenth as many instances:
-
-    >>> from rfsize.theory import size_tail
-    >>> size_tail([100, 10_000], alpha=0.99, density_at_half=0.5).round(4).tolist()
-    [0.1163, 0.0116]
-    """
-    trees, _ = _checked(n_trees, 0.5)
-    quantile = np.maximum(ndtri(_checked_alpha(alpha)), 0.0)
-    return np.minimum(_checked_density(density_at_half) * quantile / np.sqrt(trees), 1.0)
-
-
-def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """Mean disagreement of a large forest with the infinite one, equation (14).
-
-    1 − α(T) ≈ f(1/2) · 0.398942 / √T.
-
-    Parameters
-    ----------
-    n_trees : array_like of float
-        Ensemble size T, at least 1.
-    density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
-
-    Returns
-    -------
-    ndarray of float
-        Disagreement rates.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> from rfsize.theory import asymptotic_disagreement
-    >>> asymptotic_disagreement([100, 10_000], density_at_half=0.5).round(4).tolist()
-    [0.0199, 0.002]
-    """
-    trees, _ = _checked(n_trees, 0.5)
-    return _checked_density(density_at_half) * HALF_NORMAL / np.sqrt(trees)
-
-
-def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """T*(α) as α → 1, equation (16): (f(1/2) · 0.398942 / (1 − α))². Not rounded to odd.
-
-    Parameters
-    ----------
-    alpha : array_like of float
-        Confidence α, strictly between 0 and 1.
-    density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
-
-    Returns
-    -------
-    ndarray of float
-        Ensemble sizes.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Examples
-    --------
-    A tenth of the disagreement takes a hundred times as many trees:
-
-    >>> from rfsize.theory import asymptotic_size
-    >>> asymptotic_size([0.99, 0.999], density_at_half=0.5).round().tolist()
-    [398.0, 39789.0]
-    """
-    return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_alpha(alpha))) ** 2
 
 
 def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -379,7 +238,7 @@ def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = N
     >>> round(mean_disagreement(101, [0.03, 0.4, 0.55, 0.95]), 4)
     0.0443
     """
-    return float(np.average(disagreement(n_trees, pi), weights=_checked_weights(pi, weights)))
+    return float(np.average(disagreement(n_trees, pi), weights=checked_weights(pi, weights)))
 
 
 def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -410,7 +269,7 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
     >>> limit_agreement([0.1, 0.5, 0.7, 0.9])
     0.875
     """
-    return 1.0 - 0.5 * float(np.average(np.asarray(pi, dtype=np.float64) == 0.5, weights=_checked_weights(pi, weights)))
+    return 1.0 - 0.5 * float(np.average(np.asarray(pi, dtype=np.float64) == 0.5, weights=checked_weights(pi, weights)))
 
 
 def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> int | float:
@@ -449,7 +308,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95], weights=[10, 1, 1, 10])
     3
     """
-    weight = _checked_weights(pi, weights)
+    weight = checked_weights(pi, weights)
     fraction = np.asarray(pi, dtype=np.float64)
     return smallest_odd(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), alpha)
 
@@ -482,7 +341,7 @@ def smallest_odd(mean_disagreement: Callable[[int], float], alpha: float, guess:
     >>> smallest_odd(lambda n_trees: 1.0 / n_trees, alpha=0.98)
     51
     """
-    allowed = float(1.0 - _checked_alpha(alpha)) * (1.0 + _ROUNDING)
+    allowed = float(1.0 - checked_alpha(alpha)) * (1.0 + _ROUNDING)
     # Sizes are 2h + 1; ``low`` is known to be too small, ``high`` to be enough.
     last = (MAX_TREES - 1) // 2
     low, high = -1, last + 1
@@ -552,42 +411,3 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
             f"never converge, so mean agreement cannot exceed {limit:.2%}"
         )
     return f"more than {MAX_TREES:,} trees would be needed"
-
-
-def _checked(n_trees: ArrayLike, pi: ArrayLike) -> tuple[Floats, Floats]:
-    trees = np.asarray(n_trees, dtype=np.float64)
-    if not np.all(trees >= 1):
-        raise ValueError(f"n_trees must be at least 1, found {np.min(trees):g}")
-    fraction = np.asarray(pi, dtype=np.float64)
-    if not np.all((fraction >= 0.0) & (fraction <= 1.0)):
-        raise ValueError("vote fractions must lie between 0 and 1; found values outside, or NaN")
-    return trees, fraction
-
-
-def _checked_alpha(alpha: ArrayLike) -> Floats:
-    confidence = np.asarray(alpha, dtype=np.float64)
-    if not np.all((confidence > 0.0) & (confidence < 1.0)):
-        raise ValueError(
-            f"alpha must lie strictly between 0 and 1, found {alpha!r}: it is the share of rows on which the "
-            "forest agrees with the infinite forest, and only the infinite forest reaches 1"
-        )
-    return confidence
-
-
-def _checked_density(density_at_half: ArrayLike) -> Floats:
-    density = np.asarray(density_at_half, dtype=np.float64)
-    if not np.all(density >= 0.0):
-        raise ValueError("a density cannot be negative or NaN")
-    return density
-
-
-def _checked_weights(pi: ArrayLike, weights: ArrayLike | None) -> Floats:
-    shape = np.shape(pi)
-    if len(shape) != 1 or shape[0] == 0:
-        raise ValueError(f"vote fractions must be a non-empty 1-D array, found shape {shape}")
-    if weights is None:
-        return np.ones(shape)
-    weight = np.asarray(weights, dtype=np.float64)
-    if weight.shape != shape or not np.all(weight >= 0.0) or not weight.sum() > 0.0:
-        raise ValueError(f"weights must be non-negative, not all zero, and of shape {shape}; found {weight.shape}")
-    return weight

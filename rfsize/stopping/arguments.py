@@ -1,0 +1,68 @@
+"""What a stop table is built from, checked."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from rfsize.stopping import rules, urn
+from rfsize.stopping.stops import (
+    MAX_TERNARY,
+    MAX_TREES,
+    BinaryStops,
+    LeaderStops,
+)
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import MAX_CLASSES, choice, whole
+from rfsize.voting.votes import Votes
+
+
+def resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int, Floats | None]:
+    """Number of classes, and normalised weights, None where uniform."""
+    if n_classes is not None:
+        n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
+    if isinstance(prior, str):
+        choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
+        return n_classes or 2, None
+    if isinstance(prior, Votes):
+        found = len(prior.classes)
+        exact = rules.table_kind(n_trees, found) != LeaderStops.kind
+        weights = (urn.votes_prior if exact else urn.pair_prior)(prior, n_trees)
+    else:
+        weights = urn.checked_prior(prior, n_trees)
+        found = weights.ndim + 1
+        if rules.table_kind(n_trees, found) == LeaderStops.kind:
+            raise ValueError(
+                f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
+                f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"
+            )
+    if n_classes not in (None, found):
+        raise ValueError(f"n_classes is {n_classes}, but prior is over {found} classes; leave n_classes out")
+    return found, weights
+
+
+def checked_trees(n_trees: int) -> int:
+    try:
+        return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
+    except ValueError as error:
+        raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
+
+
+def checked_alpha(alpha: float) -> float:
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
+    return float(alpha)
+
+
+def check_combination(kind: str, rule: str, target: str) -> None:
+    if rule == "robust" and (kind != BinaryStops.kind or target != "ensemble"):
+        raise ValueError(
+            "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, and "
+            "target='limit', have no such bound: use rule='optimal' or 'threshold'"
+        )
+    if kind == LeaderStops.kind and (rule != "threshold" or target != "ensemble"):
+        raise ValueError(
+            f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
+            f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
+            "target='ensemble'"
+        )

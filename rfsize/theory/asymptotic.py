@@ -1,0 +1,157 @@
+"""Large forests: the power laws of T* and of disagreement, equations (12) to (14) and (16) of the 2013 paper.
+
+Arguments and references are those of `rfsize.theory.binary`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from rfsize.theory.arguments import checked_alpha, checked_density, checked_fractions
+from rfsize.utils.typing import Floats
+
+HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
+"""∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
+
+
+def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
+    """T*(α, π) by the normal approximation of the binomial, equation (12).
+
+    T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)², accurate where the size is large; not rounded to odd.
+
+    Parameters
+    ----------
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1. Broadcast against ``pi``.
+    pi : array_like of float
+        Vote fraction π, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float
+        Sizes, ``inf`` at π = 1/2 (for α > 1/2) and 0 for α ≤ 1/2.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    Close to `instance_size` where the size is large:
+
+    >>> from rfsize.theory import instance_size_closed_form
+    >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
+    [3.0, 130.0, 13524.0, inf]
+    """
+    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(1, pi)[1])
+    quantile = np.maximum(ndtri(confidence), 0.0)
+    margin = np.abs(fraction - 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = quantile**2 * fraction * (1.0 - fraction) / margin**2
+    return np.where(quantile == 0.0, 0.0, np.where(margin == 0.0, np.inf, size))
+
+
+def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """Share of the instances that need more than ``n_trees`` trees, P(T* > T), equation (13).
+
+    From the closed form (12), T*(α, π) > T exactly where |π − 1/2| < Φ⁻¹(α) / (2√T) to leading order, so
+    that P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T: the same power law, with exponent −1/2, for every problem.
+
+    Parameters
+    ----------
+    n_trees : array_like of float
+        Ensemble size T, at least 1.
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Shares, at most 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    A hundred times as many trees leave a tenth as many instances:
+
+    >>> from rfsize.theory import size_tail
+    >>> size_tail([100, 10_000], alpha=0.99, density_at_half=0.5).round(4).tolist()
+    [0.1163, 0.0116]
+    """
+    trees, _ = checked_fractions(n_trees, 0.5)
+    quantile = np.maximum(ndtri(checked_alpha(alpha)), 0.0)
+    return np.minimum(checked_density(density_at_half) * quantile / np.sqrt(trees), 1.0)
+
+
+def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """Mean disagreement of a large forest with the infinite one, equation (14).
+
+    1 − α(T) ≈ f(1/2) · 0.398942 / √T.
+
+    Parameters
+    ----------
+    n_trees : array_like of float
+        Ensemble size T, at least 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Disagreement rates.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from rfsize.theory import asymptotic_disagreement
+    >>> asymptotic_disagreement([100, 10_000], density_at_half=0.5).round(4).tolist()
+    [0.0199, 0.002]
+    """
+    trees, _ = checked_fractions(n_trees, 0.5)
+    return checked_density(density_at_half) * HALF_NORMAL / np.sqrt(trees)
+
+
+def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
+    """T*(α) as α → 1, equation (16): (f(1/2) · 0.398942 / (1 − α))². Not rounded to odd.
+
+    Parameters
+    ----------
+    alpha : array_like of float
+        Confidence α, strictly between 0 and 1.
+    density_at_half : array_like of float
+        f(1/2), the density of the vote fractions at one half.
+
+    Returns
+    -------
+    ndarray of float
+        Ensemble sizes.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    A tenth of the disagreement takes a hundred times as many trees:
+
+    >>> from rfsize.theory import asymptotic_size
+    >>> asymptotic_size([0.99, 0.999], density_at_half=0.5).round().tolist()
+    [398.0, 39789.0]
+    """
+    return (checked_density(density_at_half) * HALF_NORMAL / (1.0 - checked_alpha(alpha))) ** 2
