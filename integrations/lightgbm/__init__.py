@@ -20,6 +20,7 @@ class LightGbm(Integration):
 
     framework = "LightGBM"
     file_kind = "a LightGBM text model"
+    file_ending = ".txt"
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> LightGbmForest:
         from rfsize.integrations.lightgbm.forest import adapt

@@ -20,6 +20,7 @@ class Xgboost(Integration):
 
     framework = "XGBoost"
     file_kind = "an XGBoost JSON or UBJ model"
+    file_ending = ".ubj"
     labels_are_indices = True
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> XgboostForest:

@@ -35,6 +35,8 @@ class Integration(ABC):
         Its name, for messages.
     file_kind : str or None
         What its model files are, for messages, such as "a LightGBM text model"; None where none are read.
+    file_ending : str
+        How the names of its model files end.
     labels_are_indices : bool
         Whether its estimators take no labels but 0 to K − 1.
     default_n_jobs : int
@@ -43,6 +45,7 @@ class Integration(ABC):
 
     framework: ClassVar[str]
     file_kind: ClassVar[str | None] = None
+    file_ending: ClassVar[str] = ""
     labels_are_indices: ClassVar[bool] = False
     default_n_jobs: ClassVar[int] = -1
 

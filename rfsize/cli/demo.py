@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.api import votes
 from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
@@ -18,12 +20,12 @@ from rfsize.stopping.table import StopTable
 
 _TREES = 1000
 _ALPHA = 0.99
-_SPLITS = 5
-_REPEATED = 20_000  # rows to time, the held-out ones over and over
+_SPLITS = 3
+_REPEATED = 10_000  # rows to time, the held-out ones over and over
 
 
 class _Outcome(NamedTuple):
-    """One forest before and after."""
+    """One forest before and after, and compiled with a stop table."""
 
     trees: int
     megabytes_before: float
@@ -31,11 +33,6 @@ class _Outcome(NamedTuple):
     same_label: float
     accuracy_before: float
     accuracy_after: float
-
-
-class _Speed(NamedTuple):
-    """One forest with a stop table."""
-
     asked: float
     differ: float
     seconds_framework: float
@@ -44,7 +41,7 @@ class _Speed(NamedTuple):
 
 
 def run() -> None:
-    """Train, size and truncate LightGBM and XGBoost forests, and print what came of it.
+    """Train, size, truncate and compile LightGBM and XGBoost forests, and print what came of it.
 
     The data are the 1797 handwritten digits that scikit-learn carries; the task, whether a digit is 5 or
     more. Each forest is sized from out-of-bag votes on its training rows and checked on the other third.
@@ -56,42 +53,48 @@ def run() -> None:
     y = (digit >= 5).astype(int)
     splits = [train_test_split(X, y, test_size=1 / 3, random_state=seed) for seed in range(_SPLITS)]
     rows, held_out = len(splits[0][0]), len(splits[0][1])
-    print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.")
-    print(f"{_TREES:,} trees, cut to T*({_ALPHA:g}) from out-of-bag votes; means over {_SPLITS} splits:\n")
-    print(f"{'':10} {'trees':>16} {'file size':>20} {'same label':>11} {'accuracy':>16}")
-    for framework, train in _FRAMEWORKS:
-        mean = _Outcome(*np.mean([_outcome(train, *split) for split in splits], axis=0))
-        print(
-            f"{framework:10} {_TREES:>7,} -> {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} -> "
-            f"{mean.megabytes_after:>5.1f} MB {mean.same_label:>10.1%} {mean.accuracy_before:>7.1%} -> "
-            f"{mean.accuracy_after:.1%}"
-        )
-    print(
-        "\n'same label': held-out rows on which the small forest votes as the large one does. T* promises "
-        f"{_ALPHA:.0%} on average,\nagainst an infinite forest."
-    )
-    print(
-        f"\nAll {_TREES:,} trees compiled, with a stop table (alpha = {_ALPHA:g}, optimal rule, prior from out-of-bag "
-        f"votes); seconds for\n{_REPEATED:,} rows:\n"
-    )
-    print(
-        f"{'':10} {'trees asked':>12} {'other label':>12} {'booster.predict':>16} {'compiled':>10} {'with table':>11}"
-    )
-    for framework, train in _FRAMEWORKS:
-        fast = _Speed(*np.mean([_speed(train, *split) for split in splits], axis=0))
-        print(
-            f"{framework:10} {fast.asked:>12.1f} {fast.differ:>12.1%} {fast.seconds_framework:>14.3f} s "
-            f"{fast.seconds_all:>8.3f} s {fast.seconds_table:>9.3f} s"
-        )
+    print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.\n")
+    found = {name: _mean(name, train, splits) for name, train in _FRAMEWORKS.items()}
+    _print_sizes(found)
+    _print_speeds(found)
+
+
+def _mean(name: str, train: Callable[..., Any], splits: list[Any]) -> _Outcome:
+    """Mean outcome over the splits, with a line of progress for each."""
+    outcomes = []
+    for number, split in enumerate(splits, start=1):
+        print(f"{name:9} split {number} of {len(splits)}:", end="", flush=True)
+        outcomes.append(_outcome(train, *split))
+        print(flush=True)
+    return _Outcome(*np.mean(outcomes, axis=0))
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Say what is being done, and how long it took."""
+    print(f" {name}", end="", flush=True)
+    started = time.perf_counter()
+    yield
+    print(f" {time.perf_counter() - started:.1f} s,", end="", flush=True)
 
 
 def _outcome(
     train: Callable[..., Any], X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], y_test: NDArray[Any]
 ) -> _Outcome:
-    model = train(X, y)
-    report = size(model, X, alpha=_ALPHA, oob=True)
-    small = truncate(model, n_trees=report.n_kept)
-    before, after = (votes(forest, X_test).winner() for forest in (model, small))
+    with _step(f"train {_TREES:,} trees"):
+        model = train(X, y)
+    with _step("size them"):
+        report = size(model, X, alpha=_ALPHA, oob=True)
+    with _step(f"cut to {report.n_kept}"):
+        small = truncate(model, n_trees=report.n_kept)
+        before, after = (votes(forest, X_test).winner() for forest in (model, small))
+    with _step("compile"):
+        table = StopTable.build(_TREES, alpha=_ALPHA, prior=votes(model, X, oob=True), rule="optimal")
+        whole, settled = compiled(model), compiled(model, table)
+        labels, asked = settled.predict(X_test, return_trees=True)
+    with _step("predict"):
+        repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))
+        seconds = [_seconds(predict, repeated) for predict in (model.predict, whole.predict, settled.predict)]
     return _Outcome(
         trees=report.n_kept,
         megabytes_before=_megabytes(model),
@@ -99,24 +102,40 @@ def _outcome(
         same_label=float(np.mean(before == after)),
         accuracy_before=float(np.mean(before == y_test)),
         accuracy_after=float(np.mean(after == y_test)),
-    )
-
-
-def _speed(
-    train: Callable[..., Any], X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], _: NDArray[Any]
-) -> _Speed:
-    model = train(X, y)
-    table = StopTable.build(_TREES, alpha=_ALPHA, prior=votes(model, X, oob=True), rule="optimal")
-    whole, settled = compiled(model), compiled(model, table)
-    labels, asked = settled.predict(X_test, return_trees=True)
-    rows = np.resize(X_test, (_REPEATED, X_test.shape[1]))
-    return _Speed(
         asked=float(asked.mean()),
         differ=float(np.mean(labels != whole.predict(X_test))),
-        seconds_framework=_seconds(model.predict, rows),
-        seconds_all=_seconds(whole.predict, rows),
-        seconds_table=_seconds(settled.predict, rows),
+        seconds_framework=seconds[0],
+        seconds_all=seconds[1],
+        seconds_table=seconds[2],
     )
+
+
+def _print_sizes(found: dict[str, _Outcome]) -> None:
+    print(f"\n{_TREES:,} trees, cut to T*({_ALPHA:g}) from out-of-bag votes; means over {_SPLITS} splits:\n")
+    print(f"{'':10} {'trees':>16} {'file size':>20} {'same label':>11} {'accuracy':>16}")
+    for name, mean in found.items():
+        print(
+            f"{name:10} {_TREES:>7,} -> {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} -> "
+            f"{mean.megabytes_after:>5.1f} MB {mean.same_label:>10.1%} {mean.accuracy_before:>7.1%} -> "
+            f"{mean.accuracy_after:.1%}"
+        )
+    print(
+        "\n'same label': held-out rows on which the small forest votes as the large one does. T* promises "
+        f"{_ALPHA:.0%} on average,\nagainst an infinite forest."
+    )
+
+
+def _print_speeds(found: dict[str, _Outcome]) -> None:
+    print(
+        f"\nAll {_TREES:,} trees compiled, with a stop table (alpha = {_ALPHA:g}, optimal rule, prior from out-of-bag "
+        f"votes); seconds for\n{_REPEATED:,} rows:\n"
+    )
+    print(f"{'':10} {'trees asked':>12} {'other label':>12} {'own predict':>16} {'compiled':>10} {'with table':>11}")
+    for name, mean in found.items():
+        print(
+            f"{name:10} {mean.asked:>12.1f} {mean.differ:>12.1%} {mean.seconds_framework:>14.3f} s "
+            f"{mean.seconds_all:>8.3f} s {mean.seconds_table:>9.3f} s"
+        )
 
 
 def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> float:
@@ -138,8 +157,9 @@ def _lightgbm(X: NDArray[Any], y: NDArray[Any]) -> Any:
         min_child_samples=5,
         random_state=0,
         verbose=-1,
+        n_jobs=1,  # on so few rows threads would mostly wait for each other; to predict it takes all of them
     )
-    return forest.fit(X, y)
+    return forest.fit(X, y).set_params(n_jobs=-1)
 
 
 def _xgboost(X: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -157,13 +177,13 @@ def _xgboost(X: NDArray[Any], y: NDArray[Any]) -> Any:
     return forest.fit(X, y)
 
 
-_FRAMEWORKS = (("LightGBM", _lightgbm), ("XGBoost", _xgboost))
+_FRAMEWORKS = {"LightGBM": _lightgbm, "XGBoost": _xgboost}
 
 
 def _megabytes(model: Any) -> float:
     """Size of the model saved as its framework saves it."""
-    booster = model.booster_ if hasattr(model, "booster_") else model.get_booster()
+    integration = integration_for(model)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("model.txt" if hasattr(model, "booster_") else "model.ubj")
-        booster.save_model(str(path))
+        path = Path(folder) / f"model{integration.file_ending}"
+        integration.save(adapter_for(model).booster, path)
         return path.stat().st_size / 1e6
