@@ -145,6 +145,7 @@ def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> floa
     return time.perf_counter() - started
 
 
+# On so few rows threads would mostly wait for each other in training; to predict, the forests take all of them.
 def _lightgbm(X: NDArray[Any], y: NDArray[Any]) -> Any:
     from lightgbm import LGBMClassifier
 
@@ -157,7 +158,7 @@ def _lightgbm(X: NDArray[Any], y: NDArray[Any]) -> Any:
         min_child_samples=5,
         random_state=0,
         verbose=-1,
-        n_jobs=1,  # on so few rows threads would mostly wait for each other; to predict it takes all of them
+        n_jobs=1,
     )
     return forest.fit(X, y).set_params(n_jobs=-1)
 
@@ -173,8 +174,9 @@ def _xgboost(X: NDArray[Any], y: NDArray[Any]) -> Any:
         colsample_bynode=0.2,
         reg_lambda=1e-5,
         random_state=0,
+        n_jobs=1,
     )
-    return forest.fit(X, y)
+    return forest.fit(X, y).set_params(n_jobs=-1)
 
 
 _FRAMEWORKS = {"LightGBM": _lightgbm, "XGBoost": _xgboost}
