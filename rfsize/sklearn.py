@@ -97,7 +97,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         The stop table; None where ``stop_table`` is, or is "lossless".
     n_features_in_ : int
         Features of a row.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+    feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns; only where it was fitted on a table with names that are text.
 
     Notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -165,8 +166,8 @@ def _check_leaf_index(adapter: Adapter, X: Any) -> None:
     # Members that are no trees share one range of leaves.
     offset, starts = adapter.leaves.offset, np.unique(adapter.leaves.offset)
     n_leaves = np.diff(np.append(starts, len(adapter.leaves.score)))[np.searchsorted(starts, offset)]
-    beyond = (leaf < 0) | (leaf >= n_leaves)
-    _check(not beyond.any(), f"leaf_index names leaves that trees do not have, on {beyond.any((1, 2)).sum()} rows")
+    beyond = int(np.any((leaf < 0) | (leaf >= n_leaves), axis=(1, 2)).sum())
+    _check(beyond == 0, f"leaf_index names leaves that trees do not have, on {beyond} rows")
 
 
 def _mean_score(integration: Integration, adapter: Adapter, n_trees: int, X: Any) -> tuple[Floats, Floats]:
@@ -282,13 +283,14 @@ def _check_more_trees(
 def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:
     one_row = take(X, 0, 1)
     wrong = np.zeros((3, adapter.n_features + 1))
-    for what, call in {
+    calls: dict[str, Callable[[], Any]] = {
         "an object that is no model": lambda: integration.adapt(object()),
         "rows with a column too many": lambda: ForestOnRows.of(adapter, wrong),
         "no rows": lambda: ForestOnRows.of(adapter, np.zeros((0, adapter.n_features))),
         "a row that is no matrix": lambda: ForestOnRows.of(adapter, np.zeros(adapter.n_features)),
         "one row as the training rows": lambda: ForestOnRows.of(adapter, one_row, oob=True).inbag(),
-    }.items():
+    }
+    for what, call in calls.items():
         try:
             call()
         except ValueError as refusal:

@@ -155,7 +155,8 @@ def size(
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
 
-    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
+    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika
+    103(1), 1-20.
 
     Examples
     --------

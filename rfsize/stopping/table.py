@@ -106,7 +106,7 @@ class StopTable:
             Confidence α, above 0 and at most 1. With α = 1, any prior and rule give the lossless table: voting
             stops when the remaining votes cannot change the outcome.
         prior : "uniform", Votes or array_like
-            How likely each final tally of T votes is. "uniform": SIBA (Martínez-Muñoz et al. 2009). `Votes` of
+            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). `Votes` of
             similar rows, such as out-of-bag votes: HYPER (Soto et al. 2016), each row's vote fractions scaled to
             T, rounded and smoothed (`rfsize.stopping.urn.votes_prior`). An array holds weights: shape (T + 1,) by votes
             for class 1, or (T + 1, T + 1) indexed [votes for class 0, votes for class 1] for three classes.

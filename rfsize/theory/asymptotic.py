@@ -59,7 +59,7 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
     """Share of the instances that need more than ``n_trees`` trees, P(T* > T), equation (13).
 
-    From the closed form (12), T*(α, π) > T exactly where |π − 1/2| < Φ⁻¹(α) / (2√T) to leading order, so
+    From the closed form (12), T*(α, π) > T exactly where abs(π − 1/2) < Φ⁻¹(α) / (2√T) to leading order, so
     that P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T: the same power law, with exponent −1/2, for every problem.
 
     Parameters
