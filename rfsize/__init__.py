@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -73,14 +74,18 @@ __all__ = [
 ]
 
 
+# Importing rfsize must import neither LightGBM nor scikit-learn.
+_IMPORTED_WHEN_USED = {
+    "RightSizedClassifier": "rfsize.sklearn",
+    "SizeCallback": "rfsize.integrations.lightgbm.callback",
+}
+# Modules that were documented under these names before they moved into packages.
+_MOVED = {"multiclass": "rfsize.theory.multiclass", "urn": "rfsize.stopping.urn"}
+
+
 def __getattr__(name: str) -> Any:
-    # Importing rfsize must import neither LightGBM nor scikit-learn.
-    if name == "SizeCallback":
-        from rfsize.integrations.lightgbm.callback import SizeCallback
-
-        return SizeCallback
-    if name == "RightSizedClassifier":
-        from rfsize.sklearn import RightSizedClassifier
-
-        return RightSizedClassifier
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    if name in _MOVED:
+        return import_module(_MOVED[name])
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")
