@@ -137,11 +137,13 @@ def test_no_module_imports_itself_by_way_of_others(imports: list[Import]) -> Non
 
 
 def test_packages_import_only_what_they_may(imports: list[Import]) -> None:
-    assert against_the_order(imports) == []
+    wrong = against_the_order(imports)
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_private_name_is_imported(imports: list[Import]) -> None:
-    assert private_names(imports) == []
+    private = private_names(imports)
+    assert not private, "\n".join(private)
 
 
 def test_every_package_stands_in_the_order() -> None:
