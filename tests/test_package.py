@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import rfsize
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 
 
 def run(code: str) -> str:
@@ -45,3 +51,25 @@ def test_votes_is_a_function_whatever_is_imported_first() -> None:
 def test_public_names_are_documented() -> None:
     for name in rfsize.__all__:
         assert getattr(rfsize, name).__doc__
+
+
+def test_packages_listed_are_those_on_disk() -> None:
+    # By a pattern, as Python 3.10 reads no TOML.
+    listed = re.search(r"^packages = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S)
+    assert listed is not None
+    on_disk = [
+        ".".join((package, *path.parent.relative_to(folder).parts))
+        for package, folder in FOLDERS.items()
+        for path in folder.rglob("*.py")
+    ]
+    assert re.findall(r'"(.*?)"', listed[1]) == sorted(set(on_disk))
+
+
+def test_every_package_has_an_init() -> None:
+    folders = {path.parent for folder in FOLDERS.values() for path in folder.rglob("*.py")}
+    assert {str(folder) for folder in folders if not (folder / "__init__.py").is_file()} == set()
+
+
+def test_every_file_says_what_it_is() -> None:
+    files = [path for folder in FOLDERS.values() for path in folder.rglob("*.py")]
+    assert [str(path) for path in files if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
@@ -20,6 +20,100 @@ from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 
 
+class _Predictor(Protocol):
+    """What boosters and estimators share, and parameters do not have."""
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+_Model = TypeVar("_Model", bound=_Predictor)
+
+
+@overload
+def grow(
+    params: _Model,
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: Literal[False] = False,
+) -> _Model: ...
+@overload
+def grow(
+    params: _Model,
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: Literal[True],
+) -> tuple[_Model, SizeReport]: ...
+@overload
+def grow(
+    params: dict[str, Any],
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: Literal[False] = False,
+) -> Any: ...
+@overload
+def grow(
+    params: dict[str, Any],
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: Literal[True],
+) -> tuple[Any, SizeReport]: ...
+@overload
+def grow(
+    params: Any,
+    dtrain: Any,
+    y: ArrayLike | None = None,
+    *,
+    X_val: Any = None,
+    alpha: float = 0.99,
+    voting: str = "hard",
+    estimator: str = "auto",
+    threshold: float = 0.5,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    init_model: Any = None,
+    sample_weight: ArrayLike | None = None,
+    return_report: bool,
+) -> Any: ...
 def grow(
     params: Any,
     dtrain: Any,
