@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.baselines.accuracy import checked_votes, right_by_size
-from rfsize.baselines.mcnemar import _ROUNDING
 from rfsize.utils.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# Means of accuracies that are equal as fractions may differ in their last bits; that is no improvement.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)

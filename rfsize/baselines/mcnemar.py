@@ -28,10 +28,6 @@ _ENOUGH_DISCORDANT = 20
 _MOST_SIZES = 3000
 
 
-# Means of accuracies that are equal as fractions may differ in their last bits; that is no improvement.
-_ROUNDING = 1e-12
-
-
 @dataclass(frozen=True, eq=False)
 class McNemarSize:
     """The answer of `mcnemar_size`.

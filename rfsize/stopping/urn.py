@@ -307,7 +307,7 @@ def winning_masses(prior: Floats, target: str) -> Floats:
 
     Returns
     -------
-    ndarray of float, shape (n_classes, *prior.shape)
+    ndarray of float, shape (n_classes, T + 1) or (n_classes, T + 1, T + 1)
         They sum to the prior over the first axis.
 
     Examples

@@ -25,6 +25,7 @@ from rfsize.utils.validation import choice, share, whole
 from rfsize.utils.warn import warn
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
 
     from rfsize.training.successive_halving import Candidate, Outcome
@@ -104,7 +105,7 @@ class FractionSearch:
         """Trees that the search grew, without those that the chosen forest took to reach T*(α)."""
         return int(self.curve["trees"].sum())
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The curve as a pandas.DataFrame.
 
         Raises
