@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from agreement import forest
+from forests import forest
+from problems import Rows, circle, first_wave, ringnorm, threenorm, twonorm, waveform
 from sklearn.model_selection import train_test_split
-from stop_tables import Rows, ringnorm, threenorm, twonorm, waveform
 
 import rfsize
 from rfsize import Votes
@@ -59,18 +59,6 @@ class Problem(NamedTuple):
     name: str
     draw: Callable[[int], tuple[Rows, np.ndarray]]
     is_table: bool
-
-
-def circle(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Uniform in a square; class 1 inside the circle that covers half of it."""
-    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
-    return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
-
-
-def first_wave(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Waveform, its first class against the other two."""
-    X, y = waveform(n_rows, generator)
-    return X, (y == 0).astype(np.int64)
 
 
 def counted(framework: str, problem: Problem, seed: int, store: Path | None) -> Counted:

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
+from problems import FEATURES, draw
 
 import rfsize
 
-ROWS, FEATURES, ALPHA = 100_000, 20, 0.99
+ROWS, ALPHA = 100_000, 0.99
 REPETITIONS, SINGLE_ROWS = 5, 400
 MOST_LEAVES_IN_C = 20_000
 
@@ -39,12 +40,6 @@ class Outcome(NamedTuple):
     asked: float | None = None
     disagreement: float | None = None
     megabytes: float | None = None
-
-
-def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    X = rng.normal(size=(rows, FEATURES))
-    signal = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
-    return X, (signal > 0).astype(int)
 
 
 def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:

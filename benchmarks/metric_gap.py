@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from agreement import FRAMEWORKS, forest
+from forests import FRAMEWORKS, forest
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split

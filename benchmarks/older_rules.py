@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from problems import Rows, ringnorm, split
 from sklearn.ensemble import RandomForestClassifier
-from stop_tables import Rows, ringnorm, split
 
 import rfsize
 

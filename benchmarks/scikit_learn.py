@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from inference import draw
+from problems import draw
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import rfsize

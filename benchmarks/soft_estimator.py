@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import estimator
 import numpy as np
-from agreement import forest
 from estimator import ALPHAS, COLUMNS, FIRST_TREES, FRAMEWORKS, INFINITE, TREES, Problem, print_lines, print_summary
+from forests import forest
 from scipy.special import ndtr
 
 import rfsize

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from problems import Rows, split, threenorm, twonorm, waveform
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import train_test_split
 
 from rfsize import Votes
 from rfsize.stopping.table import StopTable
@@ -37,52 +37,11 @@ PAPER = {
     "spam": (11.1, 7.2),
 }
 
-Rows = tuple[np.ndarray, np.ndarray]
-
-
-def twonorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Two normal clouds in 20 dimensions, of means ±2/√20 in each."""
-    y = generator.integers(0, 2, n_rows)
-    mean = 2.0 / np.sqrt(20.0)
-    return generator.normal(size=(n_rows, 20)) + np.where(y == 0, mean, -mean)[:, None], y
-
-
-def threenorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Class 0 from two normal clouds, half from each, of means ±2/√20; class 1 from (a, -a, a, …), a = 2/√20."""
-    y = generator.integers(0, 2, n_rows)
-    mean = 2.0 / np.sqrt(20.0)
-    side = np.where(generator.random(n_rows) < 0.5, mean, -mean)
-    means = np.where((y == 0)[:, None], side[:, None], mean * (-1.0) ** np.arange(20))
-    return generator.normal(size=(n_rows, 20)) + means, y
-
-
-def ringnorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """A wide normal cloud in 20 dimensions around 0, variance 4, and one of variance 1 around 2/√20 in each."""
-    y = generator.integers(0, 2, n_rows)
-    wide = (y == 0)[:, None]
-    return np.where(wide, 0.0, 2.0 / np.sqrt(20.0)) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, 20)), y
-
-
-def waveform(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Random mixtures of two of three triangular waves at 21 places, with unit noise."""
-    y = generator.integers(0, 3, n_rows)
-    place = np.arange(1, 22)
-    waves = np.array([np.maximum(6 - np.abs(place - centre), 0) for centre in (11, 15, 7)])
-    first, second = np.array([(0, 1), (0, 2), (1, 2)])[y].T
-    share = generator.random((n_rows, 1))
-    return share * waves[first] + (1.0 - share) * waves[second] + generator.normal(size=(n_rows, 21)), y
-
 
 def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, Rows]:
     """Training and test rows."""
     generator = np.random.default_rng(seed)
     return problem(TRAINING_ROWS, generator), problem(TEST_ROWS, generator)
-
-
-def split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Rows, Rows]:
-    """Two thirds for training, one third for testing."""
-    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
-    return (X, y), (X_test, y_test)
 
 
 def tree_labels(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:

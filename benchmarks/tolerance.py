@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from agreement import forest
+from forests import forest
 from lightgbm import LGBMRegressor
 from numpy.typing import NDArray
 from sklearn.datasets import make_friedman1

@@ -9,7 +9,8 @@ expects, the disagreement in the trees' own order, and over random orders its me
 from __future__ import annotations
 
 import numpy as np
-from inference import draw, train_lightgbm, train_xgboost
+from inference import train_lightgbm, train_xgboost
+from problems import draw
 
 import rfsize
 from rfsize.adapters.registry import adapter_for

@@ -38,13 +38,13 @@ _ONE = np.uint64(1)
 @compiled
 def quantise_dense(X: Any, columns: Any, reading: Any, out: Any) -> None:
     """Quantise the rows of a dense matrix into ``out``, shape (rows, columns)."""
+    feature, _, _, _, _, _ = columns
     value, key, rank = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK, np.uint64)
     for first in range(0, X.shape[0], _BLOCK):
         rows = min(_BLOCK, X.shape[0] - first)
-        for entry in range(columns[0].size):
-            feature = columns[0][entry]
+        for entry in range(feature.size):
             for i in range(rows):
-                value[i] = _read(X[first + i, feature], reading)
+                value[i] = _read(X[first + i, feature[entry]], reading)
             _quantise(value, rows, entry, columns, reading, key, rank, out[first : first + rows])
 
 
@@ -196,13 +196,15 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
     weights. Where ``stop`` never stops, these are all votes; ``label`` and ``asked`` then stay as they are, as they do
     on rows whose weighted votes are level up to rounding.
     """
-    n_members, n = (trees[3].size - 1) // n_outputs, q.shape[0]
+    _, _, _, tree_start, _, _ = trees
+    _, _, _, weight_of, _, _, _, _ = stop
+    n_members, n = (tree_start.size - 1) // n_outputs, q.shape[0]
     walk = _walkers(max(n, _FEW * n_outputs))
     voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
     member = 0
     while n > _FEW and member < n_members:
         _ask_member(member, q, trees, n_outputs, voting[:n], walk, vote, best)
-        weight = stop[3][member]
+        weight = weight_of[member]
         for j in range(n):
             counts[voting[j], vote[j]] += weight
         member += 1
@@ -281,6 +283,7 @@ def _ask_ahead(
 ) -> None:
     """Take one row to its decision, several members at a time; those beyond the decision do not count."""
     _, value, leaf_vote, tree_start, _, _ = trees
+    _, _, _, weight_of, _, _, _, _ = stop
     walk_row, place, _ = walk
     n_members, row = (tree_start.size - 1) // n_outputs, voting[0]
     while member < n_members:
@@ -297,7 +300,7 @@ def _ask_ahead(
             for output in range(1, n_outputs):
                 if value[leaf[output], 0] > value[leaf[vote], 0]:
                     vote = output
-            counts[row, vote] += stop[3][member]
+            counts[row, vote] += weight_of[member]
             member += 1
             if not _looks(stop, member):
                 continue

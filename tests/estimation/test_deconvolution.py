@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-import reference.mixture
+import reference.deconvolution
 import rfsize
 from rfsize import theory
 from rfsize.estimation import deconvolution, hard

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference.mixture
+import reference.deconvolution
 import reference.multiclass
 import rfsize
 from rfsize import theory

@@ -14,7 +14,7 @@ from rfsize.theory import multiclass
 
 
 @pytest.fixture(scope="module")
-def votes_by_class() -> rfsize.Votes:
+def counted() -> rfsize.Votes:
     rng = np.random.default_rng(0)
     counts = np.stack([rng.multinomial(201, rng.dirichlet(np.full(5, 0.3))) for _ in range(3000)])
     counts[7] = 0  # a row that no tree may vote on

@@ -1,0 +1,55 @@
+"""The forests that several benchmarks train, with their usual settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import Perceptron
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
+
+BAGGED = {
+    "5-NN, bagged": KNeighborsClassifier(),
+    "perceptron, bagged": make_pipeline(StandardScaler(), Perceptron()),
+    "stumps, bagged": DecisionTreeClassifier(max_depth=1),
+}
+FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
+
+
+def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
+    """An untrained forest with the usual settings of a random forest; LightGBM samples ``columns`` by tree."""
+    if framework in BAGGED:
+        return BaggingClassifier(BAGGED[framework], n_trees, random_state=seed)
+    if framework == "random forest":
+        return RandomForestClassifier(n_trees, random_state=seed)
+    if framework == "extra-trees":
+        return ExtraTreesClassifier(n_trees, bootstrap=True, random_state=seed)
+    if framework == "LightGBM":
+        return LGBMClassifier(
+            boosting_type="rf",
+            n_estimators=n_trees,
+            subsample=0.632,
+            subsample_freq=1,
+            colsample_bytree=columns,
+            min_child_samples=5,
+            random_state=seed,
+            n_jobs=1,
+            verbose=-1,
+        )
+    return XGBClassifier(
+        n_estimators=1,
+        num_parallel_tree=n_trees,
+        learning_rate=1.0,
+        subsample=0.632,
+        colsample_bynode=0.2,
+        reg_lambda=1e-5,
+        max_depth=10,
+        random_state=seed,
+        n_jobs=1,
+        multi_strategy="multi_output_tree" if framework == "XGBoost, vector leaves" else None,
+    )

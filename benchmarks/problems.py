@@ -1,0 +1,69 @@
+"""The problems that several benchmarks share: synthetic ones, and how tables are split."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+FEATURES = 20  # of the rows that benchmarks of prediction draw
+
+
+def twonorm(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Two normal clouds in 20 dimensions, of means ±2/√20 in each."""
+    y = generator.integers(0, 2, n_rows)
+    mean = 2.0 / np.sqrt(20.0)
+    return generator.normal(size=(n_rows, 20)) + np.where(y == 0, mean, -mean)[:, None], y
+
+
+def threenorm(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Class 0 from two normal clouds, half from each, of means ±2/√20; class 1 from (a, -a, a, …), a = 2/√20."""
+    y = generator.integers(0, 2, n_rows)
+    mean = 2.0 / np.sqrt(20.0)
+    side = np.where(generator.random(n_rows) < 0.5, mean, -mean)
+    means = np.where((y == 0)[:, None], side[:, None], mean * (-1.0) ** np.arange(20))
+    return generator.normal(size=(n_rows, 20)) + means, y
+
+
+def ringnorm(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A wide normal cloud in 20 dimensions around 0, variance 4, and one of variance 1 around 2/√20 in each."""
+    y = generator.integers(0, 2, n_rows)
+    wide = (y == 0)[:, None]
+    return np.where(wide, 0.0, 2.0 / np.sqrt(20.0)) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, 20)), y
+
+
+def waveform(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Random mixtures of two of three triangular waves at 21 places, with unit noise."""
+    y = generator.integers(0, 3, n_rows)
+    place = np.arange(1, 22)
+    waves = np.array([np.maximum(6 - np.abs(place - centre), 0) for centre in (11, 15, 7)])
+    first, second = np.array([(0, 1), (0, 2), (1, 2)])[y].T
+    share = generator.random((n_rows, 1))
+    return share * waves[first] + (1.0 - share) * waves[second] + generator.normal(size=(n_rows, 21)), y
+
+
+def circle(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Uniform in a square; class 1 inside the circle that covers half of it."""
+    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
+    return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
+
+
+def first_wave(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Waveform, its first class against the other two."""
+    X, y = waveform(n_rows, generator)
+    return X, (y == 0).astype(np.int64)
+
+
+def split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Rows, Rows]:
+    """Two thirds for training, one third for testing."""
+    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
+    return (X, y), (X_test, y_test)
+
+
+def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(rows, FEATURES))
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
+    return X, (signal > 0).astype(int)
