@@ -140,9 +140,9 @@ class XgboostForest(Adapter):
                     break
         if likeliest is None:
             raise InbagError(
-                "the booster says subsample=1: either it was trained without bagging, and no row is out of bag, or it "
-                "was loaded from a file, which does not keep its settings; then give seed= and subsample= as at "
-                "training. Otherwise give validation rows and leave oob=False"
+                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train "
+                "with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or it was "
+                "loaded from a file, which does not keep its settings: give seed= and subsample= as at training"
             )
         if len(found) > 1:
             raise InbagError(
