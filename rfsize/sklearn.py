@@ -270,9 +270,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
-                "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
-                "inside)"
+                "LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1 (put a pipeline around "
+                "this estimator, not inside)"
             )
+        integration_for(self.estimator).check_estimator(self.estimator)
         return goal
 
     def _check_table(self, n_classes: int) -> None:

@@ -74,7 +74,7 @@ def _booster_of(model: Any) -> xgb.Booster:
         return model
     if isinstance(model, xgb.XGBModel):
         return model.get_booster()
-    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBRFClassifier")
+    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBClassifier")
 
 
 def _value(text: str) -> Any:

@@ -223,6 +223,7 @@ def _of_estimator(
     try:
         adapter, is_new = adapter_for(estimator), False
     except NotFittedError:
+        integration_for(estimator).check_estimator(estimator)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
