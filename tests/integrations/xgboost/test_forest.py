@@ -83,7 +83,7 @@ def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypa
 
 def test_missing_marker_of_a_classifier(data: Data) -> None:
     X = np.where(data.X < -1.5, -999.0, data.X)
-    model = xgb.XGBRFClassifier(n_estimators=15, missing=-999.0).fit(X, data.y)
+    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=-999.0).fit(X, data.y)
     alone = rfsize.truncate(model, n_trees=1)
     assert np.array_equal(rfsize.votes(alone, X).counts[:, 1], alone.predict(X))
 
@@ -109,7 +109,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
         (lambda data: xgb.DMatrix(data.X), "is no model"),
         (lambda data: train_xgboost(data.X, data.y, 5, objective="binary:logitraw"), "binary:logistic"),
         (
-            lambda data: xgb.XGBRFClassifier(n_estimators=5).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
+            lambda data: xgb.XGBClassifier(n_estimators=1).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
             "several labels",
         ),
         (lambda data: _edited(train_xgboost(data.X, data.y, 5), "tree_info", [0, 0, 3, 0, 0]), "equally many trees"),
