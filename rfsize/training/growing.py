@@ -47,7 +47,7 @@ def grow(
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
         than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
-        (`LGBMClassifier`, `XGBRFClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
+        (`LGBMClassifier`, `XGBClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
         begins with its own number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
