@@ -56,7 +56,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 def failed_checks(estimator: Any) -> set[str]:
     """Names of scikit-learn's checks that an estimator fails."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 50
     return {result["check_name"] for result in results if result["status"] == "failed"}
@@ -66,7 +66,7 @@ def passed_checks(estimator: Any, names: set[str]) -> set[str]:
     """Which of scikit-learn's checks of these names an estimator passes."""
     passed = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         for one, check in estimator_checks_generator(estimator):
             if check.func.__name__ in names:
                 with suppress(Exception):
@@ -204,7 +204,7 @@ def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) 
 
 def test_the_number_of_trees_has_other_names(data: Data) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # LightGBM's, of its alias
+        warnings.simplefilter("ignore", UserWarning)  # LightGBM's, of its alias
         alias = RightSizedClassifier(lightgbm(num_iterations=3), alpha=0.9, votes="cv", cv=2).fit(data.X, data.y)
     assert alias.report_.available == 100
     forest = XGBClassifier(n_estimators=1, num_parallel_tree=3, learning_rate=1, subsample=0.6, colsample_bynode=0.6)
