@@ -49,8 +49,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ----------
     estimator : estimator
         A forest that is not fitted, such as ``LGBMClassifier(boosting_type="rf", subsample=0.632,
-        subsample_freq=1)``, ``XGBRFClassifier()``, or scikit-learn's `RandomForestClassifier`,
-        `ExtraTreesClassifier` or `BaggingClassifier`. Its own number of trees is not used.
+        subsample_freq=1)``, ``XGBClassifier(n_estimators=1, learning_rate=1, subsample=0.632,
+        colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
+        `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1.
     voting : {"auto", "hard", "soft"}, default "auto"
@@ -293,9 +294,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
-                "XGBRFClassifier, or LGBMClassifier with boosting_type='rf' (put a pipeline around this estimator, not "
-                "inside)"
+                "LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1 (put a pipeline around "
+                "this estimator, not inside)"
             )
+        integration_for(self.estimator).check_estimator(self.estimator)
         return goal
 
     def _check_table(self, n_classes: int) -> None:

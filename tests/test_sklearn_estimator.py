@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
-from xgboost import XGBClassifier, XGBRFClassifier
+from xgboost import XGBClassifier
 
 import reference.counting
 import rfsize
@@ -56,7 +56,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 def failed_checks(estimator: Any) -> set[str]:
     """Names of scikit-learn's checks that an estimator fails."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 50
     return {result["check_name"] for result in results if result["status"] == "failed"}
@@ -66,7 +66,7 @@ def passed_checks(estimator: Any, names: set[str]) -> set[str]:
     """Which of scikit-learn's checks of these names an estimator passes."""
     passed = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         for one, check in estimator_checks_generator(estimator):
             if check.func.__name__ in names:
                 with suppress(Exception):
@@ -85,7 +85,8 @@ PREDICT_IS_MOST_PROBABLE = {"check_classifiers_train"}
 
 
 def for_checks(estimator: Any, **params: Any) -> RightSizedClassifier:
-    estimator = clone(estimator).set_params(n_estimators=6)
+    counted_as = "num_parallel_tree" if isinstance(estimator, XGBClassifier) else "n_estimators"
+    estimator = clone(estimator).set_params(**{counted_as: 6})
     if isinstance(estimator, LGBMClassifier):
         # Rows by the dozen: with its own bounds LightGBM splits no node, and predicts one class only.
         estimator.set_params(min_child_samples=1, min_data_in_bin=1)
@@ -203,7 +204,7 @@ def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) 
 
 def test_the_number_of_trees_has_other_names(data: Data) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # LightGBM's, of its alias
+        warnings.simplefilter("ignore", UserWarning)  # LightGBM's, of its alias
         alias = RightSizedClassifier(lightgbm(num_iterations=3), alpha=0.9, votes="cv", cv=2).fit(data.X, data.y)
     assert alias.report_.available == 100
     forest = XGBClassifier(n_estimators=1, num_parallel_tree=3, learning_rate=1, subsample=0.6, colsample_bynode=0.6)
@@ -235,7 +236,7 @@ def test_the_stop_table_is_built_from_the_out_of_bag_votes(rule: str, booster_ki
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.97, prior=prior, rule=rule)
     assert model.table_.to_dict() == table.to_dict()
     labels, asked = rfsize.compile(model.estimator_, table).predict(data.fresh, return_trees=True)
-    expected = model.classes_[labels] if isinstance(booster_kind, XGBRFClassifier) else labels
+    expected = model.classes_[labels] if isinstance(booster_kind, XGBClassifier) else labels
     assert np.array_equal(model.predict(data.fresh), expected)
     assert asked.mean() < 0.6 * model.n_trees_
     assert np.array_equal(model.predict_proba(data.fresh), model.estimator_.predict_proba(data.fresh))
@@ -386,7 +387,7 @@ def test_parameters_are_refused_before_anything_is_trained() -> None:
         XGBClassifier(n_estimators=3),
         GradientBoostingClassifier(n_estimators=3),
         AdaBoostClassifier(n_estimators=3),
-        XGBRFClassifier,
+        XGBClassifier,
         None,
     ],
     ids=lambda estimator: getattr(estimator, "__name__", type(estimator).__name__),

@@ -62,12 +62,12 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
 
 
 def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) -> None:
-    no_bagging = lightgbm(subsample=1.0, subsample_freq=0)
-    model = RightSizedClassifier(no_bagging, alpha=0.9, cv=2).fit(data.X, data.y)
-    assert model.report_.source == "cross-validation"
-    assert "no row is out of bag" in model.oob_refusal_
-    with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
-        RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
+    for no_bagging in (lightgbm(subsample=1.0, subsample_freq=0), xgboost(subsample=1.0)):
+        model = RightSizedClassifier(no_bagging, alpha=0.9, cv=2).fit(data.X, data.y)
+        assert model.report_.source == "cross-validation"
+        assert "no row is out of bag" in model.oob_refusal_
+        with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
+            RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
     large_bags = xgboost(subsample=0.95)
     three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
     assert three.report_.source == "cross-validation"

@@ -65,6 +65,11 @@ class Xgboost(Integration):
 
         return {tree_count_parameter(estimator)}
 
+    def check_estimator(self, estimator: Any) -> None:
+        from rfsize.integrations.xgboost.forest import check_estimator
+
+        check_estimator(estimator)
+
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{")
 

@@ -54,7 +54,7 @@ class XgboostForest(Adapter):
         self._model = model
         self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
         learner = document(self.booster)["learner"]
-        _refuse_other_models(learner)
+        _refuse_other_models(learner, model)
         self._objective = learner["objective"]["name"]
         _refuse_other_objectives(self._objective, casts_votes)
         self.link = Link(LINKS[self._objective])
@@ -141,9 +141,9 @@ class XgboostForest(Adapter):
                     break
         if likeliest is None:
             raise InbagError(
-                "the booster says subsample=1: either it was trained without bagging, and no row is out of bag, or it "
-                "was loaded from a file, which does not keep its settings; then give seed= and subsample= as at "
-                "training. Otherwise give validation rows and leave oob=False"
+                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train "
+                "with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or it was "
+                "loaded from a file, which does not keep its settings: give seed= and subsample= as at training"
             )
         if len(found) > 1:
             raise InbagError(
@@ -263,22 +263,42 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
-def _refuse_other_models(learner: dict[str, Any]) -> None:
+def check_estimator(estimator: xgb.XGBModel) -> None:
+    """Raise `NotAForestError` where an estimator would train rounds of boosting."""
+    rounds = estimator.get_num_boosting_rounds()
+    if rounds > 1:
+        raise _boosted(f"the {type(estimator).__name__} would be boosted for {rounds} rounds", estimator)
+
+
+def _boosted(found: str, model: Any) -> NotAForestError:
+    return NotAForestError(
+        f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
+        f"round, as {_in_one_round(model)} does"
+    )
+
+
+def _in_one_round(model: Any) -> str:
+    """What trains a forest in the way that ``model`` was trained, to be copied."""
+    if isinstance(model, xgb.XGBModel):
+        kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
+        return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
+    forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
+    return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
+
+
+def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     kind = learner["gradient_booster"]["name"]
     if kind != "gbtree":
         raise NotAForestError(
-            f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: train one round of "
-            "booster='gbtree' with num_parallel_tree (XGBRFClassifier does)"
+            f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: leave booster out, "
+            f"and train them in one round, as {_in_one_round(model)} does"
         )
     forest = learner["gradient_booster"]["model"]
     rounds = len(forest["iteration_indptr"]) - 1
     if rounds < 1 or not forest["trees"]:
         raise NotAForestError("the XGBoost model has no trees: train it first")
     if rounds > 1:
-        raise NotAForestError(
-            f"the XGBoost model was boosted for {rounds} rounds, where each round corrects the ones before it; T*(α) "
-            "needs independent trees: train one round with num_parallel_tree (XGBRFClassifier does)"
-        )
+        raise _boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise NotAForestError("the forest predicts several labels at once; train one forest for each")
 

@@ -43,17 +43,18 @@ def parameters_of(model: Any) -> dict[str, Any]:
     ------
     NotAForestError
         If the booster is no forest.
-    ValueError
-        If it has forgotten them, as it does in a file.
+    InbagError
+        If it knows of no bagging: it was trained without, or it has forgotten its parameters, as it does in a file.
     """
     booster = _booster_of(model)
     XgboostForest(booster, casts_votes=False)
     learner = json.loads(booster.save_config())["learner"]
     grown = learner["gradient_booster"]["tree_train_param"]
     if float(grown["subsample"]) == 1.0:
-        raise ValueError(
-            "the booster says subsample=1: either it was trained without bagging, or it was loaded from a file, which "
-            "does not keep its settings; give those of its training: grow(params, dtrain, init_model=booster)"
+        raise InbagError(
+            "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train with a "
+            "subsample below 1, such as 0.632. Or it was loaded from a file, which does not keep its settings: give "
+            "those of its training, grow(params, dtrain, init_model=booster)"
         )
     settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
     for name, content in learner["objective"].items():
@@ -73,7 +74,7 @@ def _booster_of(model: Any) -> xgb.Booster:
         return model
     if isinstance(model, xgb.XGBModel):
         return model.get_booster()
-    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBRFClassifier")
+    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBClassifier")
 
 
 def _value(text: str) -> Any:

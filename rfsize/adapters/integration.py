@@ -134,6 +134,17 @@ class Integration(ABC):
         """Names under which an estimator may have been told its number of trees."""
         return {"n_estimators"}
 
+    def check_estimator(self, estimator: Any) -> None:  # noqa: B027
+        """Refuse, before it is trained, an estimator whose parameters tell that its trees are not independent.
+
+        What this lets pass, `adapt` may still refuse.
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator would train no forest of independent trees.
+        """
+
     def in_training(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
         """A copy of an estimator's forest that takes more trees.
 

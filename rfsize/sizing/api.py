@@ -96,7 +96,7 @@ def size(
     ----------
     model
         As in `votes`, or counted `Votes`, for which ``X`` is left out. With ``criterion="score"`` also a regression
-        forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster`, `XGBRFRegressor` or `XGBRegressor`, or
+        forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster` or `XGBRegressor`, or
         scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.

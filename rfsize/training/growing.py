@@ -141,7 +141,7 @@ def grow(
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
         than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
-        (`LGBMClassifier`, `XGBRFClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
+        (`LGBMClassifier`, `XGBClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
         begins with its own number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
@@ -327,6 +327,7 @@ def _of_estimator(
     try:
         adapter, is_new = adapter_for(estimator), False
     except NotFittedError:
+        integration_for(estimator).check_estimator(estimator)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)

@@ -7,7 +7,7 @@ from typing import Any
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from xgboost import XGBRFClassifier
+from xgboost import XGBClassifier
 
 
 def lightgbm(**params: Any) -> LGBMClassifier:
@@ -15,8 +15,10 @@ def lightgbm(**params: Any) -> LGBMClassifier:
     return LGBMClassifier(boosting_type="rf", **{**settings, "n_jobs": 1, "verbose": -1, **params})
 
 
-def xgboost(**params: Any) -> XGBRFClassifier:
-    return XGBRFClassifier(**{"n_jobs": 1, "max_depth": 5, "random_state": 0, **params})
+def xgboost(**params: Any) -> XGBClassifier:
+    settings = {"n_estimators": 1, "num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.8, "max_depth": 5}
+    sampling = {"colsample_bynode": 0.8, "reg_lambda": 1e-5, "random_state": 0}
+    return XGBClassifier(**{**settings, **sampling, "n_jobs": 1, **params})
 
 
 KINDS = {

@@ -12,7 +12,7 @@ import xgboost as xgb
 from lightgbm import LGBMRegressor
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
-from xgboost import XGBRegressor, XGBRFRegressor
+from xgboost import XGBRegressor
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
@@ -54,7 +54,6 @@ LIGHTGBM = {
 PROVABLE = {
     **{name: of_xgboost(name) for name in ("reg:squarederror", "reg:logistic", "count:poisson")},
     "base_score": of_xgboost("reg:squarederror", base_score=2.5),
-    "XGBRFRegressor": of_sklearn(XGBRFRegressor(n_estimators=60, random_state=1)),
     "XGBRegressor": of_sklearn(
         XGBRegressor(n_estimators=1, num_parallel_tree=60, subsample=0.6, learning_rate=1.0, random_state=1)
     ),
@@ -123,7 +122,7 @@ def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
         rfsize.size(model, data.fresh, criterion="probability", tolerance=0.1)
 
 
-@pytest.mark.parametrize("train", [LIGHTGBM["LGBMRegressor"], PROVABLE["XGBRFRegressor"], SKLEARN["random forest"]])
+@pytest.mark.parametrize("train", [LIGHTGBM["LGBMRegressor"], PROVABLE["XGBRegressor"], SKLEARN["random forest"]])
 def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
     model = train(data)
     before = predictions(model, data.fresh)

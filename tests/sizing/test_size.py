@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
-from xgboost import XGBClassifier, XGBRFClassifier
+from xgboost import XGBClassifier
 
 import reference.majority
 import rfsize
@@ -51,13 +51,12 @@ def test_rows_at_one_half_are_explained() -> None:
     json.dumps(report.to_dict())
 
 
-@pytest.fixture(params=["LGBMClassifier", "XGBRFClassifier", "XGBClassifier"])
+@pytest.fixture(params=["LGBMClassifier", "XGBClassifier"])
 def classifier(request: pytest.FixtureRequest) -> Any:
     return {
         "LGBMClassifier": LGBMClassifier(
             boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
         ),
-        "XGBRFClassifier": XGBRFClassifier(n_estimators=41, random_state=1),
         "XGBClassifier": XGBClassifier(n_estimators=1, num_parallel_tree=41, subsample=0.6, random_state=1),
     }[request.param]
 

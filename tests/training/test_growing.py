@@ -12,10 +12,12 @@ import pytest
 import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.pipeline import make_pipeline
-from xgboost import XGBClassifier, XGBRFClassifier
+from xgboost import XGBClassifier
 
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data, predict, train_lightgbm
+
+FOREST = XGBClassifier(n_estimators=1, num_parallel_tree=80, learning_rate=1, subsample=0.8, colsample_bynode=0.8)
 
 
 def params_of(framework: str) -> dict[str, Any]:
@@ -165,10 +167,9 @@ def test_growing_twice_draws_new_bags(framework: str, data: Data) -> None:
         LGBMClassifier(
             boosting_type="rf", n_estimators=40, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
         ),
-        XGBRFClassifier(n_estimators=40, random_state=1),
         XGBClassifier(n_estimators=1, num_parallel_tree=40, subsample=0.6, random_state=1),
     ],
-    ids=["LGBMClassifier", "XGBRFClassifier", "XGBClassifier"],
+    ids=["LGBMClassifier", "XGBClassifier"],
 )
 @pytest.mark.parametrize("fitted", [False, True])
 def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
@@ -190,8 +191,8 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
 
 
 def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
-    grown, report = rfsize.grow(XGBRFClassifier(n_estimators=80), data.X, data.y, alpha=0.9, return_report=True)
-    assert grown.n_estimators == rfsize.votes(grown, data.fresh).n_trees == report.n_trees < 80
+    grown, report = rfsize.grow(FOREST, data.X, data.y, alpha=0.9, return_report=True)
+    assert grown.num_parallel_tree == rfsize.votes(grown, data.fresh).n_trees == report.n_trees < 80
 
 
 def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
@@ -235,10 +236,10 @@ def test_dependence_is_warned_of(data: Data) -> None:
         (lambda f, p, d, D: rfsize.grow({**p, "objective": REGRESSION[f]}, d), "regression forest"),
         (lambda f, p, d, D: rfsize.grow({**p, "subsample": 1.0, "bagging_fraction": 1.0}, d), "bag"),
         (lambda f, p, d, D: rfsize.grow({**p, "boosting": "gbdt", "booster": "dart"}, d), "independent trees"),
-        (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X), "y is missing"),
+        (lambda f, p, d, D: rfsize.grow(FOREST, D.X), "y is missing"),
         (lambda f, p, d, D: rfsize.grow(object(), d), "give"),
-        (lambda f, p, d, D: rfsize.grow(make_pipeline(XGBRFClassifier()), D.X, D.y), "inside: pipeline"),
-        (lambda f, p, d, D: rfsize.grow(XGBRFClassifier(), D.X, D.y, init_model=1), "leave out init_model"),
+        (lambda f, p, d, D: rfsize.grow(make_pipeline(FOREST), D.X, D.y), "inside: pipeline"),
+        (lambda f, p, d, D: rfsize.grow(FOREST, D.X, D.y, init_model=1), "leave out init_model"),
     ],
 )
 def test_refusals(call: Any, message: str, framework: str, data: Data) -> None:

@@ -104,7 +104,8 @@ def test_a_loaded_model_too_small_to_tell_is_refused(data: Data) -> None:
 
 def test_weights_are_part_of_the_proof(data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.1, 3.0, len(data.X))
-    model = xgb.XGBRFClassifier(n_estimators=15, random_state=3).fit(data.X, data.three, sample_weight=weight)
+    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, random_state=3)
+    model.fit(data.X, data.three, sample_weight=weight)
     assert rfsize.inbag(model, data.X, sample_weight=weight).shape == (15, len(data.X))
     with pytest.raises(rfsize.InbagError, match="sample_weight="):
         rfsize.inbag(model, data.X)

@@ -83,7 +83,7 @@ def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypa
 
 def test_missing_marker_of_a_classifier(data: Data) -> None:
     X = np.where(data.X < -1.5, -999.0, data.X)
-    model = xgb.XGBRFClassifier(n_estimators=15, missing=-999.0).fit(X, data.y)
+    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=-999.0).fit(X, data.y)
     alone = rfsize.truncate(model, n_trees=1)
     assert np.array_equal(rfsize.votes(alone, X).counts[:, 1], alone.predict(X))
 
@@ -109,7 +109,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
         (lambda data: xgb.DMatrix(data.X), "is no model"),
         (lambda data: train_xgboost(data.X, data.y, 5, objective="binary:logitraw"), "binary:logistic"),
         (
-            lambda data: xgb.XGBRFClassifier(n_estimators=5).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
+            lambda data: xgb.XGBClassifier(n_estimators=1).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
             "several labels",
         ),
         (lambda data: _edited(train_xgboost(data.X, data.y, 5), "tree_info", [0, 0, 3, 0, 0]), "equally many trees"),
@@ -123,6 +123,58 @@ def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> N
             call(model, data.X)
 
 
+def _suggestion(call: Any) -> str:
+    """What an error says to write in place of a boosted model."""
+    with pytest.raises(rfsize.NotAForestError, match=r"boosted for 3 rounds.*one round, as .* does$") as refused:
+        call()
+    return str(refused.value).partition("one round, as ")[2].removesuffix(" does")
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_boosted_classifiers_are_told_what_to_write(fitted: bool, data: Data) -> None:
+    boosted = xgb.XGBClassifier(n_estimators=3)
+    calls = [
+        lambda model: rfsize.grow(model, data.X, data.y, alpha=0.9),
+        lambda model: rfsize.RightSizedClassifier(model, alpha=0.9).fit(data.X, data.y),
+    ]
+    if fitted:
+        boosted.fit(data.X, data.y)
+        calls.append(lambda model: rfsize.size(model.fit(data.X, data.y), data.X, oob=True, alpha=0.9))
+    for call in calls:
+        call(eval(_suggestion(lambda call=call: call(boosted)), {"XGBClassifier": xgb.XGBClassifier}))
+
+
+def test_other_boosted_models_are_told_what_to_write(data: Data) -> None:
+    wanted = {"oob": True, "criterion": "score", "tolerance": 0.1}
+    regressor = xgb.XGBRegressor(n_estimators=3).fit(data.X, data.X[:, 0])
+    forest = eval(_suggestion(lambda: rfsize.size(regressor, data.X, **wanted)), {"XGBRegressor": xgb.XGBRegressor})
+    assert rfsize.size(forest.fit(data.X, data.X[:, 0]), data.X, **wanted).available == 100
+    params, dtrain = {"objective": "binary:logistic"}, xgb.DMatrix(data.X, data.y)
+    booster = xgb.train(params, dtrain, 3)
+    names = {"xgboost": xgb, "params": params, "dtrain": dtrain}
+    forest = eval(_suggestion(lambda: rfsize.size(booster, data.X, oob=True)), names)
+    assert rfsize.size(forest, data.X, oob=True, alpha=0.9).available == 100
+
+
+def test_estimators_that_boost_are_refused_before_they_are_trained() -> None:
+    for estimator in (xgb.XGBClassifier(), xgb.XGBClassifier(num_parallel_tree=50)):
+        with pytest.raises(rfsize.NotAForestError, match="would be boosted for 100 rounds"):
+            rfsize.grow(estimator, None, [0, 1])
+        with pytest.raises(rfsize.NotAForestError, match="would be boosted for 100 rounds"):
+            rfsize.RightSizedClassifier(estimator).fit(None, None)
+
+
+def test_a_classifier_without_bagging_is_told_so(data: Data) -> None:
+    unfitted = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=5, learning_rate=1, colsample_bynode=0.6)
+    model = xgb.XGBClassifier(**unfitted.get_params()).fit(data.X, data.y)
+    for call in (rfsize.votes, rfsize.size):
+        with pytest.raises(rfsize.InbagError, match=r"trained without bagging.*subsample below 1.*validation rows"):
+            call(model, data.X, oob=True)
+    for estimator in (unfitted, model):
+        with pytest.raises(rfsize.InbagError, match=r"trained without bagging.*subsample below 1"):
+            rfsize.grow(estimator, data.X, data.y)
+
+
 def test_unfitted_classifiers_are_refused(data: Data) -> None:
     with pytest.raises(ValueError, match="fit"):
-        rfsize.votes(xgb.XGBRFClassifier(), data.X)
+        rfsize.votes(xgb.XGBClassifier(), data.X)

@@ -270,7 +270,7 @@ def test_other_models_take_no_more_trees(data: Data) -> None:
         training.resume(train_xgboost(data.X, data.y, 2, rounds=2))
     with pytest.raises(rfsize.NotAForestError, match="objective"):
         training.resume(train_xgboost(data.X, data.three, 3, objective="multi:softprob", num_class=3))
-    with pytest.raises(rfsize.NotAForestError, match="XGBRFClassifier"):
+    with pytest.raises(rfsize.NotAForestError, match="fitted XGBClassifier"):
         training.resume("a file")
 
 
