@@ -27,10 +27,9 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import xgboost as xgb
-from problems import Rows, split, threenorm, twonorm, waveform
+from problems import Rows, split, synthetic, threenorm, twonorm, waveform
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
-from stop_tables import synthetic
 
 import rfsize
 from rfsize.adapters.registry import trainer_for

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import Perceptron
@@ -53,3 +56,32 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
         n_jobs=1,
         multi_strategy="multi_output_tree" if framework == "XGBoost, vector leaves" else None,
     )
+
+
+def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
+    params = {
+        "objective": "binary",
+        "boosting": "rf",
+        "bagging_fraction": 0.632,
+        "bagging_freq": 1,
+        "feature_fraction_bynode": 0.5,
+        "num_leaves": leaves,
+        "verbose": -1,
+        "seed": 1,
+    }
+    return lgb.train(params, lgb.Dataset(X, y), trees)
+
+
+def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
+    params = {
+        "objective": "binary:logistic",
+        "num_parallel_tree": trees,
+        "subsample": 0.632,
+        "colsample_bynode": 0.5,
+        "eta": 1.0,
+        "max_depth": 0,
+        "max_leaves": leaves,
+        "grow_policy": "lossguide",
+        "seed": 1,
+    }
+    return xgb.train(params, xgb.QuantileDMatrix(X, y), 1)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
+from forests import train_lightgbm, train_xgboost
 from problems import FEATURES, draw
 
 import rfsize
@@ -40,35 +41,6 @@ class Outcome(NamedTuple):
     asked: float | None = None
     disagreement: float | None = None
     megabytes: float | None = None
-
-
-def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
-    params = {
-        "objective": "binary",
-        "boosting": "rf",
-        "bagging_fraction": 0.632,
-        "bagging_freq": 1,
-        "feature_fraction_bynode": 0.5,
-        "num_leaves": leaves,
-        "verbose": -1,
-        "seed": 1,
-    }
-    return lgb.train(params, lgb.Dataset(X, y), trees)
-
-
-def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
-    params = {
-        "objective": "binary:logistic",
-        "num_parallel_tree": trees,
-        "subsample": 0.632,
-        "colsample_bynode": 0.5,
-        "eta": 1.0,
-        "max_depth": 0,
-        "max_leaves": leaves,
-        "grow_policy": "lossguide",
-        "seed": 1,
-    }
-    return xgb.train(params, xgb.QuantileDMatrix(X, y), 1)
 
 
 def onnx_runtime(model: Any) -> Predict:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 Rows = tuple[np.ndarray, np.ndarray]
 
+TRAINING_ROWS, TEST_ROWS = 300, 5000
 FEATURES = 20  # of the rows that benchmarks of prediction draw
 
 
@@ -67,3 +69,9 @@ def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(rows, FEATURES))
     signal = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
     return X, (signal > 0).astype(int)
+
+
+def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, Rows]:
+    """Training and test rows."""
+    generator = np.random.default_rng(seed)
+    return problem(TRAINING_ROWS, generator), problem(TEST_ROWS, generator)

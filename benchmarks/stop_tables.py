@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from problems import Rows, split, threenorm, twonorm, waveform
+from problems import Rows, split, synthetic, threenorm, twonorm, waveform
 from sklearn.ensemble import RandomForestClassifier
 
 from rfsize import Votes
 from rfsize.stopping.table import StopTable
 
 TREES = 101
-TRAINING_ROWS, TEST_ROWS = 300, 5000
 
 # Trees asked in the paper's table 2: SIBA (uniform prior) and HYPER (prior from out-of-bag votes).
 PAPER = {
@@ -36,12 +34,6 @@ PAPER = {
     "Ionosphere": (11.9, 7.8),
     "spam": (11.1, 7.2),
 }
-
-
-def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, Rows]:
-    """Training and test rows."""
-    generator = np.random.default_rng(seed)
-    return problem(TRAINING_ROWS, generator), problem(TEST_ROWS, generator)
 
 
 def tree_labels(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ expects, the disagreement in the trees' own order, and over random orders its me
 from __future__ import annotations
 
 import numpy as np
-from inference import train_lightgbm, train_xgboost
+from forests import train_lightgbm, train_xgboost
 from problems import draw
 
 import rfsize
