@@ -29,9 +29,11 @@ class Xgboost(Integration):
         return adapt(model, casts_votes=casts_votes)
 
     def predictions(self, model: Any, X: Any) -> NDArray[Any]:
-        from rfsize.integrations.xgboost.forest import predictions
+        from rfsize.integrations.xgboost.forest import XgboostForest
 
-        return predictions(model, X)
+        forest = XgboostForest(model, casts_votes=False)
+        # A booster takes no rows but a DMatrix.
+        return super().predictions(model, forest.matrix(X) if forest.booster is model else X)
 
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         from rfsize.integrations.xgboost.trainer import XgboostTrainer

@@ -247,13 +247,6 @@ def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
     return XgboostForest(model, casts_votes=casts_votes)
 
 
-def predictions(model: Any, X: Any) -> NDArray[Any]:
-    """What XGBoost predicts; a booster takes no rows but a DMatrix."""
-    if not isinstance(model, xgb.Booster):
-        return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
-    return np.asarray(model.predict(XgboostForest(model, casts_votes=False).matrix(X)))
-
-
 def tree_count_parameter(estimator: Any) -> str:
     """What an estimator calls its number of parallel trees; of all but the random forests n_estimators are rounds.
 
