@@ -1,4 +1,4 @@
-"""A framework that rfsize does not know: bagged classification trees, in plain NumPy."""
+"""A framework that rfsize does not know: bagged trees, in plain NumPy."""
 
 from __future__ import annotations
 
@@ -11,50 +11,48 @@ from numpy.typing import NDArray
 
 @dataclasses.dataclass
 class Tree:
-    """Nodes in the order in which they were made; left is -1 at leaves, and rows up to the threshold go left."""
+    """Nodes as they were made; left is -1 at leaves, values up to the threshold go left."""
 
     feature: list[int] = dataclasses.field(default_factory=list)
     threshold: list[float] = dataclasses.field(default_factory=list)
     left: list[int] = dataclasses.field(default_factory=list)
     right: list[int] = dataclasses.field(default_factory=list)
-    share: list[NDArray[np.float64]] = dataclasses.field(default_factory=list)  # of each class
+    share: list[NDArray[np.float64]] = dataclasses.field(default_factory=list)  # by class
     n_rows: list[int] = dataclasses.field(default_factory=list)
 
 
 class BaggedTrees:
     """A forest of trees, each grown on rows drawn without replacement."""
 
-    def __init__(self, n_trees: int = 25, max_depth: int = 4, fraction: float = 0.6, seed: int = 0) -> None:
-        self.n_trees, self.max_depth, self.fraction, self.seed = n_trees, max_depth, fraction, seed
+    def __init__(self, n_trees: int = 25, fraction: float = 0.6, seed: int = 0) -> None:
+        self.n_trees, self.fraction, self.seed = n_trees, fraction, seed
 
     def fit(self, X: Any, y: Any) -> BaggedTrees:
         self.n_features_in_ = X.shape[1]
         self.classes_, label = np.unique(y, return_inverse=True)
         self.trees_ = []
         for number in range(self.n_trees):
-            rows = np.flatnonzero(self.bag(number, len(X)))
+            rows, rng = self.bag(number, len(X)), np.random.default_rng([number, 1])
             self.trees_.append(Tree())
-            self._grow(self.trees_[-1], X[rows], label[rows], self.max_depth, np.random.default_rng([number, 1]))
+            self._grow(self.trees_[-1], X[rows], label[rows], 4, rng)
         return self
 
     def bag(self, number: int, n_rows: int) -> NDArray[np.bool_]:
         """The rows that tree ``number`` is grown on."""
         return np.random.default_rng([self.seed, number]).random(n_rows) < self.fraction
 
-    def _grow(self, tree: Tree, X: Any, label: Any, depth: int, rng: np.random.Generator) -> int:
+    def _grow(self, tree: Tree, X: Any, label: Any, depth: int, rng: Any) -> int:
         node, feature = len(tree.left), int(rng.integers(X.shape[1]))
         threshold = float(np.median(X[:, feature]))
         goes_left = X[:, feature] <= threshold
         counts = np.bincount(label, minlength=len(self.classes_))
-        for values, value in zip(
-            (tree.feature, tree.threshold, tree.left, tree.right, tree.share, tree.n_rows),
-            (feature, threshold, -1, -1, counts / max(len(label), 1), len(label)),
-            strict=True,
-        ):
+        node_of = (feature, threshold, -1, -1, counts / max(len(label), 1), len(label))
+        for values, value in zip(vars(tree).values(), node_of, strict=True):
             values.append(value)
         if depth > 0 and 0 < goes_left.sum() < len(label) and counts.max() < len(label):
-            tree.left[node] = self._grow(tree, X[goes_left], label[goes_left], depth - 1, rng)
-            tree.right[node] = self._grow(tree, X[~goes_left], label[~goes_left], depth - 1, rng)
+            sides = [(X[side], label[side]) for side in (goes_left, ~goes_left)]
+            tree.left[node] = self._grow(tree, *sides[0], depth - 1, rng)
+            tree.right[node] = self._grow(tree, *sides[1], depth - 1, rng)
         return node
 
     def apply(self, X: Any) -> NDArray[np.int64]:
@@ -62,14 +60,13 @@ class BaggedTrees:
         found = np.zeros((len(X), len(self.trees_)), dtype=np.int64)
         for column, tree in zip(found.T, self.trees_, strict=True):
             for row, values in enumerate(X):
-                while tree.left[column[row]] >= 0:
-                    node = column[row]
+                while tree.left[node := column[row]] >= 0:
                     goes_left = values[tree.feature[node]] <= tree.threshold[node]
-                    column[row] = tree.left[node] if goes_left else tree.right[node]
+                    column[row] = (tree.left if goes_left else tree.right)[node]
         return found
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The mean of the trees' shares."""
         leaf = self.apply(X)
-        shares = [np.array(tree.share)[leaf[:, number]] for number, tree in enumerate(self.trees_)]
-        return np.mean(shares, axis=0)
+        by_tree = zip(leaf.T, self.trees_, strict=True)
+        return np.mean([np.array(tree.share)[nodes] for nodes, tree in by_tree], axis=0)

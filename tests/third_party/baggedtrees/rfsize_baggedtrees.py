@@ -23,7 +23,8 @@ class BaggedTreesBags(Bags):
 
     def __init__(self, model: BaggedTrees, n_rows: int) -> None:
         self.n_rows = n_rows
-        self._drawn = np.stack([model.bag(number, n_rows) for number in range(len(model.trees_))], axis=1)
+        bags = [model.bag(number, n_rows) for number in range(len(model.trees_))]
+        self._drawn = np.stack(bags, axis=1)
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         return self._drawn[start:stop, :, None]
@@ -31,7 +32,7 @@ class BaggedTreesBags(Bags):
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Any) -> NDArray[np.bool_]:
         return np.asarray(rebuilt != leaves.mass)
 
 
@@ -46,7 +47,7 @@ class BaggedTreesForest(Adapter):
         self.booster = model
         self.n_trees, self.n_features = len(model.trees_), model.n_features_in_
         self.classes = model.classes_
-        # Inner nodes stand in the table too, so that a leaf's number in its tree is its place.
+        # Inner nodes stand in the table too, so that a leaf's number is its place.
         self._n_nodes = np.array([len(tree.left) for tree in model.trees_])
         share = np.concatenate([tree.share for tree in model.trees_])
         score = share if len(self.classes) > 2 else share[:, 1]
@@ -56,7 +57,7 @@ class BaggedTreesForest(Adapter):
             score=score,
             raw=score,
             mass=np.concatenate([tree.n_rows for tree in model.trees_]).astype(np.float64),
-            provable=(self._left == -1) & np.repeat(self._n_nodes > 1, self._n_nodes),
+            provable=self._left == -1,
         )
 
     def leaf_index(self, X: Any) -> NDArray[np.int64]:
@@ -91,6 +92,7 @@ class BaggedTreesForest(Adapter):
 
     @property
     def conventions(self) -> Conventions:
+        # Values are compared as they are; only NaN is missing, and only 0 is zero.
         reading = Reading(single_precision=False, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
         return Conventions(framework=self.framework, reading=reading, link=self.link.kind)
 
