@@ -25,7 +25,16 @@ _MOST_TREES = 25
 _REFUSALS = (NotAForestError, InbagError, ValueError)
 
 
-def check_integration(integration: Integration, model: Any, X: Any, y: Any, **bags: Any) -> dict[str, str]:
+def check_integration(
+    integration: Integration,
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+) -> dict[str, str]:
     """Check an integration against the framework's own predictions.
 
     - The entry point finds it for the model.
@@ -50,8 +59,8 @@ def check_integration(integration: Integration, model: Any, X: Any, y: Any, **ba
         The rows that it was trained on.
     y : array_like, shape (n_rows,)
         Its labels, or the numbers of a regression.
-    **bags
-        What else `rfsize.inbag` needs for this model: ``sample_weight``, ``seed``, ``subsample``.
+    sample_weight, seed, subsample
+        As in `rfsize.inbag`, where this model needs them.
 
     Returns
     -------
@@ -81,6 +90,7 @@ def check_integration(integration: Integration, model: Any, X: Any, y: Any, **ba
     )
     adapter = integration.adapt(model, casts_votes=False)
     X = adapter.check(X)
+    bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     before = _predicted(integration, adapter, model, X)
     found = {
         "entry point": "right",
@@ -241,7 +251,10 @@ def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: A
 
 def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
     forest = ForestOnRows.of(adapter, X, y, oob=True, **bags)
-    inbag = forest.inbag()
+    try:
+        inbag = forest.inbag()
+    except InbagError as error:
+        raise AssertionError(f"the bags are not those of training, or X is not what the model saw: {error}") from error
     _check(
         inbag.any(axis=1).all() and not inbag.all(),
         "the bags hold no row, or all of them: refuse with InbagError where none is out of bag",

@@ -58,6 +58,8 @@ def _why_not(model: Any) -> str:
             f"found a {name}; give the fitted model inside: pipeline[-1] (and the rows that the other steps make), "
             "search.best_estimator_"
         )
+    if hasattr(model, "estimator_") and hasattr(model, "report_"):
+        return f"found a {name}; give the forest that it has fitted: model.estimator_"
     if hasattr(model, "__sklearn_tags__") and is_regressor(model):
         sized = ": size it by what it predicts, with criterion='score' and a tolerance"
         return f"found a {name}, whose members cast no votes{sized if isinstance(model, REGRESSORS) else ''}"

@@ -73,7 +73,7 @@ class Xgboost(Integration):
         check_estimator(estimator)
 
     def recognises(self, content: bytes) -> bool:
-        return content.startswith(b"{")
+        return content.startswith(b"{") and b"learner" in content
 
     def load(self, path: Path) -> Any:
         from rfsize.integrations.xgboost.model_files import load

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Any
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration, no_training_data
 from rfsize.adapters.trainer import Trainer
 from rfsize.errors import NotAForestError
+from rfsize.utils.warn import warn
 
 GROUP = "rfsize.integrations"
 
 
 @cache
-def _entries() -> dict[str, EntryPoint]:
+def _entries() -> dict[str, list[EntryPoint]]:
     """Entry points by the top-level package of the models that they are for."""
-    found: dict[str, EntryPoint] = {}
+    found: dict[str, list[EntryPoint]] = {}
     # Of all distributions, since an older rfsize.egg-info in the working folder would hide the one that is installed.
-    for entry in (one for distribution in distributions() for one in distribution.entry_points.select(group=GROUP)):
-        other = found.setdefault(entry.name, entry)
-        if other.value != entry.value:
-            raise ImportError(
-                f"two installed integrations teach rfsize models of {entry.name!r}: {other.value} and {entry.value}; "
-                "uninstall the distribution of one of them"
-            )
+    for distribution in distributions():
+        for entry in _of_group(distribution):
+            if all(entry.value != other.value for other in found.setdefault(entry.name, [])):
+                found[entry.name].append(entry)
     if not found:
         raise ImportError(f"rfsize is installed without its entry points ({GROUP}): install it again with pip")
     return found
+
+
+def _of_group(distribution: Distribution) -> list[EntryPoint]:
+    try:
+        return list(distribution.entry_points.select(group=GROUP))
+    except (TypeError, ValueError, AttributeError) as error:
+        warn(
+            f"the entry points of the distribution {distribution.metadata['Name']!r} cannot be read ({error}), so "
+            "rfsize does not know whether it teaches a framework: repair or uninstall it",
+            RuntimeWarning,
+        )
+        return []
 
 
 def integration_names() -> list[str]:
@@ -43,22 +53,34 @@ def integration_named(name: str) -> Integration:
     Raises
     ------
     ImportError
-        If it cannot be imported, or is no `Integration`.
+        If it cannot be imported, is no `Integration`, or there are two.
+    ValueError
+        If there is none.
     """
-    entry = _entries()[name]
+    if name not in _entries():
+        raise ValueError(f"rfsize knows no framework {name!r}; it knows {', '.join(integration_names())}")
+    entry, *others = _entries()[name]
+    if others:
+        both = " and ".join(f"{one.value} of {_distribution_name(one)}" for one in (entry, *others))
+        raise ImportError(f"models of {name!r} are taught to rfsize twice, by {both}: uninstall one of the two")
     try:
         integration = entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever somebody else's module raises
         raise ImportError(
-            f"what teaches rfsize models of {name!r}, {entry.value}, cannot be imported: {error}. Repair or uninstall "
-            "its distribution"
+            f"what teaches rfsize models of {name!r}, {entry.value} of {_distribution_name(entry)}, cannot be imported "
+            f"({type(error).__name__}: {error}): repair or uninstall it"
         ) from error
     if not isinstance(integration, Integration):
         raise ImportError(
-            f"what teaches rfsize models of {name!r}, {entry.value}, is a {type(integration).__qualname__}: its entry "
-            "point must name an object whose class derives from rfsize.adapters.integration.Integration"
+            f"what teaches rfsize models of {name!r}, {entry.value} of {_distribution_name(entry)}, is a "
+            f"{type(integration).__qualname__}: its entry point must name an object whose class derives from "
+            "rfsize.adapters.integration.Integration"
         )
     return integration
+
+
+def _distribution_name(entry: EntryPoint) -> str:
+    return "an unknown distribution" if entry.dist is None else str(entry.dist.metadata["Name"])
 
 
 def integration_of(thing: Any) -> Integration | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rfsize.adapters.integration import Integration
-from rfsize.adapters.registry import integration_named, integration_names, integration_of
+from rfsize.adapters.registry import integration_named, integration_of
 from rfsize.cli.models import load_model, load_params, training_data
 from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
 from rfsize.cli.tables import like_table, load_features, load_table
@@ -169,7 +169,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="training rows: CSV, Parquet or NPZ")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
-    parser.add_argument("--framework", choices=integration_names(), required=True)
+    parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
     parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
     parser.add_argument("--max-trees", type=int, default=5000, metavar="N", help="trees to stop at (default 5000)")

@@ -25,12 +25,18 @@ def load_model(path: Path) -> tuple[Any, Integration]:
         If none does, or its framework cannot read the file.
     """
     content = path.read_bytes()
-    known = [integration_named(name) for name in integration_names()]
-    integration = next((one for one in known if one.recognises(content)), None)
-    if integration is None:
-        kinds = [one.file_kind for one in known if one.file_kind is not None]
-        raise ValueError(f"{path} is neither {' nor '.join(kinds)}")
-    return integration.load(path), integration
+    kinds, broken = [], []
+    for name in integration_names():
+        try:
+            integration = integration_named(name)
+        except ImportError as error:
+            broken.append(f"; {error}")  # another framework's file may be read all the same
+            continue
+        if integration.recognises(content):
+            return integration.load(path), integration
+        if integration.file_kind is not None:
+            kinds.append(integration.file_kind)
+    raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(broken)}")
 
 
 def load_params(text: str | None) -> dict[str, Any]:

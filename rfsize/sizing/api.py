@@ -192,8 +192,8 @@ def size(
         return _size_report(model, X, goal, oob=oob, **at_threshold, **of_rows)
     if given:
         raise ValueError(
-            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, which asks how far off predictions "
-            "may be: leave out, and give tolerance"
+            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
+            f"predictions may be: leave out {' and '.join(given)}"
         )
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
@@ -335,7 +335,10 @@ def truncate(
         if not report.converged:
             warn(report.not_converged(), NotConvergedWarning)
         n_trees = report.n_kept
-    elif X is not None or oob or criterion != "label" or any(value is not None for value in of_size.values()):
-        raise ValueError("give either n_trees or rows to size the forest on, not both")
+    else:
+        given = {"X": X, **of_size, "oob": oob or None, "criterion": None if criterion == "label" else criterion}
+        beside = [name for name, value in given.items() if value is not None]
+        if beside:
+            raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
     kept: _Model = adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
     return kept

@@ -8,7 +8,6 @@ from rfsize.theory.asymptotic import (
     size_tail,
 )
 from rfsize.theory.binary import (
-    MAX_TREES,
     agreement,
     class_probability,
     disagreement,
@@ -17,9 +16,9 @@ from rfsize.theory.binary import (
     limit_agreement,
     mean_agreement,
     mean_disagreement,
-    smallest_odd,
     why_infinite,
 )
+from rfsize.theory.smallest_size import MAX_TREES, smallest_odd
 
 __all__ = [
     "HALF_NORMAL",

@@ -14,21 +14,13 @@ Equation numbers refer to
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
 from rfsize.theory.arguments import checked_alpha, checked_fractions, checked_weights
+from rfsize.theory.smallest_size import MAX_TREES, ROUNDING, smallest_odd
 from rfsize.utils.typing import Floats
-
-MAX_TREES = 10**9 + 1
-"""The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
-
-# A confidence that equals an agreement up to rounding counts as reached.
-_ROUNDING = 1e-12
 
 
 def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
@@ -163,7 +155,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     [5.0, 133.0, 13527.0, inf]
     """
     confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(1, pi)[1])
-    allowed = (1.0 - confidence) * (1.0 + _ROUNDING)
+    allowed = (1.0 - confidence) * (1.0 + ROUNDING)
     # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
     low = np.full(fraction.shape, -1, dtype=np.int64)
     high = np.full(fraction.shape, (MAX_TREES - 1) // 2, dtype=np.int64)
@@ -311,67 +303,6 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     weight = checked_weights(pi, weights)
     fraction = np.asarray(pi, dtype=np.float64)
     return smallest_odd(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), alpha)
-
-
-def smallest_odd(mean_disagreement: Callable[[int], float], alpha: float, guess: int = 1) -> int | float:
-    """The smallest odd size at which a decreasing function of the size is at most 1 − α.
-
-    Parameters
-    ----------
-    mean_disagreement : callable
-        Of an odd size up to `MAX_TREES`.
-    alpha : float
-        Confidence α, strictly between 0 and 1.
-    guess : int, default 1
-        Where to begin to look; a good one saves evaluations.
-
-    Returns
-    -------
-    int or float
-        ``math.inf`` where no size up to `MAX_TREES` is enough.
-
-    Raises
-    ------
-    ValueError
-        If α is out of range.
-
-    Examples
-    --------
-    >>> from rfsize.theory import smallest_odd
-    >>> smallest_odd(lambda n_trees: 1.0 / n_trees, alpha=0.98)
-    51
-    """
-    allowed = float(1.0 - checked_alpha(alpha)) * (1.0 + _ROUNDING)
-    # Sizes are 2h + 1; ``low`` is known to be too small, ``high`` to be enough.
-    last = (MAX_TREES - 1) // 2
-    low, high = -1, last + 1
-    at_low, at_high = math.inf, 0.0
-    half, stride = min((guess - 1) // 2, last), 1.0
-    while high - low > 1:
-        value = mean_disagreement(2 * half + 1)
-        if value <= allowed:
-            high, at_high = half, value
-        else:
-            low, at_low = half, value
-        if low == last:
-            return math.inf
-        if high > last:
-            half, stride = min(math.ceil((low + 1) * 2.0**stride), last), stride + 1.0
-        elif low < 0:
-            half, stride = math.floor(high / 2.0**stride), stride + 1.0
-        else:
-            half = _between(low, high, at_low, at_high, allowed)
-    return 2 * high + 1
-
-
-def _between(low: int, high: int, at_low: float, at_high: float, allowed: float) -> int:
-    """Where a power law through both ends falls to what is allowed, kept a tenth of the way off either end."""
-    lower, upper = math.log(low + 0.5), math.log(high + 0.5)
-    place = 0.5
-    if at_high > 0.0:
-        place = math.log(at_low / allowed) / math.log(at_low / at_high)
-    found = math.exp(lower + min(max(place, 0.1), 0.9) * (upper - lower))
-    return min(max(round(found - 0.5), low + 1), high - 1)
 
 
 def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:

@@ -57,7 +57,8 @@ def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.truncate(model, n_trees=62), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=2.5), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=True), "from 1 to 61"),
-        (lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5), "not both"),
+        (lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5), "leave out X$"),
+        (lambda model, data: rfsize.truncate(model, n_trees=5, alpha=0.99), "leave out alpha$"),
         (lambda model, data: rfsize.truncate(rfsize.Votes([[1, 2]])), "cuts a model"),
     ],
 )
