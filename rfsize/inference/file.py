@@ -6,11 +6,13 @@ whoever wrote the file may be careless or hostile.
 
 from __future__ import annotations
 
-import io
 import json
+import re
+import struct
 import zipfile
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +23,27 @@ from rfsize.inference import layout
 from rfsize.inference.layout import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
 from rfsize.utils.files import stored_member, written_whole
+from rfsize.utils.validation import MAX_CLASSES
 
 _FORMAT, _VERSION = "rfsize forest", 2
 _AGAIN = "; compile the model and save it again"
+
+# The form in which NumPy writes a list of numbers or text.
+_NPY = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<order>[<>|=])(?P<kind>[iufbU])(?P<width>[0-9]{1,6})', "
+    rb"'fortran_order': False, 'shape': \((?P<size>[0-9]{1,19}),\), \} *\n",
+    re.DOTALL,
+)
+_LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
+_LARGEST_METADATA = 64_000_000  # bytes; the largest table takes a few millions, and there may be many categories
+_MOST_FEATURES = 1 << 24
+_LARGEST_SCORE, _ROUNDING = 1e100, 1e-9
+
+# What reading an archive that anyone may have written can raise; an OSError comes of a place before its beginning.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError),
+    *(KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError, MemoryError),
+)
 
 _TREES = {
     "nodes": np.uint64,
@@ -107,7 +127,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
         if table is not None:
             same = (table.n_trees, table.n_classes) == (forest.n_trees, len(forest.classes))
             _require(same, "the table is for another forest")
-    except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+    except (*_DAMAGE, RecursionError) as error:
         if isinstance(error, (ForestFileError, TableError)):
             raise
         raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error!r}{_AGAIN}") from error
@@ -125,33 +145,74 @@ def _whole(value: Any, at_least: int) -> int:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of the archive, each of the size that its bytes in the file have."""
+    """The arrays of the archive, each of the kind and size that the others allow, before any of them is read."""
     names = [*_DTYPES, "metadata", "classes"]
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in names), "it has other arrays")
-            size = path.stat().st_size
-            contents = {name: stored_member(archive, f"{name}.npy", at_most=size) for name in names}
-    except ForestFileError:
-        raise
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise ForestFileError(f"{path} is no forest file, or breaks off: {error}{_AGAIN}") from error
-    return {name: _array(content, name) for name, content in contents.items()}
+    if path.exists() and not path.is_file():
+        raise ForestFileError(f"{path} is no regular file{_AGAIN}")
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in names), "it has other arrays")
+                headers = {name: _header(archive, name) for name in names}
+                _check_sizes({name: header.size for name, header in headers.items()})
+                return {name: _array(archive, name, header) for name, header in headers.items()}
+        except _DAMAGE as error:
+            if isinstance(error, ForestFileError):
+                raise
+            raise ForestFileError(f"{path} is no forest file, or breaks off: {error}{_AGAIN}") from error
 
 
-def _array(content: bytes, name: str) -> NDArray[Any]:
-    file = io.BytesIO(content)
-    _require(np.lib.format.read_magic(file) == (1, 0), f"{name} is not in the first npy format")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    _require(len(shape) == 1 and not dtype.hasobject, f"{name} is not a list of numbers or text")
-    _require(shape[0] * dtype.itemsize == len(content) - file.tell(), f"{name} is not of the size it claims")
-    array = np.frombuffer(content, dtype=dtype, offset=file.tell()) if shape[0] else np.zeros(0, dtype)
-    if name == "classes":
-        _require(dtype.kind in "iufbU", "class labels are neither numbers nor text")
-        return array.astype(dtype.newbyteorder("="))
-    wanted = np.dtype(np.uint8 if name == "metadata" else _DTYPES[name])
-    _require(dtype.newbyteorder("=") == wanted, f"{name} is {dtype}, not {wanted}")
-    return array.astype(wanted)
+class _Header(NamedTuple):
+    """What an array says of itself."""
+
+    dtype: np.dtype[Any]
+    size: int
+    begins: int
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> _Header:
+    """The header of an array, by the one form that `save_forest` writes; NumPy's own reader evaluates any."""
+    member = archive.getinfo(f"{name}.npy")
+    _require(member.compress_type == zipfile.ZIP_STORED, "it is compressed")
+    with archive.open(member) as file:
+        start = file.read(_LONGEST_HEADER)
+    found = _NPY.match(start)
+    _require(found, f"{name} is not in the first npy format, or no list")
+    assert found is not None
+    order, kind, width, size = found["order"].decode(), found["kind"].decode(), int(found["width"]), int(found["size"])
+    wanted = {"classes": "iufbU", "metadata": "u"}.get(name, np.dtype(_DTYPES.get(name, np.uint8)).kind)
+    known = {"U": range(1, _LONGEST_LABEL + 1), "b": (1,), "f": (2, 4, 8)}.get(kind, (1, 2, 4, 8))
+    _require(kind in wanted and width in known, f"{name} holds {kind}{width}")
+    begins = 10 + int.from_bytes(start[8:10], "little")
+    dtype = np.dtype(f"{order}{kind}{width}")
+    _require(name == "classes" or dtype.newbyteorder("=") == _DTYPES.get(name, np.uint8), f"{name} is {dtype}")
+    _require(begins + size * dtype.itemsize == member.file_size, f"{name} is not of the size it claims")
+    return _Header(dtype, size, begins)
+
+
+def _check_sizes(sizes: dict[str, int]) -> None:
+    """That no array is larger than a forest of so many nodes can have."""
+    n_nodes = sizes["trees.nodes"]
+    _require(n_nodes <= layout.MOST_NODES, f"{n_nodes:,} nodes, more than any forest's")
+    _require(sizes["metadata"] <= _LARGEST_METADATA, "more text than any forest's")
+    _require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
+    _require(sizes["trees.value"] <= n_nodes * max(1, sizes["classes"]), "more scores than classes for a leaf")
+    _require(sizes["trees.tree_start"] <= n_nodes + 1, "more trees than nodes")
+    for name in ("trees.vote", "trees.bit_start"):
+        _require(sizes[name] <= n_nodes, f"more {name} than nodes")
+    _require(sizes["columns.cuts"] <= n_nodes * layout.MOST_CATEGORIES, "more thresholds than splits")
+
+
+def _array(archive: zipfile.ZipFile, name: str, header: _Header) -> NDArray[Any]:
+    content = stored_member(archive, f"{name}.npy", at_most=header.begins + header.size * header.dtype.itemsize)
+    array = (
+        np.frombuffer(content, dtype=header.dtype, offset=header.begins) if header.size else np.zeros(0, header.dtype)
+    )
+    array = array.astype(header.dtype.newbyteorder("="))
+    if array.dtype.kind == "U":
+        points = array.view(np.uint32)
+        _require(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all(), "a class label is no text")
+    return array
 
 
 def _trees(arrays: dict[str, NDArray[Any]]) -> Nodes:
@@ -187,6 +248,8 @@ def _check_head(forest: Forest) -> None:
     n_classes = max(2, forest.n_scores)
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
+    _require(forest.n_features <= _MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
+    _check_scores(forest)
     _require((forest.classes == forest.classes).all(), "a class without a name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
     names = forest.feature_names
@@ -196,6 +259,16 @@ def _check_head(forest: Forest) -> None:
     categorical = forest.conventions.category_features or ()
     _require(len(set(categorical)) == len(categorical), "a feature with two lists of categories")
     _require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
+
+
+def _check_scores(forest: Forest) -> None:
+    """That the mean of any leaves' scores has a probability."""
+    value, conventions = forest.trees.value, forest.conventions
+    _require(np.isfinite(value).all(), "a leaf without a score")
+    _require(0.0 < conventions.slope < _LARGEST_SCORE, "a link of no slope, or a falling one")
+    _require(np.abs(value).max() < _LARGEST_SCORE, "a leaf whose score is too large to be averaged")
+    if conventions.link == "identity":
+        _require(value.min() >= -_ROUNDING and value.max() <= 1.0 + _ROUNDING, "a leaf whose share is none")
 
 
 def _check_columns(forest: Forest) -> None:
@@ -240,7 +313,6 @@ def _check_nodes(forest: Forest) -> None:
         words = -(-(n_cuts[column[is_category]] + 2) // 32)
         start = trees.bit_start[is_category]
         _require(((start >= 0) & (start <= trees.bits.size - words)).all(), "a set of categories that breaks off")
-    _require(np.isfinite(trees.value).all(), "a leaf without a score")
     _require(trees.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
     _require((trees.vote < forest.classes.size).all(), "a vote for an unknown class")
 

@@ -174,17 +174,23 @@ def _breadth_first(table: TreeTable) -> NDArray[np.int64]:
     """All nodes that are reached, tree by tree and level by level with siblings together."""
     first = np.cumsum(table.n_nodes) - table.n_nodes
     tree = np.arange(table.n_nodes.size)
-    nodes, trees, seen = [first], [tree], first.size
+    nodes, trees, is_reached = [first], [tree], np.zeros(table.left.size, dtype=np.bool_)
+    is_reached[first] = True
+    last_to_reach = np.empty(table.left.size, dtype=np.int64)
     while True:
         inner = table.left[nodes[-1]] != -1
         parents, tree = nodes[-1][inner], trees[-1][inner]
         if parents.size == 0:
             break
         children = np.stack([table.left[parents], table.right[parents]], axis=1)
-        seen += children.size
-        if (children < 1).any() or (children >= table.n_nodes[tree, None]).any() or seen > table.left.size:
-            raise NotAForestError("the model is damaged: the nodes of a tree do not make a tree")
-        nodes.append((first[tree, None] + children).ravel())
+        if (children < 1).any() or (children >= table.n_nodes[tree, None]).any():
+            raise NotAForestError("the model is damaged: a split of a tree has a child that is no node of it")
+        level = (first[tree, None] + children).ravel()
+        last_to_reach[level] = np.arange(level.size)
+        if is_reached[level].any() or (last_to_reach[level] != np.arange(level.size)).any():
+            raise NotAForestError("the model is damaged: two splits of a tree share a child, so that it is no tree")
+        is_reached[level] = True
+        nodes.append(level)
         trees.append(np.repeat(tree, 2))
     return np.concatenate(nodes)[np.argsort(np.concatenate(trees), kind="stable")]
 

@@ -33,7 +33,7 @@ from rfsize.utils.validation import MAX_CLASSES
 
 FORMAT, VERSION = "rfsize.StopTable", 1
 
-_LARGEST_FILE = 64_000_000  # bytes; the largest table takes a few millions
+_LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
 _FIELDS = ("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured")
 _KEYS = {"format", "version", *_FIELDS, "checksum"}
 _RULES = {
