@@ -84,7 +84,12 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     >>> bool(asked.mean() < 20)
     True
     """
-    adapter = weighted_adapter_for(model) or adapter_for(model)
+    adapter = weighted_adapter_for(model) or adapter_for(model, casts_votes=False)
+    if not adapter.classes.size:
+        raise NotAForestError(
+            "the forest predicts numbers, and a compiled forest labels and probabilities: use its own predict, of "
+            "fewer trees if it is slow (rfsize.truncate(model, X_val, criterion='score', tolerance=...))"
+        )
     own = adapter.vote_weights
     table = _checked_table(None if own is None else _table_of_weights(own, len(adapter.classes)), table)
     table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))

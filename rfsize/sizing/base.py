@@ -166,6 +166,13 @@ def finite(size: int | float) -> int | None:
     return int(size) if math.isfinite(size) else None
 
 
+def in_percent(share: float) -> str:
+    """A share as reports print it: with two decimals, or as many as tell it from 1."""
+    missing = 1.0 - share
+    decimals = 2 if missing <= 0.0 else min(max(2, math.ceil(round(-math.log10(missing), 6)) - 2), 10)
+    return f"{share:.{decimals}%}"
+
+
 def in_words(size: int | float) -> str:
     """A size as reports print it."""
     return f"{size:,}" if math.isfinite(size) else "inf"

@@ -15,7 +15,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_percent, in_words, no_votes_advice
 from rfsize.sizing.goal import Goal
 from rfsize.utils.validation import share, whole
 from rfsize.voting.outputs import TreeOutputs
@@ -312,13 +312,13 @@ class SizeReport(Report):
             return self._few_votes("votes")
         if self.reason is not None:
             return (
-                f"no forest size reaches {self.alpha:.2%} agreement by this estimate: {self.reason}. All "
+                f"no forest size reaches {in_percent(self.alpha)} agreement by this estimate: {self.reason}. All "
                 f"{self.available:,} trees are kept; more trees settle such rows, or ask for a lower alpha"
             )
         return (
             f"the forest has {self.available:,} trees, but {self.n_trees:,} are needed to agree with the infinite "
-            f"forest on {self.alpha:.2%} of the rows; it agrees on about {self.agreement(self.available):.2%}. Train "
-            "more trees, or ask for a lower alpha"
+            f"forest on {in_percent(self.alpha)} of the rows; it agrees on about "
+            f"{in_percent(self.agreement(self.available))}. Train more trees, or ask for a lower alpha"
         )
 
     def __str__(self) -> str:
@@ -327,7 +327,7 @@ class SizeReport(Report):
             rows += f"; {self.n_dropped:,} rows dropped, on which no tree could vote"
         enough = (
             f"enough: the {self.available:,} trees at hand agree with the infinite forest on "
-            f"{self.agreement(self.available):.2%} of the rows"
+            f"{in_percent(self.agreement(self.available))} of the rows"
         )
         return "\n".join(
             [

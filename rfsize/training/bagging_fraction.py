@@ -286,6 +286,11 @@ def select_bagging_fraction(
     from rfsize.training.scoring import judge_for
     from rfsize.training.successive_halving import Candidate, cost, elimination_plan, grid_plan, run
 
+    if not isinstance(params, dict):
+        raise ValueError(
+            f"params is a {type(params).__name__}; give the parameters of a LightGBM or XGBoost forest, a dict, and "
+            "its training data: select_bagging_fraction(params, dtrain)"
+        )
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)

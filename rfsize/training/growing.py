@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError, NotConvergedWarning
+from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
@@ -321,8 +321,14 @@ def _of_estimator(
     """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
-    from sklearn.base import clone
+    from sklearn.base import clone, is_regressor
     from sklearn.exceptions import NotFittedError
+
+    if is_regressor(estimator):
+        raise NotAForestError(
+            f"found a {type(estimator).__name__}, whose trees cast no votes, and T*(α) is about labels: fit it with "
+            "more trees than it takes, then rfsize.truncate(model, X_val, criterion='score', tolerance=...)"
+        )
 
     try:
         adapter, is_new = adapter_for(estimator), False

@@ -116,7 +116,7 @@ def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
     for call in (rfsize.size, rfsize.truncate, rfsize.votes, rfsize.tree_votes):
         with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
             call(model, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
+    with pytest.raises(rfsize.NotAForestError, match="use its own predict"):
         rfsize.compile(model)
     with pytest.raises(ValueError, match="'probability' is for classification"):
         rfsize.size(model, data.fresh, criterion="probability", tolerance=0.1)
@@ -176,3 +176,19 @@ def test_a_file_is_enough(data: Data, tmp_path: Any) -> None:
     LIGHTGBM["regression"](data).save_model(tmp_path / "forest.txt")
     report = rfsize.size(lgb.Booster(model_file=tmp_path / "forest.txt"), data.X, oob=True, **WANTED)
     assert report.available == 60
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
+def test_what_is_for_classes_tells_a_regression_what_there_is(framework: str, data: Data) -> None:
+    estimator: Any = {
+        "lightgbm": LGBMRegressor(boosting_type="rf", subsample=0.6, subsample_freq=1, n_estimators=5, verbose=-1),
+        "xgboost": XGBRegressor(n_estimators=1, num_parallel_tree=5, learning_rate=1, subsample=0.6),
+        "sklearn": RandomForestRegressor(5),
+    }[framework]
+    y = data.X[:200, 0]
+    with pytest.raises(rfsize.NotAForestError, match=r"T\*\(α\) is about labels.*truncate"):
+        rfsize.grow(estimator, data.X[:200], y)
+    with pytest.raises(rfsize.NotAForestError, match="use its own predict"):
+        rfsize.compile(estimator.fit(data.X[:200], y))
+    with pytest.raises(ValueError, match=r"params is a \w+Regressor; give the parameters"):
+        rfsize.select_bagging_fraction(estimator, data.X[:200], y)

@@ -11,6 +11,7 @@ import pytest
 
 import rfsize
 from rfsize import theory
+from rfsize.sizing.base import in_percent
 from rfsize.sizing.goal import Goal
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -181,3 +182,18 @@ def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
     assert report.other is None
     with pytest.raises(ValueError, match="must be finite"):
         rfsize.SizeReport.of(outputs, Goal(0.9, "soft"), available=20, source="rows given")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.99, "99.00%"),
+        (0.995, "99.50%"),
+        (0.99999, "99.999%"),
+        (0.9999995, "99.99995%"),
+        (1.0, "100.00%"),
+        (0.5, "50.00%"),
+    ],
+)
+def test_a_share_below_1_is_not_printed_as_all(share: float, words: str) -> None:
+    assert in_percent(share) == words
