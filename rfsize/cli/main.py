@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_named, integration_of
 from rfsize.cli.models import load_model, load_params, training_data
 from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
-from rfsize.cli.tables import like_table, load_features, load_table
+from rfsize.cli.tables import like_table, load_features, load_table, without
 from rfsize.counting.api import votes
 from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.hard import ESTIMATORS
@@ -47,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has read enough; what is left must not complain when Python flushes it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except (ValueError, OSError, ImportError, UnicodeDecodeError) as error:
         return _refuse(error)
     except Exception as error:
@@ -94,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     growing.add_argument(
         "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training"
     )
+    growing.add_argument("--voting", choices=VOTINGS, default="hard", help="grow to the majority vote's size (default)")
+    growing.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    growing.add_argument("--min-trees", type=int, default=100, metavar="N", help="trees to look at first (default 100)")
     growing.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the forest to")
     growing.add_argument("--json", action="store_true", help="print the report as JSON")
     growing.set_defaults(run=_grow)
@@ -144,9 +153,14 @@ def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of row
     parser.add_argument("--alpha", type=float, help=confidence)
     parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
     parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
+    _add_drop(parser)
     parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
+
+
+def _add_drop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns of DATA that are no features")
 
 
 def _add_criterion(parser: argparse.ArgumentParser) -> None:
@@ -169,6 +183,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="training rows: CSV, Parquet or NPZ")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
+    _add_drop(parser)
     parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
     parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
@@ -207,8 +222,10 @@ def _grow(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, *read)
     integration = integration_named(options.framework)
     integration.check_path(options.output)
-    X, y = load_table(options.data, options.target)
+    X, y = _table_of(options)
     X_val = None if options.validation is None else like_table(load_features(options.validation, options.target), X)
+    if not options.json:
+        _print_categories(X)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
     params |= {} if options.seed is None else {"seed": options.seed}
     with warnings.catch_warnings():
@@ -218,7 +235,10 @@ def _grow(options: argparse.Namespace) -> int:
             dtrain,
             X_val=X_val,
             alpha=options.alpha,
+            voting=options.voting,
+            threshold=options.threshold,
             max_trees=options.max_trees,
+            min_trees=options.min_trees,
             init_model=None if options.model is None else load_model(options.model)[0],
             return_report=True,
         )
@@ -238,7 +258,7 @@ def _fraction(options: argparse.Namespace) -> int:
     if options.output is not None:
         _refuse_to_overwrite(options.output, options.data)
         integration.check_path(options.output)
-    X, y = load_table(options.data, options.target)
+    X, y = _table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
@@ -268,6 +288,20 @@ def _fraction(options: argparse.Namespace) -> int:
     return DONE if found.report is None or found.report.converged else NOT_CONVERGED
 
 
+def _table_of(options: argparse.Namespace) -> tuple[Any, Any]:
+    """Features and labels of DATA, without the columns that are to be dropped."""
+    X, y = load_table(options.data, options.target)
+    return without(X, options.drop, options.data), y
+
+
+def _print_categories(X: Any) -> None:
+    """Say which columns are read as categories, since a number that was mistyped once makes text of its column."""
+    if hasattr(X, "columns"):
+        texts = [str(name) for name in X.select_dtypes(include="category").columns]
+        if texts:
+            print(f"columns read as categories: {', '.join(texts)}")
+
+
 def _print_classes(classes: list[Any] | None) -> None:
     """Say which label each class of the model stands for, where that is not the label itself."""
     if classes is not None and classes != list(range(len(classes))):
@@ -277,7 +311,7 @@ def _print_classes(classes: list[Any] | None) -> None:
 def _table(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
     model, integration = load_model(options.model)
-    X, y = load_table(options.data, options.target)
+    X, y = _table_of(options)
     X = integration.features_of(model, X)
     bags = {"seed": options.seed, "subsample": options.subsample}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **bags)
@@ -333,7 +367,7 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
 
 
 def _report(options: argparse.Namespace, model: Any, integration: Integration) -> SizeReport | DeviationReport:
-    X, y = load_table(options.data, options.target)
+    X, y = _table_of(options)
     return size(
         model,
         integration.features_of(model, X),

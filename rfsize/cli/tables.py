@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,14 @@ def load_features(path: Path, target: str) -> Any:
             return load_table(path, None)[0]
         except ValueError:
             raise missing from None
+
+
+def without(X: Any, names: Sequence[str], path: Path) -> Any:
+    """The table without some columns; ``ValueError`` where it has none of such a name."""
+    unknown = [name for name in names if name not in getattr(X, "columns", ())]
+    if unknown:
+        raise ValueError(f"{path} has no columns {unknown} to drop; it has {list(getattr(X, 'columns', ()))}")
+    return X.drop(columns=list(names)) if names else X
 
 
 def like_table(X: Any, other: Any) -> Any:

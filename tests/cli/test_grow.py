@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -14,6 +17,7 @@ import xgboost as xgb
 import rfsize
 from helpers.command_line import run
 from helpers.forests import Data
+from rfsize.cli.main import main
 
 
 @pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
@@ -79,3 +83,35 @@ def test_a_table_without_rows(labelled: Path, tmp_path: Path, capsys: pytest.Cap
     options = ["empty.csv", "--target", "sign", "--framework", "xgboost", "-o", str(tmp_path / "forest.json")]
     assert run(tmp_path, "grow", *options) == 2
     assert "no rows" in capsys.readouterr().err
+
+
+def test_columns_that_are_no_features_and_those_that_are_text(
+    tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.DataFrame(data.X[:300], columns=[f"x{index}" for index in range(data.X.shape[1])])
+    table = table.assign(key=np.arange(300), town=np.where(data.X[:300, 0] > 0, "Rom", "Ulm"), label=data.y[:300])
+    table.to_csv(tmp_path / "train.csv", index=False)
+    out = tmp_path / "grown.txt"
+    options = ["--target", "label", "--framework", "lightgbm", "--alpha", "0.8", "--min-trees", "20", "-o", str(out)]
+    assert main(["grow", str(tmp_path / "train.csv"), *options, "--drop", "key", "--voting", "soft"]) == 0
+    assert "columns read as categories: town" in capsys.readouterr().out
+    names = lgb.Booster(model_file=out).feature_name()
+    assert "key" not in names
+    assert "town" in names
+    assert main(["grow", str(tmp_path / "train.csv"), *options, "--drop", "kee"]) == 2
+    assert "has no columns ['kee'] to drop" in capsys.readouterr().err
+
+
+def test_whoever_reads_the_output_may_stop_reading(tmp_path: Path, lgb_booster: Any, data: Data) -> None:
+    lgb_booster.save_model(tmp_path / "model.txt")
+    np.save(tmp_path / "rows.npy", data.fresh)
+    code = "import sys; from rfsize.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "size", "model.txt", "rows.npy", "--alpha", "0.8", "--json"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read().decode()
+    assert process.returncode == 0
+    assert "BrokenPipe" not in error
+    assert "Traceback" not in error
