@@ -260,6 +260,32 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
 
+    def set_params(self, **params: Any) -> RightSizedClassifier:
+        """Set parameters, those of ``estimator`` as ``estimator__name``.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the number of trees is among them, as in a search over it: it is not a parameter but what `fit` finds.
+        """
+        counts = params.keys() & {f"estimator__{name}" for name in _tree_counts(self.estimator)}
+        if counts:
+            raise ValueError(
+                f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
+                "out of the search, and set alpha, or max_trees"
+            )
+        super().set_params(**params)
+        return self
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Where metadata go: those of `fit` to the estimator, where it requests them; see scikit-learn's user guide."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")

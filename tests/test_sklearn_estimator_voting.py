@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from xgboost import XGBClassifier
 
 import reference.counting
 import rfsize
@@ -76,3 +80,20 @@ def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) ->
         RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
     # The next fit forgets it.
     assert three.set_params(estimator=xgboost()).fit(data.X, data.three).oob_refusal_ is None
+
+
+@pytest.mark.parametrize(
+    ("forest", "name"),
+    [
+        (RandomForestClassifier(), "n_estimators"),
+        (XGBClassifier(n_estimators=1, num_parallel_tree=10), "num_parallel_tree"),
+        (LGBMClassifier(boosting_type="rf"), "n_estimators"),
+    ],
+    ids=["scikit-learn", "xgboost", "lightgbm"],
+)
+def test_a_search_over_the_number_of_trees_is_refused(forest: Any, name: str, data: Data) -> None:
+    model = rfsize.RightSizedClassifier(forest)
+    search = GridSearchCV(model, {f"estimator__{name}": [10, 20]}, error_score="raise")
+    with pytest.raises(ValueError, match=f"estimator__{name} would say nothing: the number of trees is what fit finds"):
+        search.fit(data.X[:100], data.y[:100])
+    assert model.set_params(alpha=0.9, estimator__max_depth=3).estimator.max_depth == 3

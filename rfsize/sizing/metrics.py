@@ -82,6 +82,7 @@ class WholeMetric:
     truth: NDArray[Any]
     weight: Floats
     whole: Callable[[NDArray[Any], Floats, Floats], float]
+    steps: ClassVar[bool] = False
     either_way: ClassVar[bool] = False
     range: tuple[float, float] = (0.0, math.inf)
 

@@ -368,3 +368,20 @@ def test_nothing_leaves_the_range_of_the_metric(metric: str, pure: Any, data: Da
     assert found.change == 0.0
     assert real < found.value
     assert found.interval[0] <= real - found.value <= found.interval[1]
+
+
+def test_rows_that_no_draw_changes_leave_some_that_may_be(data: Data) -> None:
+    """Labels far from any tie: the change is 0, and the interval says how little so many rows can tell."""
+    far = data.X[np.abs(data.X[:, 0]) > 1.5]
+    y = (far[:, 0] > 0).astype(int)
+    found = rfsize.size(RandomForestClassifier(30, random_state=0, max_features=None).fit(far, y), far).metric_gap(
+        "accuracy", y
+    )
+    assert (found.value, found.change) == (1.0, 0.0)
+    assert found.interval == pytest.approx((-(1.0 - 0.05 ** (1.0 / len(far))), 0.0))
+    wrong = np.where(np.arange(len(y)) < 5, 1 - y, y)
+    found = rfsize.size(RandomForestClassifier(30, random_state=0, max_features=None).fit(far, y), far).metric_gap(
+        "accuracy", wrong
+    )
+    low, high = found.interval
+    assert low < found.change == 0.0 < high
