@@ -13,7 +13,7 @@ taken of deviations as they are.
 Accuracy moves in steps. On which side of a tie the forest at hand happens to be on a row says nothing of where more
 trees will be, but draws of its trees, which fall on both sides, would make it foretell a change. A row that they change
 with probability p adds p² to the variance of that change, which is made as much smaller as it owes to this, and its
-interval as much longer. Where no draw changes any of n rows, the interval is as wide as the share of rows that n of
+interval as much longer. Where hardly a draw changes any of n rows, the interval is as wide as the share of rows that n of
 them can overlook, 1 − 0.05^(1/n) at 95 %.
 
 The logarithmic loss of averaged probabilities is taken to second order around the forest at hand, −log p − δ/p + δ²/2p²
@@ -155,8 +155,8 @@ def metric_gap(
     tail = (1.0 - _COVERAGE) / 2.0
     ends = np.quantile(spread, [tail, 1.0 - tail])
     value = float(now + (scaled.mean() - as_asked.mean()))
-    if judge.steps and np.ptp(as_asked) < _ROUNDING:
-        # Not one of so many rows is changed by any draw, which leaves a share of them that may be.
+    if judge.steps and np.ptp(ends) < _ROUNDING:
+        # Hardly a draw changes any of so many rows, which leaves a share of them that may be.
         value, change, drawn = now, 0.0, 0.0
         ends = np.array([-1.0, 1.0]) * -math.expm1(math.log1p(-_COVERAGE) / used)
     value, change, interval = _within(
