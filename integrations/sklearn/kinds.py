@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -22,6 +21,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
+from rfsize.utils.tags import is_regression
 
 REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
@@ -60,7 +60,7 @@ def _why_not(model: Any) -> str:
         )
     if hasattr(model, "estimator_") and hasattr(model, "report_"):
         return f"found a {name}; give the forest that it has fitted: model.estimator_"
-    if hasattr(model, "__sklearn_tags__") and is_regressor(model):
+    if is_regression(model):
         sized = ": size it by what it predicts, with criterion='score' and a tolerance"
         return f"found a {name}, whose members cast no votes{sized if isinstance(model, REGRESSORS) else ''}"
     if isinstance(model, AdaBoostClassifier):

@@ -13,8 +13,8 @@ taken of deviations as they are.
 Accuracy moves in steps. On which side of a tie the forest at hand happens to be on a row says nothing of where more
 trees will be, but draws of its trees, which fall on both sides, would make it foretell a change. A row that they change
 with probability p adds p² to the variance of that change, which is made as much smaller as it owes to this, and its
-interval as much longer. Where hardly a draw changes any of n rows, the interval is as wide as the share of rows that n of
-them can overlook, 1 − 0.05^(1/n) at 95 %.
+interval as much longer. Where hardly a draw changes any of n rows, the interval is as wide as the share of rows that
+n of them can overlook, 1 − 0.05^(1/n) at 95 %.
 
 The logarithmic loss of averaged probabilities is taken to second order around the forest at hand, −log p − δ/p + δ²/2p²
 for draws that are off by δ: draws of trees with pure leaves give a class that few of them predict exactly 0, which new

@@ -321,10 +321,13 @@ def _of_estimator(
     """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
-    from sklearn.base import clone, is_regressor
+    # Here, because scikit-learn takes long to import.
+    from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
-    if is_regressor(estimator):
+    from rfsize.utils.tags import is_regression
+
+    if is_regression(estimator):
         raise NotAForestError(
             f"found a {type(estimator).__name__}, whose trees cast no votes, and T*(α) is about labels: fit it with "
             "more trees than it takes, then rfsize.truncate(model, X_val, criterion='score', tolerance=...)"

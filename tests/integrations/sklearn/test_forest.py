@@ -187,7 +187,7 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
     ("model", "found"),
     [
         (GradientBoostingClassifier(n_estimators=3), "not independent draws"),
-        (RandomForestRegressor(3), "cast no votes"),
+        (RandomForestRegressor(3), "cast no votes|use its own predict"),
         (make_pipeline(RandomForestClassifier(3)), "pipeline"),
         (LogisticRegression(), "LogisticRegression"),
         (VotingClassifier([("a", LogisticRegression())]), "VotingClassifier"),
