@@ -16,7 +16,7 @@ Blocks = Callable[[int, int], Any]
 
 
 def encoded(X: Any, conventions: Conventions) -> Blocks:
-    """How to read blocks of ``X``, which has been checked to have the columns of training.
+    """How to read blocks of ``X``, which `as_rows` returned and which has the columns of training.
 
     Arrays and frames of one float type are read where they are, everything else block by block.
 
@@ -50,7 +50,7 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
     if hasattr(X, "num_row"):
         raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read; give the rows as an array or DataFrame")
     if issparse(X):
-        return _sparse_blocks(X)
+        return lambda start, stop: X[start:stop]
     if hasattr(X, "iloc"):
         return _frame_blocks(X, conventions)
     if hasattr(X, "column_names"):
@@ -59,8 +59,6 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _array_blocks(X: Any) -> Blocks:
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
     array = np.asarray(X)
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative and array.flags.aligned:
         return lambda start, stop: array[start:stop]
@@ -77,15 +75,6 @@ def _array_blocks(X: Any) -> Blocks:
             raise ValueError("X is an array of objects that are not all numbers; give a DataFrame or floats") from None
 
     return block
-
-
-def _sparse_blocks(X: Any) -> Blocks:
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return lambda start, stop: X[start:stop]
 
 
 def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from tqdm.auto import tqdm
 
@@ -17,12 +18,15 @@ SECONDS_BEFORE_PROGRESS = 2.0
 
 
 def as_rows(X: Any) -> Any:
-    """``X`` in a form that `take` can slice, and known to be a non-empty matrix.
+    """``X`` in a form that `take` can slice, a non-empty matrix of what every framework reads as the same numbers.
+
+    What frameworks would read in different ways, or wrongly without a word, is made plain here, where every reading of
+    rows begins: arrays are in native byte order, and sparse matrices hold floats, one for each entry.
 
     Raises
     ------
     ValueError
-        If ``X`` is missing, is no matrix, or has no rows.
+        If ``X`` is missing, is no matrix, has no rows, or holds what is neither number nor category.
     """
     if X is None:
         raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
@@ -51,6 +55,34 @@ def as_rows(X: Any) -> Any:
         raise ValueError(
             f"the Arrow columns {texts} are dictionaries, which the frameworks do not take: give X.to_pandas()"
         )
+    if issparse(X):
+        return _plain_sparse(X)
+    return _plain_array(X) if isinstance(X, np.ndarray) else X
+
+
+def _plain_array(X: NDArray[Any]) -> NDArray[Any]:
+    """The array without a mask, in native byte order."""
+    if isinstance(X, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(X).any(axis=0)
+        if masked.any():
+            raise ValueError(
+                f"X is a masked array with masked values in the columns {np.flatnonzero(masked).tolist()}, which the "
+                "frameworks would read as if they were not masked: give X.filled(np.nan)"
+            )
+        X = X.data
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
+def _plain_sparse(X: Any) -> Any:
+    """The matrix with one float for each stored entry; the caller's own stays as it is."""
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
+    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+        # Whole numbers are taken in single precision, as those of arrays are.
+        X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return X
 
 

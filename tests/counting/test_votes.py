@@ -124,6 +124,42 @@ def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -
         rfsize.votes(model, words)
 
 
+def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -> None:
+    rows = data.fresh.astype(np.float32)
+    entries = sparse.csr_matrix(rows)
+    twice = sparse.csr_matrix((np.repeat(entries.data / 2, 2), np.repeat(entries.indices, 2), entries.indptr * 2))
+    swapped = entries.copy()
+    swapped.data = swapped.data.astype(">f4")
+    for same, plain in [
+        (rows.astype(">f4"), rows),
+        (rows.astype(">f8"), rows),
+        (np.ma.masked_array(rows, mask=False), rows),
+        (twice, entries),
+        (twice.tocsc(), entries),
+        (swapped, entries),
+    ]:
+        expected = rfsize.votes(booster, plain)
+        assert rfsize.votes(booster, same) == expected
+        assert rfsize.compile(booster).votes(same) == expected
+    assert twice.nnz == 2 * entries.nnz, "the caller's matrix must stay as it is"
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
+def test_sparse_matrices_of_whole_numbers(kind: Any, booster: Any, data: Data) -> None:
+    whole = sparse.csr_matrix(np.abs(data.fresh * 3).astype(kind))
+    expected = rfsize.votes(booster, whole.astype(np.float64))
+    assert rfsize.votes(booster, whole) == expected
+    assert rfsize.compile(booster).votes(whole) == expected
+
+
+@pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+def test_masked_values_are_refused(ask: Any, booster: Any, data: Data) -> None:
+    mask = np.zeros(data.fresh.shape, dtype=bool)
+    mask[5, 2] = True
+    with pytest.raises(ValueError, match=r"masked values in the columns \[2\].*X.filled\(np.nan\)"):
+        ask(booster, np.ma.masked_array(data.fresh, mask=mask))
+
+
 def test_missing_values(booster: Any, data: Data) -> None:
     X = data.fresh.copy()
     X[::3, 0] = np.nan
