@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
+from rfsize.utils.matrix import arrow_kind_of, kind_of
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
 Blocks = Callable[[int, int], Any]
@@ -59,26 +60,15 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _array_blocks(X: Any) -> Blocks:
-    array = np.asarray(X)
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative and array.flags.aligned:
-        return lambda start, stop: array[start:stop]
-    if array.dtype.kind not in "fiubO":
-        raise ValueError(f"X must hold numbers, found an array of {array.dtype}")
+    if X.dtype in (np.float32, np.float64) and X.flags.aligned:
+        return lambda start, stop: X[start:stop]
     # Whole numbers are taken in single precision, as both frameworks take them.
-    wide = array.dtype.kind == "O" or (array.dtype.kind == "f" and array.dtype.itemsize > 4)
-    kind = np.float64 if wide else np.float32
-
-    def block(start: int, stop: int) -> NDArray[Any]:
-        try:
-            return array[start:stop].astype(kind)
-        except (TypeError, ValueError):
-            raise ValueError("X is an array of objects that are not all numbers; give a DataFrame or floats") from None
-
-    return block
+    kind = np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32
+    return lambda start, stop: X[start:stop].astype(kind)
 
 
 def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
-    kinds = [_kind(dtype) for dtype in X.dtypes]
+    kinds = [kind_of(dtype) for dtype in X.dtypes]
     coders = _coders([str(name) for name in X.columns], kinds, conventions)
     if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
         return _array_blocks(X.to_numpy())
@@ -101,13 +91,7 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
 def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     import pyarrow as pa
 
-    def kind(of: Any) -> str:
-        if pa.types.is_string(of) or pa.types.is_large_string(of):
-            return "text"
-        is_number = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of)
-        return "number" if is_number else "other"
-
-    kinds = [kind(field.type) for field in X.schema]
+    kinds = [arrow_kind_of(field.type) for field in X.schema]
     coders = _coders(list(X.column_names), kinds, conventions)
 
     def block(start: int, stop: int) -> NDArray[np.float64]:
@@ -120,15 +104,6 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
         return out
 
     return block
-
-
-def _kind(dtype: Any) -> str:
-    """What a column of a DataFrame holds."""
-    if str(dtype) == "category":
-        return "category"
-    if getattr(dtype, "kind", "O") in "fiub":
-        return "number"
-    return "text" if str(dtype) == "object" or str(dtype).startswith(("str", "string", "large_string")) else "other"
 
 
 def _enumerated(values: Any) -> tuple[NDArray[np.int64], list[Any]]:

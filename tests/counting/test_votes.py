@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,9 @@ def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -
         rfsize.votes(model, words)
 
 
+both_ways = pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+
+
 def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -> None:
     rows = data.fresh.astype(np.float32)
     entries = sparse.csr_matrix(rows)
@@ -152,12 +156,62 @@ def test_sparse_matrices_of_whole_numbers(kind: Any, booster: Any, data: Data) -
     assert rfsize.compile(booster).votes(whole) == expected
 
 
-@pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+@both_ways
 def test_masked_values_are_refused(ask: Any, booster: Any, data: Data) -> None:
     mask = np.zeros(data.fresh.shape, dtype=bool)
     mask[5, 2] = True
     with pytest.raises(ValueError, match=r"masked values in the columns \[2\].*X.filled\(np.nan\)"):
         ask(booster, np.ma.masked_array(data.fresh, mask=mask))
+
+
+@both_ways
+def test_objects_that_are_numbers(ask: Any, booster: Any, data: Data) -> None:
+    objects = data.fresh.astype(object)
+    objects[3, 1], objects[4, 1], objects[5, 1] = None, 7, Decimal("0.25")
+    expected = rfsize.votes(booster, objects.astype(np.float64))
+    assert ask(booster, objects) == expected
+
+
+NAMES = list("abcdefgh")
+
+
+def with_column(column: Any) -> pd.DataFrame:
+    return pd.DataFrame(np.zeros((3, 8)), columns=NAMES).assign(c=column)
+
+
+def with_object(value: Any) -> np.ndarray:
+    X = np.zeros((3, 8), dtype=object)
+    X[1, 2] = value
+    return X
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (with_object(10**400), "column 2 of X holds a whole number beyond double precision, in row 1"),
+        (with_object("1.5"), "column 2 holds a str, in row 1"),
+        (with_object(1j), "column 2 holds a complex"),
+        (with_object(np.complex128(1j)), "column 2 holds a complex128"),
+        (with_object(np.timedelta64(1, "s")), "column 2 holds a timedelta64"),
+        (with_object(pd.Timestamp("2020-01-01")), "column 2 holds a Timestamp"),
+        (np.zeros((3, 8), dtype=complex), "must hold numbers, found an array of complex128"),
+        (np.full((3, 8), "a"), "must hold numbers, found an array of <U1"),
+        (np.zeros((3, 8), dtype="M8[s]"), r"must hold numbers, found an array of datetime64\[s\]"),
+        (sparse.csr_matrix(np.zeros((3, 8), dtype=complex)), "must hold numbers, found a sparse matrix of complex128"),
+        (with_column(pd.Timestamp("2020-01-01")), r"'c' \(datetime64"),
+        (with_column(pd.Timestamp("2020-01-01", tz="UTC")), r"'c' \(datetime64.*UTC"),
+        (with_column(pd.Timedelta("1h")), r"'c' \(timedelta64"),
+        (with_column(pd.Period("2020-01")), r"'c' \(period"),
+        (with_column([0, 10**400, 0]), "column 'c' of X holds a whole number beyond"),
+        (with_column(1j), r"'c' \(complex128\)"),
+        (pa.Table.from_pandas(with_column(pd.Timestamp("2020-01-01"))), r"'c' \(timestamp"),
+        (pa.Table.from_pandas(with_column(None)), r"'c' \(null\)"),
+    ],
+)
+def test_what_holds_no_numbers_is_refused(ask: Any, X: Any, message: str, booster: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        ask(booster, X)
 
 
 def test_missing_values(booster: Any, data: Data) -> None:
