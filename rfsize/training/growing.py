@@ -15,7 +15,7 @@ from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 
@@ -324,6 +324,7 @@ def _of_estimator(
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
+    X = from_polars(X)
     try:
         adapter, is_new = adapter_for(estimator), False
     except NotFittedError:

@@ -19,6 +19,10 @@ CELLS_PER_BLOCK = 1 << 22
 SECONDS_BEFORE_PROGRESS = 2.0
 
 _ADVICE = "leave such columns out or convert them with .astype(float), and categories to a DataFrame's 'category'"
+_ADVICE_FOR_POLARS = "leave such columns out or convert them with .cast(float), and categories to polars.Categorical"
+_POLARS = {f"{kind}Int{bits}" for kind in ("", "U") for bits in (8, 16, 32, 64)} | {
+    *("Float32", "Float64", "Boolean", "Categorical", "Enum", "String")
+}
 _MOST = int(np.finfo(np.float64).max)
 
 
@@ -37,6 +41,7 @@ def as_rows(X: Any) -> Any:
         raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)
+    X = from_polars(X)
     if issparse(X):
         X = X.tocsr()
     if not (hasattr(X, "shape") or hasattr(X, "num_row")):
@@ -64,6 +69,28 @@ def as_rows(X: Any) -> Any:
     return _plain_array(X) if isinstance(X, np.ndarray) else X
 
 
+def from_polars(X: Any) -> Any:
+    """A Polars frame as the pandas frame of the same columns, which every framework takes; anything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If the frame is lazy, or a column holds what is neither number nor category nor text.
+    """
+    kind = type(X)
+    if kind.__module__.partition(".")[0] != "polars" or kind.__name__ not in {"DataFrame", "LazyFrame"}:
+        return X
+    if kind.__name__ == "LazyFrame":
+        raise ValueError("X is a Polars LazyFrame, whose rows are not there yet: collect() first, and give the result")
+    wrong = {name: str(dtype) for name, dtype in X.schema.items() if type(dtype).__name__ not in _POLARS}
+    if wrong:
+        raise ValueError(f"the Polars columns {_listed(wrong)} of X hold no numbers: {_ADVICE_FOR_POLARS}")
+    # Booleans with gaps would become objects.
+    return X.with_columns(
+        X[name].cast(float) for name, dtype in X.schema.items() if str(dtype) == "Boolean"
+    ).to_pandas()
+
+
 def kind_of(dtype: Any) -> str:
     """What a column of a DataFrame holds: "number", "category", "text" or "other"."""
     name = str(dtype)
@@ -82,7 +109,7 @@ def _check_frame(X: Any) -> None:
     if wrong:
         raise ValueError(f"the columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if dtype == object and any(isinstance(value, int) and abs(value) > _MOST for value in X[name]):
+        if str(dtype) == "object" and any(isinstance(value, int) and abs(value) > _MOST for value in X[name]):
             raise ValueError(
                 f"column '{name}' of X holds a whole number beyond double precision: make it missing, or clip it"
             )
