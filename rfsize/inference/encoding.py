@@ -72,13 +72,14 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
     coders = _coders([str(name) for name in X.columns], kinds, conventions)
     if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
         return _array_blocks(X.to_numpy())
+    once = _rounded_once(X.dtypes, conventions)
 
     def block(start: int, stop: int) -> NDArray[np.float64]:
         out = np.empty((stop - start, X.shape[1]), order="F")
         for column in range(X.shape[1]):
             values = X.iloc[start:stop, column]
             if column not in coders:
-                out[:, column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+                out[:, column] = values.to_numpy(dtype=np.float32 if column in once else np.float64, na_value=np.nan)
             elif kinds[column] == "category":
                 out[:, column] = coders[column].codes(values.cat.codes.to_numpy(), values.cat.categories)
             else:
@@ -86,6 +87,17 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
         return out
 
     return block
+
+
+def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
+    """Columns of whole numbers that are rounded to single precision at once, and not to double precision first.
+
+    XGBoost reads by columns, and so does pandas with its own types; of NumPy's types, scikit-learn makes one array
+    first, which is of double precision where one column is.
+    """
+    whole = {column for column, dtype in enumerate(dtypes) if getattr(dtype, "kind", "O") in "iu"}
+    by_column = conventions.framework == "XGBoost" or any(not isinstance(dtype, np.dtype) for dtype in dtypes)
+    return whole if conventions.reading.single_precision and (by_column or len(whole) == len(dtypes)) else set()
 
 
 def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
@@ -100,7 +112,8 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
             if column in coders:
                 out[:, column] = coders[column].codes(*_enumerated(values.to_pylist()))
             else:
-                out[:, column] = values.cast(pa.float64(), safe=False).to_numpy()
+                once = conventions.reading.single_precision and pa.types.is_integer(values.type)
+                out[:, column] = values.cast(pa.float32() if once else pa.float64(), safe=False).to_numpy()
         return out
 
     return block

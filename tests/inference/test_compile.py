@@ -12,6 +12,7 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
@@ -180,6 +181,28 @@ def test_lightgbm_finds_columns_by_order_where_it_does_not_say_which() -> None:
     assert np.array_equal(fast.votes(table).counts, rfsize.votes(booster, table).counts)
     with pytest.raises(ValueError, match="3 columns were categorical at training, but 2"):
         fast.predict(table.assign(grade=table["grade"].cat.codes))
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
+def test_large_whole_numbers_of_tables_are_rounded_as_the_framework_does(framework: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    # Just above the middle of two floats: rounded to double precision first, it would fall on the middle, and down.
+    low, high, above_middle = 2**54, 2**54 + 2**31, 2**54 + 2**30 + 1
+    table = pd.DataFrame({"whole": np.repeat([low, high], 60), "other": np.linspace(0.0, 1.0, 120)})
+    y = np.repeat([0, 1], 60)
+    fresh = pd.DataFrame({"whole": [above_middle] * 3, "other": [0.1, 0.5, 0.9]})
+    for columns in (["whole"], ["whole", "other"]):
+        if framework == "sklearn":
+            forest: Any = RandomForestClassifier(9, max_features=None, random_state=0).fit(table[columns], y)
+        else:
+            train = train_lightgbm if framework == "lightgbm" else train_xgboost
+            forest = train(
+                table[columns], y, 9, **{"colsample_bynode" if train is train_xgboost else "feature_fraction": 1}
+            )
+        fast, rows = rfsize.compile(forest), fresh[columns]
+        kinds = [rows, rows.astype({"whole": "Int64"}), rows.astype({"whole": "uint64"})]
+        for same in kinds if framework == "sklearn" else [*kinds, pyarrow.Table.from_pandas(rows)]:
+            assert fast.votes(same) == rfsize.votes(forest, same), (columns, type(same))
 
 
 @pytest.mark.parametrize("stored_zeros", [False, True])
