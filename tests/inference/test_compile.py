@@ -183,6 +183,27 @@ def test_lightgbm_finds_columns_by_order_where_it_does_not_say_which() -> None:
         fast.predict(table.assign(grade=table["grade"].cat.codes))
 
 
+@pytest.mark.skipif(not XGBOOST_KEEPS_CATEGORIES, reason="this XGBoost does not keep categories")
+@pytest.mark.parametrize("letters", [["Köln", "Rom", "São Paulo"], ["a", "b", "é"], ["中", "中a", "a中"]])
+def test_xgboost_categories_that_are_not_ascii(letters: list[str]) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"x": rng.normal(size=300), "letter": pd.Categorical(rng.choice(letters, 300), letters)})
+    y = (table["letter"].cat.codes + table["x"] > 1).astype(int)
+    booster = train_xgboost(table, y, 9, tree_method="hist")
+    with pytest.raises(rfsize.NotAForestError, match="categories that are not ASCII"):
+        rfsize.compile(booster)
+    alone = rfsize.truncate(booster, n_trees=1)
+    assert np.array_equal(rfsize.votes(alone, table).winner(), predict(alone, table) > 0.5)
+    for other in (letters[1:], letters[::-1], [*letters, "z"]):
+        with pytest.raises(ValueError, match=r"\['letter'\] of X hold other categories than at training"):
+            rfsize.votes(booster, table.assign(letter=table["letter"].cat.set_categories(other)))
+    coded = table.assign(letter=table["letter"].cat.codes)
+    rows = xgb.DMatrix(coded.to_numpy(), y, feature_types=["q", "c"], enable_categorical=True)
+    params = {"objective": "binary:logistic", "num_parallel_tree": 9, "learning_rate": 1, "subsample": 0.6, "seed": 1}
+    forest = xgb.train(params, rows, 1)
+    assert rfsize.compile(forest).votes(coded.to_numpy()) == rfsize.votes(forest, coded.to_numpy())
+
+
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
 def test_large_whole_numbers_of_tables_are_rounded_as_the_framework_does(framework: str) -> None:
     pyarrow = pytest.importorskip("pyarrow")
