@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from lightgbm import LGBMClassifier
 from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
 
 import reference.counting
 import rfsize
@@ -233,3 +234,13 @@ def test_missing_values(booster: Any, data: Data) -> None:
 def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match=message):
         call(booster, data)
+
+
+def test_a_right_sized_classifier_refuses_them_too(data: Data) -> None:
+    model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0))
+    masked = np.ma.masked_greater(data.X, 1.0)
+    huge = data.X.astype(object)
+    huge[2, 1] = 10**400
+    for X, message in ((masked, "masked values in the columns"), (huge, "whole number beyond double precision")):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, data.y)
