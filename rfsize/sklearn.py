@@ -28,7 +28,7 @@ from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.cross_validation import checked_folds
 from rfsize.training.growing import grow
-from rfsize.utils.matrix import n_rows
+from rfsize.utils.matrix import as_rows, from_polars, n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole
 from rfsize.utils.warn import warn
@@ -343,11 +343,15 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
+        X = as_rows(X) if isinstance(X, np.ma.MaskedArray) else from_polars(X)
         if hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         finite = "allow-nan" if allows_nan(self.estimator) else True
-        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
+        try:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
+        except OverflowError:
+            raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
 
     def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """The weights that the estimator is to be fitted with."""

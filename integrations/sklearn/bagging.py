@@ -19,6 +19,7 @@ class SklearnBagging(SklearnEnsemble):
 
     are_trees = False
     averages_scores = False
+    reads_numbers_only = False
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

@@ -21,6 +21,7 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
+    check_names,
     conventions,
     document,
     leaf_values,
@@ -116,6 +117,8 @@ class XgboostForest(Adapter):
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
+        if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
+            check_names(document(self.booster)["learner"], X)
         if isinstance(X, xgb.QuantileDMatrix):
             raise ValueError(
                 "X is a QuantileDMatrix, of which no rows can be taken; give the rows as an array or DataFrame"

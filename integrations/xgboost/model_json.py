@@ -199,5 +199,39 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
     """Categories of one column: numbers as they are, text as the bytes of all of them and where each ends."""
     if "offsets" not in column:
         return tuple(column["values"])
-    text, ends = bytes(value % 256 for value in column["values"]), column["offsets"]
-    return tuple(text[start:stop].decode("utf-8") for start, stop in itertools.pairwise(ends))
+    text, ends = _text(column), column["offsets"]
+    if not text.isascii():
+        # From pandas, XGBoost stores ends in characters and as many bytes as there are characters; from Arrow, bytes.
+        raise NotAForestError(
+            "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
+            "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
+        )
+    return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
+
+
+def check_names(learner: dict[str, Any], X: Any) -> None:
+    """Raise ``ValueError`` where XGBoost would take categories of a DataFrame for others.
+
+    It cuts names that are not ASCII in the wrong places, in the model and in the frame: what is left of them stands for
+    the same categories only where all of them are as at training.
+    """
+    encoded = learner["gradient_booster"]["model"].get("cats", {}).get("enc", [])
+    wrong = []
+    for position, column in enumerate(encoded):
+        if "offsets" not in column or str(X.dtypes.iloc[position]) != "category":
+            continue
+        names = [str(name) for name in X.iloc[:, position].cat.categories]
+        text, ends = "".join(names), list(itertools.accumulate(map(len, names), initial=0))
+        is_as_stored = ends == column["offsets"] and text.encode()[: len(text)] == _text(column)
+        if not is_as_stored and not (text.isascii() and _text(column).isascii()):
+            wrong.append(str(X.columns[position]))
+    if wrong:
+        raise ValueError(
+            f"the columns {wrong} of X hold other categories than at training, or in another order, and of names that "
+            "are not ASCII XGBoost takes one for another: give them the categories of training, with "
+            ".cat.set_categories"
+        )
+
+
+def _text(column: dict[str, Any]) -> bytes:
+    return bytes(value % 256 for value in column["values"])

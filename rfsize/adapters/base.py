@@ -168,6 +168,7 @@ class Adapter(ABC):
     averages_scores: bool = True
     vote_weights: VoteWeights | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
+    reads_numbers_only: ClassVar[bool] = True  # and no text in arrays
 
     @abstractmethod
     def leaf_index(self, X: Any) -> NDArray[Any]:
@@ -207,7 +208,7 @@ class Adapter(ABC):
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
-        X = matrix.as_rows(X)
+        X = matrix.as_rows(X, numbers_only=self.reads_numbers_only)
         underscores = self.spaces_become_underscores
         matrix.check_columns(X, self.feature_names, self.n_features, spaces_become_underscores=underscores)
         return X

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
+from rfsize.utils.matrix import arrow_kind_of, kind_of
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
 Blocks = Callable[[int, int], Any]
 
 
 def encoded(X: Any, conventions: Conventions) -> Blocks:
-    """How to read blocks of ``X``, which has been checked to have the columns of training.
+    """How to read blocks of ``X``, which `as_rows` returned and which has the columns of training.
 
     Arrays and frames of one float type are read where they are, everything else block by block.
 
@@ -50,7 +51,7 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
     if hasattr(X, "num_row"):
         raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read; give the rows as an array or DataFrame")
     if issparse(X):
-        return _sparse_blocks(X)
+        return lambda start, stop: X[start:stop]
     if hasattr(X, "iloc"):
         return _frame_blocks(X, conventions)
     if hasattr(X, "column_names"):
@@ -59,47 +60,26 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _array_blocks(X: Any) -> Blocks:
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)
-    array = np.asarray(X)
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative and array.flags.aligned:
-        return lambda start, stop: array[start:stop]
-    if array.dtype.kind not in "fiubO":
-        raise ValueError(f"X must hold numbers, found an array of {array.dtype}")
+    if X.dtype in (np.float32, np.float64) and X.flags.aligned:
+        return lambda start, stop: X[start:stop]
     # Whole numbers are taken in single precision, as both frameworks take them.
-    wide = array.dtype.kind == "O" or (array.dtype.kind == "f" and array.dtype.itemsize > 4)
-    kind = np.float64 if wide else np.float32
-
-    def block(start: int, stop: int) -> NDArray[Any]:
-        try:
-            return array[start:stop].astype(kind)
-        except (TypeError, ValueError):
-            raise ValueError("X is an array of objects that are not all numbers; give a DataFrame or floats") from None
-
-    return block
-
-
-def _sparse_blocks(X: Any) -> Blocks:
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return lambda start, stop: X[start:stop]
+    kind = np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32
+    return lambda start, stop: X[start:stop].astype(kind)
 
 
 def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
-    kinds = [_kind(dtype) for dtype in X.dtypes]
+    kinds = [kind_of(dtype) for dtype in X.dtypes]
     coders = _coders([str(name) for name in X.columns], kinds, conventions)
     if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
         return _array_blocks(X.to_numpy())
+    once = _rounded_once(X.dtypes, conventions)
 
     def block(start: int, stop: int) -> NDArray[np.float64]:
         out = np.empty((stop - start, X.shape[1]), order="F")
         for column in range(X.shape[1]):
             values = X.iloc[start:stop, column]
             if column not in coders:
-                out[:, column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+                out[:, column] = values.to_numpy(dtype=np.float32 if column in once else np.float64, na_value=np.nan)
             elif kinds[column] == "category":
                 out[:, column] = coders[column].codes(values.cat.codes.to_numpy(), values.cat.categories)
             else:
@@ -109,16 +89,21 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
     return block
 
 
+def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
+    """Columns of whole numbers that are rounded to single precision at once, and not to double precision first.
+
+    XGBoost reads by columns, and so does pandas with its own types; of NumPy's types, scikit-learn makes one array
+    first, which is of double precision where one column is.
+    """
+    whole = {column for column, dtype in enumerate(dtypes) if getattr(dtype, "kind", "O") in "iu"}
+    by_column = conventions.framework == "XGBoost" or any(not isinstance(dtype, np.dtype) for dtype in dtypes)
+    return whole if conventions.reading.single_precision and (by_column or len(whole) == len(dtypes)) else set()
+
+
 def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     import pyarrow as pa
 
-    def kind(of: Any) -> str:
-        if pa.types.is_string(of) or pa.types.is_large_string(of):
-            return "text"
-        is_number = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of)
-        return "number" if is_number else "other"
-
-    kinds = [kind(field.type) for field in X.schema]
+    kinds = [arrow_kind_of(field.type) for field in X.schema]
     coders = _coders(list(X.column_names), kinds, conventions)
 
     def block(start: int, stop: int) -> NDArray[np.float64]:
@@ -127,19 +112,11 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
             if column in coders:
                 out[:, column] = coders[column].codes(*_enumerated(values.to_pylist()))
             else:
-                out[:, column] = values.cast(pa.float64(), safe=False).to_numpy()
+                once = conventions.reading.single_precision and pa.types.is_integer(values.type)
+                out[:, column] = values.cast(pa.float32() if once else pa.float64(), safe=False).to_numpy()
         return out
 
     return block
-
-
-def _kind(dtype: Any) -> str:
-    """What a column of a DataFrame holds."""
-    if str(dtype) == "category":
-        return "category"
-    if getattr(dtype, "kind", "O") in "fiub":
-        return "number"
-    return "text" if str(dtype) == "object" or str(dtype).startswith(("str", "string", "large_string")) else "other"
 
 
 def _enumerated(values: Any) -> tuple[NDArray[np.int64], list[Any]]:

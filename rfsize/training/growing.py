@@ -15,7 +15,7 @@ from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 
@@ -333,6 +333,7 @@ def _of_estimator(
             "more trees than it takes, then rfsize.truncate(model, X_val, criterion='score', tolerance=...)"
         )
 
+    X = from_polars(X)
     try:
         adapter, is_new = adapter_for(estimator), False
     except NotFittedError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from lightgbm import LGBMClassifier
 from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
 
 import reference.counting
 import rfsize
@@ -124,6 +126,95 @@ def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -
         rfsize.votes(model, words)
 
 
+both_ways = pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+
+
+def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -> None:
+    rows = data.fresh.astype(np.float32)
+    entries = sparse.csr_matrix(rows)
+    twice = sparse.csr_matrix((np.repeat(entries.data / 2, 2), np.repeat(entries.indices, 2), entries.indptr * 2))
+    swapped = entries.copy()
+    swapped.data = swapped.data.astype(">f4")
+    for same, plain in [
+        (rows.astype(">f4"), rows),
+        (rows.astype(">f8"), rows),
+        (np.ma.masked_array(rows, mask=False), rows),
+        (twice, entries),
+        (twice.tocsc(), entries),
+        (swapped, entries),
+    ]:
+        expected = rfsize.votes(booster, plain)
+        assert rfsize.votes(booster, same) == expected
+        assert rfsize.compile(booster).votes(same) == expected
+    assert twice.nnz == 2 * entries.nnz, "the caller's matrix must stay as it is"
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
+def test_sparse_matrices_of_whole_numbers(kind: Any, booster: Any, data: Data) -> None:
+    whole = sparse.csr_matrix(np.abs(data.fresh * 3).astype(kind))
+    expected = rfsize.votes(booster, whole.astype(np.float64))
+    assert rfsize.votes(booster, whole) == expected
+    assert rfsize.compile(booster).votes(whole) == expected
+
+
+@both_ways
+def test_masked_values_are_refused(ask: Any, booster: Any, data: Data) -> None:
+    mask = np.zeros(data.fresh.shape, dtype=bool)
+    mask[5, 2] = True
+    with pytest.raises(ValueError, match=r"masked values in the columns \[2\].*X.filled\(np.nan\)"):
+        ask(booster, np.ma.masked_array(data.fresh, mask=mask))
+
+
+@both_ways
+def test_objects_that_are_numbers(ask: Any, booster: Any, data: Data) -> None:
+    objects = data.fresh.astype(object)
+    objects[3, 1], objects[4, 1], objects[5, 1] = None, 7, Decimal("0.25")
+    expected = rfsize.votes(booster, objects.astype(np.float64))
+    assert ask(booster, objects) == expected
+
+
+NAMES = list("abcdefgh")
+
+
+def with_column(column: Any) -> pd.DataFrame:
+    return pd.DataFrame(np.zeros((3, 8)), columns=NAMES).assign(c=column)
+
+
+def with_object(value: Any) -> np.ndarray:
+    X = np.zeros((3, 8), dtype=object)
+    X[1, 2] = value
+    return X
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (with_object(10**400), "column 2 of X holds a whole number beyond double precision, in row 1"),
+        (with_object("1.5"), "column 2 holds a str, in row 1"),
+        (with_object(1j), "column 2 holds a complex"),
+        (with_object(np.complex128(1j)), "column 2 holds a complex128"),
+        (with_object(np.timedelta64(1, "s")), "column 2 holds a timedelta64"),
+        (with_object(pd.Timestamp("2020-01-01")), "column 2 holds a Timestamp"),
+        (np.zeros((3, 8), dtype=complex), "must hold numbers, found an array of complex128"),
+        (np.full((3, 8), "a"), "must hold numbers, found an array of <U1"),
+        (np.zeros((3, 8), dtype="M8[s]"), r"must hold numbers, found an array of datetime64\[s\]"),
+        (sparse.csr_matrix(np.zeros((3, 8), dtype=complex)), "must hold numbers, found a sparse matrix of complex128"),
+        (with_column(pd.Timestamp("2020-01-01")), r"'c' \(datetime64"),
+        (with_column(pd.Timestamp("2020-01-01", tz="UTC")), r"'c' \(datetime64.*UTC"),
+        (with_column(pd.Timedelta("1h")), r"'c' \(timedelta64"),
+        (with_column(pd.Period("2020-01")), r"'c' \(period"),
+        (with_column([0, 10**400, 0]), "column 'c' of X holds a whole number beyond"),
+        (with_column(1j), r"'c' \(complex128\)"),
+        (pa.Table.from_pandas(with_column(pd.Timestamp("2020-01-01"))), r"'c' \(timestamp"),
+        (pa.Table.from_pandas(with_column(None)), r"'c' \(null\)"),
+    ],
+)
+def test_what_holds_no_numbers_is_refused(ask: Any, X: Any, message: str, booster: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        ask(booster, X)
+
+
 def test_missing_values(booster: Any, data: Data) -> None:
     X = data.fresh.copy()
     X[::3, 0] = np.nan
@@ -143,3 +234,13 @@ def test_missing_values(booster: Any, data: Data) -> None:
 def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match=message):
         call(booster, data)
+
+
+def test_a_right_sized_classifier_refuses_them_too(data: Data) -> None:
+    model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0))
+    masked = np.ma.masked_greater(data.X, 1.0)
+    huge = data.X.astype(object)
+    huge[2, 1] = 10**400
+    for X, message in ((masked, "masked values in the columns"), (huge, "whole number beyond double precision")):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, data.y)

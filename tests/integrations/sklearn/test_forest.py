@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
@@ -300,3 +301,11 @@ def test_nullable_columns(kind: str, data: Data) -> None:
     nameless = clone(ALL[kind]).fit(rows, data.y[:ROWS])
     assert rfsize.votes(named, frame) == rfsize.votes(nameless, frame) == rfsize.votes(nameless, rows)
     assert rfsize.compile(named).votes(frame) == rfsize.votes(nameless, rows)
+
+
+def test_members_that_read_text_are_given_text(data: Data) -> None:
+    rows = np.where(data.X[:200, :2] > 0, "high", "low")
+    member = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    model = BaggingClassifier(member, 12, random_state=0).fit(rows, data.y[:200])
+    assert rfsize.votes(model, rows).n_trees == 12
+    assert rfsize.votes(model, rows.astype(object)) == rfsize.votes(model, rows)
