@@ -14,8 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, integration_for, integration_of
@@ -28,6 +27,7 @@ from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.cross_validation import checked_folds
 from rfsize.training.growing import grow
+from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import as_rows, from_polars, n_rows
 from rfsize.utils.tags import allows_nan, input_tags
 from rfsize.utils.validation import choice, class_indices, sample_weights, whole
@@ -195,7 +195,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """
         goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
-        classes, label = _checked_labels(y, n_rows(X))
+        classes, label = checked_labels(y, n_rows(X))
         self._check_table(len(classes))
         data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
         forest, report, held_out = self._grown(data, goal)
@@ -474,31 +474,3 @@ def _tree_counts(estimator: Any) -> set[str]:
 def _of_size(estimator: Any, n_trees: int) -> Any:
     """A copy, not fitted, that will train so many trees."""
     return clone(estimator).set_params(**dict.fromkeys(_tree_counts(estimator), n_trees))
-
-
-def _checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The classes, and the index of each row's."""
-    if y is None:
-        raise ValueError("RightSizedClassifier requires y to be passed, but the target y is None")
-    given = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if given.ndim > 1 and given.shape[1] > 1:
-        raise ValueError(
-            f"y has {given.shape[1]} columns; T*(α) is about one label per row: fit one forest for each column, as "
-            "sklearn.multioutput.MultiOutputClassifier does"
-        )
-    labels = column_or_1d(given, warn=True)
-    if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels; give one label per row")
-    try:
-        check_classification_targets(labels)
-        classes, label = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in labels})
-        if len(kinds) == 1:
-            raise ValueError(
-                f"y holds labels of the type {kinds[0]}, which scikit-learn does not take: {error}"
-            ) from None
-        raise ValueError(f"y mixes labels of the types {', '.join(kinds)}; give labels of one type") from None
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")
-    return classes, label
