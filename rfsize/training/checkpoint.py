@@ -100,8 +100,9 @@ class SearchFile:
                 archive.writestr(name, array.tobytes())
 
     def _read(self, path: Path) -> None:
+        file = path.open("rb")  # where that fails, the file is not to blame
         try:
-            with zipfile.ZipFile(path) as archive:
+            with file, zipfile.ZipFile(file) as archive:
                 text = json.loads(stored_member(archive, _TEXT, at_most=_LARGEST_TEXT))
                 digests = _checked_digests(text)
                 seconds = {str(key): float(value) for key, value in text["seconds"].items()}
@@ -151,7 +152,7 @@ class SearchFile:
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
-    zipfile.BadZipFile,
+    *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
 )
 _STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"}
 
