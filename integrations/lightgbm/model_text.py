@@ -190,6 +190,8 @@ def _categories(text: str) -> list[list[Any]]:
 def _n_outputs(header: dict[str, str], n_trees: int) -> int:
     """Trees of one iteration, of which there are as many as the link has scores."""
     n_outputs = whole_number(header["num_tree_per_iteration"], "num_tree_per_iteration", 1, MAX_CLASSES)
+    # LightGBM makes room for what it predicts by the number of classes.
+    whole_number(header["num_class"], "num_class", n_outputs, n_outputs)
     link = LINKS.get(header.get("objective", "custom").partition(" ")[0])
     if n_trees % n_outputs or (link is not None and (n_outputs > 1) != (link in ("softmax", "one-vs-all"))):
         refuse(f"num_tree_per_iteration is {n_outputs}, which does not fit {n_trees} trees of its objective")

@@ -58,6 +58,7 @@ def test_lightgbm_text(text: str, seed: int) -> None:
     ("old", "new", "message"),
     [
         ("pandas_categorical:null", "pandas_categorical:[5]", "pandas_categorical is"),
+        ("\nnum_class=3", "\nnum_class=-3", "num_class is '-3'"),
         ("[bagging_freq: 1]", "[bagging_freq: inf]", "bagging_freq is 'inf'"),
         ("[bagging_fraction: 0.632]", "[bagging_fraction: 0]", "bagging_fraction is '0'"),
     ],
