@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.damage import refuse
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
@@ -75,6 +76,8 @@ class LightGbmForest(Adapter):
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
+        if leaf.size == 0 or leaf.size % (self.n_trees * self._forest.n_outputs):
+            refuse(f"LightGBM does not walk its {self.n_trees} trees")
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
 
     def tree_table(self, threshold: float) -> TreeTable:

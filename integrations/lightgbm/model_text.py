@@ -11,8 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.damage import (
+    LARGEST_SCORE,
+    MOST_FEATURES,
+    check_children,
+    damage_refused,
+    number,
+    refuse,
+    whole_number,
+    whole_numbers,
+)
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import Link
 
 
@@ -29,10 +40,11 @@ class ForestText:
     n_outputs: int
 
     @classmethod
+    @damage_refused()
     def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
         """Parse ``Booster.model_to_string()``; refuses what is no forest, or none that ``casts_votes``."""
         head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-        categories = json.loads(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
+        categories = _categories(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
         header = dict(line.partition("=")[::2] for line in head.splitlines())
         _, found, tail = text.rpartition("\nparameters:")
         tail = tail.partition("end of parameters")[0] if found else ""
@@ -61,8 +73,9 @@ class ForestText:
                 "the forest has linear trees, whose votes depend on more than the leaf; train with linear_tree=False"
             )
         values, counts = zip(*map(_leaves, trees), strict=True)
-        n_outputs = int(header["num_tree_per_iteration"])
-        return cls(header, tuple(trees), parameters, categories or [], values, counts, n_outputs)
+        n_outputs = _n_outputs(header, len(trees))
+        _check_numbers(parameters)
+        return cls(header, tuple(trees), parameters, categories, values, counts, n_outputs)
 
     @property
     def casts_votes(self) -> bool:
@@ -72,7 +85,8 @@ class ForestText:
     @property
     def sigmoid(self) -> float:
         """Slope of the link from score to probability of class 1."""
-        return float(self.header["objective"].partition("sigmoid:")[2].split(" ")[0] or 1.0)
+        found = self.header["objective"].partition("sigmoid:")[2].split(" ")[0]
+        return number(found or 1.0, "sigmoid", _SMALLEST, LARGEST_SCORE)
 
     @property
     def link(self) -> Link:
@@ -146,21 +160,78 @@ LINKS = {
 }
 
 
+_LARGEST_INT = 2**31 - 1
+_SMALLEST = 1e-300  # of what is above zero
+
+# What the parameters that rfsize goes by may be.
+_FRACTIONS = (
+    *("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction"),
+    *("feature_fraction", "feature_fraction_bynode"),
+)
+_WHOLE = ("bagging_freq", "bagging_seed")
+
+
+def _check_numbers(parameters: dict[str, str]) -> None:
+    for name in parameters.keys() & set(_FRACTIONS):
+        number(parameters[name], name, _SMALLEST, 1.0)
+    for name in parameters.keys() & set(_WHOLE):
+        whole_number(parameters[name], name, -_LARGEST_INT - 1, _LARGEST_INT)
+
+
+def _categories(text: str) -> list[list[Any]]:
+    """The categories of each column that pandas told LightGBM."""
+    found = json.loads(text) or []
+    alike = isinstance(found, list) and all(isinstance(column, list) for column in found)
+    if not alike or any(isinstance(category, (list, dict)) for column in found for category in column):
+        refuse(f"pandas_categorical is {text[:40]!r}, not a list of categories for each column")
+    return found
+
+
+def _n_outputs(header: dict[str, str], n_trees: int) -> int:
+    """Trees of one iteration, of which there are as many as the link has scores."""
+    n_outputs = whole_number(header["num_tree_per_iteration"], "num_tree_per_iteration", 1, MAX_CLASSES)
+    # LightGBM makes room for what it predicts by the number of classes.
+    whole_number(header["num_class"], "num_class", n_outputs, n_outputs)
+    link = LINKS.get(header.get("objective", "custom").partition(" ")[0])
+    if n_trees % n_outputs or (link is not None and (n_outputs > 1) != (link in ("softmax", "one-vs-all"))):
+        refuse(f"num_tree_per_iteration is {n_outputs}, which does not fit {n_trees} trees of its objective")
+    return n_outputs
+
+
 def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
     values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
+    if not (np.abs(values) < LARGEST_SCORE).all():
+        refuse("a tree has a leaf whose score cannot be averaged")
     if values.size == 1:
         # LightGBM writes no count, or a meaningless one.
         return values, np.zeros(1)
     if values.size == 0 or values.size != counts.size:
-        raise NotAForestError("the LightGBM model text is damaged: a tree has not as many counts as leaves")
+        refuse("a tree has not as many counts as leaves")
+    whole_numbers(counts, "leaf_count", 0, _LARGEST_INT)
+    left, right = _children(tree, values.size)
+    check_children(left, right, 2 * values.size - 1)
     return values, counts
+
+
+def _children(tree: str, n_leaves: int) -> list[NDArray[np.int64]]:
+    """The left and the right child of each split; leaf j is written as -(j + 1), and follows the splits here."""
+    children = []
+    for name in ("left_child", "right_child"):
+        child = whole_numbers(numbers(tree, name), name, -n_leaves, n_leaves - 2)
+        if child.size != n_leaves - 1:
+            refuse("a tree has not one split for each inner node")
+        children.append(np.where(child < 0, n_leaves - 2 - child, child))
+    return children
 
 
 def numbers(tree: str, name: str) -> NDArray[np.float64]:
     """The numbers of one line of a tree's text; none where it has no such line."""
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
-    return np.array(line.split(), dtype=np.float64)
+    try:
+        return np.array(line.split(), dtype=np.float64)
+    except ValueError as error:
+        refuse(f"{name} of a tree holds what is not a number ({str(error)[:80]})", error)
 
 
 # Bits of decision_type.
@@ -186,6 +257,7 @@ class _Tree(NamedTuple):
     members: list[NDArray[np.int64]]
 
 
+@damage_refused()
 def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
     """All trees of a forest, inner nodes before leaves; with the score of each leaf, and its vote if it has one."""
     trees = [_tree(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
@@ -211,6 +283,7 @@ def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArr
     )
 
 
+@damage_refused()
 def conventions(forest: ForestText) -> Conventions:
     """How LightGBM reads rows and turns scores into probabilities."""
     kinds = forest.header["feature_infos"].split(" ")
@@ -235,40 +308,35 @@ def _tree(text: str, n_leaves: int) -> _Tree:
     if n_inner == 0:
         leaf = np.array([-1])
         return _Tree(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
-    inner = {name: numbers(text, name) for name in _INNER}
-    if any(values.size != n_inner for values in inner.values()):
-        raise NotAForestError("the LightGBM model text is damaged: a tree has not one split for each inner node")
-    decision = inner["decision_type"].astype(np.int64)
+    threshold = numbers(text, "threshold")
+    feature = whole_numbers(numbers(text, "split_feature"), "split_feature", 0, MOST_FEATURES)
+    decision = whole_numbers(numbers(text, "decision_type"), "decision_type", -128, 127)
+    if not feature.size == threshold.size == decision.size == n_inner:
+        refuse("a tree has not one split for each inner node")
     is_categorical = decision & _CATEGORICAL > 0
     missing = _MISSING[np.minimum(decision >> _MISSING_SHIFT & 3, 2), (decision & _DEFAULT_LEFT > 0).astype(np.int64)]
     missing[is_categorical] = Missing.CATEGORY
     at_leaves = np.zeros(n_leaves)
-    # Leaf j is written as child -(j + 1), and follows the inner nodes here.
-    left, right = (
-        np.append(np.where(child < 0, n_inner - 1 - child, child), at_leaves - 1).astype(np.int64)
-        for child in (inner["left_child"], inner["right_child"])
-    )
+    left, right = (np.append(child, at_leaves - 1).astype(np.int64) for child in _children(text, n_leaves))
+    place = whole_numbers(threshold[is_categorical], "threshold of categories", 0, _LARGEST_INT)
     return _Tree(
         left=left,
         right=right,
-        feature=np.append(inner["split_feature"], at_leaves).astype(np.int64),
-        threshold=np.append(inner["threshold"], at_leaves),
+        feature=np.append(feature, at_leaves).astype(np.int64),
+        threshold=np.append(threshold, at_leaves),
         missing=np.append(missing, at_leaves).astype(np.uint8),
-        members=_members(text, inner["threshold"][is_categorical].astype(np.int64)),
+        members=_members(text, place),
     )
-
-
-_INNER = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
 
 
 def _members(text: str, place: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Categories that go left in each categorical split, from LightGBM's bit sets."""
     if place.size == 0:
         return []
-    ends = numbers(text, "cat_boundaries").astype(np.int64)
-    words = numbers(text, "cat_threshold").astype(np.uint32)
+    ends = whole_numbers(numbers(text, "cat_boundaries"), "cat_boundaries", 0, _LARGEST_INT)
+    words = whole_numbers(numbers(text, "cat_threshold"), "cat_threshold", 0, 2**32 - 1).astype(np.uint32)
     if place.max() + 1 >= ends.size or ends[-1] != words.size or (np.diff(ends) < 0).any():
-        raise NotAForestError("the LightGBM model text is damaged: the sets of categories do not fit the splits")
+        refuse("the sets of categories do not fit the splits")
     sets = []
     for index in place:
         bits = np.unpackbits(words[ends[index] : ends[index + 1]].view(np.uint8), bitorder="little")

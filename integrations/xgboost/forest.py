@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.damage import damage_refused, number, refuse
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
@@ -21,6 +22,7 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
+    check,
     check_names,
     conventions,
     document,
@@ -54,10 +56,15 @@ class XgboostForest(Adapter):
     def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
         self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
-        learner = document(self.booster)["learner"]
+        with damage_refused():
+            self._read(document(self.booster)["learner"], casts_votes)
+
+    def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
+        model = self._model
         _refuse_other_models(learner, model)
         self._objective = learner["objective"]["name"]
         _refuse_other_objectives(self._objective, casts_votes)
+        check(learner)
         self.link = Link(LINKS[self._objective])
         self.tree_of = members(learner)
         self.n_trees = len(self.tree_of)
@@ -65,7 +72,8 @@ class XgboostForest(Adapter):
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
-        self._scale_pos_weight = float(learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
+        weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
+        self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self.leaves = _leaf_table(learner, self.tree_of)
         self._children = [
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
@@ -325,8 +333,12 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
     base = _base_margins(learner, tree_of)
     margin = (base if value.ndim > 1 else np.repeat(base, sizes)) + value * np.float32(len(tree_of))
     is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
+    if not np.isfinite(margin[is_leaf]).all():
+        refuse("a tree has a leaf whose score cannot be averaged")
     # Trees that score all classes have no hessians before XGBoost 3.2.
     mass = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
+    if not all(of_tree.shape == (size,) for of_tree, size in zip(mass, sizes, strict=True)):
+        refuse("the hessians of a tree do not have one entry for each node")
     return Leaves(
         offset=offset[tree_of],
         score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
@@ -340,7 +352,7 @@ def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArra
     """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
     stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
     link = LINKS[learner["objective"]["name"]]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         if link == "logistic":
             stored = -np.log(1.0 / stored - 1.0)
         elif link == "exp":

@@ -11,8 +11,17 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize.adapters.damage import (
+    MOST_FEATURES,
+    check_children,
+    damage_refused,
+    refuse,
+    whole_number,
+    whole_numbers,
+)
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import NotAForestError
+from rfsize.utils.validation import MAX_CLASSES
 
 # The link of each objective whose trees can be averaged, those of them that classify, and those whose hessian is the
 # same for all rows of unit weight, which the proof of the bags relies on.
@@ -39,6 +48,42 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
     return content
 
 
+def check(learner: dict[str, Any]) -> None:
+    """That the numbers and arrays of a forest fit together, before memory is asked for by them.
+
+    Raises
+    ------
+    NotAForestError
+        If somebody damaged or wrote them otherwise.
+    """
+    n_classes = whole_number(learner["learner_model_param"]["num_class"], "num_class", 0, MAX_CLASSES)
+    whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES)
+    stored = learner["gradient_booster"]["model"]
+    for tree in stored["trees"]:
+        _check_tree(tree)
+    width = scores_per_leaf(learner)
+    if (n_classes > 1) != (LINKS[learner["objective"]["name"]] == "softmax") or width not in (1, n_classes):
+        refuse(f"num_class is {n_classes}, which does not fit the objective or trees of {width} scores")
+    n_outputs = 1 if width > 1 else max(1, n_classes)
+    if whole_numbers(stored["tree_info"], "tree_info", 0, n_outputs - 1).size != len(stored["trees"]):
+        refuse("tree_info has not one class for each tree")
+
+
+def _check_tree(tree: dict[str, Any]) -> None:
+    n_nodes = len(tree["left_children"])
+    if n_nodes == 0 or any(len(tree[name]) != n_nodes for name in _OF_NODES):
+        refuse("the arrays of a tree do not have one entry for each node")
+    left = whole_numbers(tree["left_children"], "left_children", -1, n_nodes - 1)
+    right = whole_numbers(tree["right_children"], "right_children", -1, n_nodes - 1)
+    inner = left != -1
+    check_children(left[inner], right[inner], n_nodes)
+    whole_numbers(np.asarray(tree["split_indices"])[inner], "split_indices", 0, MOST_FEATURES)
+
+
+_OF_NODES = ("right_children", "split_indices", "split_conditions", "default_left", "split_type")
+_MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
+
+
 def members(learner: dict[str, Any]) -> NDArray[np.int64]:
     """Trees that vote together, shape (n_members, n_outputs): the t-th of each class, or one that scores all of them.
 
@@ -57,9 +102,12 @@ def members(learner: dict[str, Any]) -> NDArray[np.int64]:
 
 def scores_per_leaf(learner: dict[str, Any]) -> int:
     """Classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
-    sizes = {int(tree["tree_param"]["size_leaf_vector"]) for tree in learner["gradient_booster"]["model"]["trees"]}
+    sizes = {
+        whole_number(tree["tree_param"]["size_leaf_vector"], "size_leaf_vector", 0, MAX_CLASSES)
+        for tree in learner["gradient_booster"]["model"]["trees"]
+    }
     if len(sizes) > 1:
-        raise NotAForestError(f"the XGBoost model is damaged: its trees score different numbers of classes, {sizes}")
+        refuse(f"its trees score different numbers of classes, {sizes}")
     return max(1, sizes.pop())
 
 
@@ -82,7 +130,8 @@ def _leaf_vectors(tree: dict[str, Any], width: int) -> NDArray[np.float32]:
     vectors = _floats(tree, "base_weights").reshape(-1, width)
     if "leaf_weights" in tree:  # since XGBoost 3.2, by the leaf's own number
         leaf = np.asarray(tree["left_children"]) == -1
-        vectors[leaf] = _floats(tree, "leaf_weights").reshape(-1, width)[np.asarray(tree["right_children"])[leaf]]
+        number = whole_numbers(np.asarray(tree["right_children"])[leaf], "leaf", 0, np.count_nonzero(leaf) - 1)
+        vectors[leaf] = _floats(tree, "leaf_weights").reshape(-1, width)[number]
     return vectors
 
 
@@ -137,6 +186,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
     return scaled
 
 
+@damage_refused()
 def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
     """Trees of a forest in the given order, with the scores and votes of their nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
@@ -150,8 +200,6 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
     default_left = joined("default_left", np.int64) > 0
     is_categorical = (joined("split_type", np.int64) == 1) & (left != -1)
     sets = [categories for tree in trees for categories in _categories_of_splits(tree)]
-    if len(sets) != is_categorical.sum():
-        raise NotAForestError("the XGBoost model is damaged: the sets of categories do not fit the splits")
     # Members of the set go right in XGBoost, and left in a TreeTable.
     left, right = np.where(is_categorical, right, left), np.where(is_categorical, left, right)
     missing = np.where(default_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
@@ -172,11 +220,14 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
     )
 
 
+@damage_refused()
 def conventions(learner: dict[str, Any], missing: float) -> Conventions:
     """How XGBoost reads rows and turns scores into probabilities."""
     stored = learner["gradient_booster"]["model"]
     encoded = stored.get("cats", {}).get("enc", [])
     categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
+    if len(encoded) > whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES):
+        refuse("there are categories of more features than the rows have")
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -190,8 +241,12 @@ def conventions(learner: dict[str, Any], missing: float) -> Conventions:
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
     """The set of categories of each categorical split, by the number of its node."""
-    categories = np.asarray(tree["categories"], dtype=np.int64)
-    spans = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+    categories = whole_numbers(tree["categories"], "categories", 0, _MOST_CATEGORIES)
+    spans = list(zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True))
+    splits = np.flatnonzero((np.asarray(tree["split_type"]) == 1) & (np.asarray(tree["left_children"]) != -1))
+    within = all(0 <= start <= start + size <= categories.size for _, start, size in spans)
+    if not within or sorted(node for node, _, _ in spans) != splits.tolist():
+        refuse("the sets of categories do not fit the splits")
     return [categories[start : start + size] for _, start, size in sorted(spans)]
 
 

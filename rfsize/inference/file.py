@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
 from rfsize.inference import layout
@@ -36,8 +37,7 @@ _NPY = re.compile(
 )
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
 _LARGEST_METADATA = 64_000_000  # bytes; the largest table takes a few millions, and there may be many categories
-_MOST_FEATURES = 1 << 24
-_LARGEST_SCORE, _ROUNDING = 1e100, 1e-9
+_ROUNDING = 1e-9  # of shares that sum to 1
 
 # What reading an archive that anyone may have written can raise; an OSError comes of a place before its beginning.
 _DAMAGE = (
@@ -248,7 +248,7 @@ def _check_head(forest: Forest) -> None:
     n_classes = max(2, forest.n_scores)
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
-    _require(forest.n_features <= _MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
+    _require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
     _check_scores(forest)
     _require((forest.classes == forest.classes).all(), "a class without a name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
@@ -265,8 +265,9 @@ def _check_scores(forest: Forest) -> None:
     """That the mean of any leaves' scores has a probability."""
     value, conventions = forest.trees.value, forest.conventions
     _require(np.isfinite(value).all(), "a leaf without a score")
-    _require(0.0 < conventions.slope < _LARGEST_SCORE, "a link of no slope, or a falling one")
-    _require(np.abs(value).max() < _LARGEST_SCORE, "a leaf whose score is too large to be averaged")
+    _require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
+    largest = float(np.abs(value).max())
+    _require(largest * max(conventions.slope, 1.0) <= LARGEST_SCORE, "a leaf whose score is too large to be averaged")
     if conventions.link == "identity":
         _require(value.min() >= -_ROUNDING and value.max() <= 1.0 + _ROUNDING, "a leaf whose share is none")
 

@@ -1,7 +1,8 @@
 """The file by which a search is taken up again: what the trees grown so far say, and of what they were grown.
 
 A zip archive without compression, of one JSON text and the raw bytes of arrays whose sizes are known beforehand:
-nothing in it is unpickled, and nothing is read that does not have its size. It is written whole after each step.
+nothing in it is unpickled, and nothing is read that does not have its size. The text holds a digest of each array, and
+one of itself, so that no altered number is taken up. It is written whole after each step.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from rfsize.utils.files import stored_member, written_whole
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
-_FORMAT, _VERSION = "rfsize bagging fraction search", 1
+_FORMAT, _VERSION = "rfsize bagging fraction search", 2
+_WITHOUT_DIGESTS = 1  # the version before, which is still read
 _TEXT = "search.json"
 _LARGEST_TEXT = 10_000_000  # bytes
 _PROBE = 0.5  # fraction of the tree by which data are told apart
@@ -84,22 +86,28 @@ class SearchFile:
 
     def _write(self, path: Path) -> None:
         seconds = {key: state.seconds for key, state in self._states.items()}
-        text = {"format": _FORMAT, "version": _VERSION, **self._origin, "seconds": seconds}
+        sums = {"probe": self._probe, **{key: state.out_of_bag for key, state in self._states.items()}}
+        arrays = {
+            f"{key}/{name}": array.astype(_STORED[name])
+            for key, of_key in sums.items()
+            for name, array in _arrays(of_key).items()
+        }
+        digests = {name: _digest_of(array.tobytes()) for name, array in arrays.items()}
+        text = {"format": _FORMAT, "version": _VERSION, **self._origin, "seconds": seconds, "digests": digests}
         with written_whole(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_TEXT, json.dumps(text))
-            for key, sums in {"probe": self._probe, **{k: s.out_of_bag for k, s in self._states.items()}}.items():
-                for name, array in _arrays(sums).items():
-                    archive.writestr(f"{key}/{name}", array.astype(_STORED[name]).tobytes())
+            archive.writestr(_TEXT, json.dumps({**text, "checksum": _checksum(text)}))
+            for name, array in arrays.items():
+                archive.writestr(name, array.tobytes())
 
     def _read(self, path: Path) -> None:
+        file = path.open("rb")  # where that fails, the file is not to blame
         try:
-            with zipfile.ZipFile(path) as archive:
+            with file, zipfile.ZipFile(file) as archive:
                 text = json.loads(stored_member(archive, _TEXT, at_most=_LARGEST_TEXT))
-                if (text.pop("format"), text.pop("version")) != (_FORMAT, _VERSION):
-                    raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
-                seconds = {str(key): float(value) for key, value in text.pop("seconds").items()}
-                probe = self._sums(archive, "probe", 1)
-                states = {key: self._state(archive, key, value) for key, value in seconds.items()}
+                digests = _checked_digests(text)
+                seconds = {str(key): float(value) for key, value in text["seconds"].items()}
+                probe = self._sums(archive, "probe", 1, digests)
+                states = {key: self._state(archive, key, value, digests) for key, value in seconds.items()}
         except _DAMAGE as error:
             raise ValueError(
                 f"{path} cannot be taken up: it is damaged, for other data, or was not written by "
@@ -115,19 +123,21 @@ class SearchFile:
             )
         self._states = states
 
-    def _state(self, archive: zipfile.ZipFile, key: str, seconds: float) -> State:
+    def _state(self, archive: zipfile.ZipFile, key: str, seconds: float, digests: dict[str, str] | None) -> State:
         fraction, steps = key.split("/")
         n_trees = sum(int(step) for step in steps.split("+"))
         if not (0.0 < float(fraction) < 1.0 and n_trees >= 1 and math.isfinite(seconds) and seconds >= 0.0):
             raise ValueError(f"{key!r} is no forest")
-        return State(self._sums(archive, key, n_trees), seconds)
+        return State(self._sums(archive, key, n_trees, digests), seconds)
 
-    def _sums(self, archive: zipfile.ZipFile, key: str, n_trees: int) -> OutOfBag:
+    def _sums(self, archive: zipfile.ZipFile, key: str, n_trees: int, digests: dict[str, str] | None) -> OutOfBag:
         found: dict[str, NDArray[Any]] = {}
         for name, like in _arrays(self._probe).items():
             shape, dtype = like.shape, _STORED[name]
             size = math.prod(shape) * np.dtype(dtype).itemsize
             content = stored_member(archive, f"{key}/{name}", at_most=size)
+            if digests is not None and _digest_of(content) != digests[f"{key}/{name}"]:
+                raise ValueError(f"the digest of {key}/{name} does not fit its content")
             found[name] = np.frombuffer(content, dtype).reshape(shape)
         asked, counts = found["asked"], found["counts"]
         fits = (asked >= 0).all() and (asked <= n_trees).all()
@@ -140,7 +150,10 @@ class SearchFile:
 
 
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
-_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError, zipfile.BadZipFile)
+_DAMAGE = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
+    *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
+)
 _STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"}
 
 
@@ -162,6 +175,27 @@ def _alike(one: OutOfBag, other: OutOfBag) -> bool:
     same = np.array_equal(one.counts, other.counts) and np.array_equal(one.scores.asked, other.scores.asked)
     # Threads may add up in another order.
     return same and np.allclose(one.scores.mean, other.scores.mean, rtol=1e-6, atol=1e-9)
+
+
+def _checked_digests(text: Any) -> dict[str, str] | None:
+    """The digest of each array, from a text whose own fits; None for the version that had none."""
+    found = text["format"], text["version"]
+    if found == (_FORMAT, _WITHOUT_DIGESTS) and not {"digests", "checksum"} & text.keys():
+        return None
+    if found != (_FORMAT, _VERSION):
+        raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
+    if text.pop("checksum") != _checksum(text):
+        raise ValueError("the checksum does not fit the content")
+    digests: dict[str, str] = text["digests"]
+    return digests
+
+
+def _checksum(text: dict[str, Any]) -> str:
+    return _digest_of(json.dumps(text, sort_keys=True).encode())
+
+
+def _digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -10,11 +10,16 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.fraction_searches import ROWS, accuracy, given, search
+from rfsize.adapters.registry import trainer_for
 from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.checkpoint import SearchFile
 
 
 class Interrupting:
@@ -113,9 +118,40 @@ def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> Non
     elif what == "key":
         damaged(file, "search.json", json.dumps({**text, "seconds": {"0.5/ten": 1.0}}).encode())
     else:
-        damaged(file, "search.json", json.dumps({**text, "version": 2}).encode())
+        damaged(file, "search.json", json.dumps({**text, "version": 1}).encode())
     with pytest.raises(ValueError, match="cannot be taken up"):
         search("xgboost", data, [0.5], n_trees=10, resume=file)
+
+
+@pytest.fixture(scope="module")
+def searched(data: Data, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Any]:
+    """A search file, what it holds, and the trainer and parameters that it is of."""
+    file = tmp_path_factory.mktemp("searched") / "search"
+    search("lightgbm", data, [0.5], n_trees=10, resume=file)
+    params, dtrain = given("lightgbm", data.X[:ROWS], data.y[:ROWS])
+    return file, file.read_bytes(), (trainer_for(params, dtrain), params)
+
+
+@settings(max_examples=200)
+@drawn(member=st.integers(0, 8), place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), signed=st.booleans())
+def test_no_altered_number_is_taken_up(
+    searched: tuple[Path, bytes, Any], member: int, place: float, bit: int, signed: bool
+) -> None:
+    """Where the archive's own checksums are left as they were, and where they are those of the altered bytes."""
+    file, content, search_of = searched
+    file.write_bytes(content)
+    with zipfile.ZipFile(file) as archive:
+        info = archive.infolist()[member]
+        altered = bytearray(archive.read(info))
+    at = int(place * len(altered))
+    altered[at] ^= 1 << bit
+    if signed:
+        damaged(file, info.filename, bytes(altered))
+    else:
+        start = content.index(info.filename.encode(), info.header_offset) + len(info.filename)
+        file.write_bytes(content[:start] + altered + content[start + len(altered) :])
+    with pytest.raises(ValueError, match="cannot be taken up"):
+        SearchFile(file, *search_of, 0)
 
 
 @pytest.mark.parametrize("path", ["", "missing/search.zip"])
