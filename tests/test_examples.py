@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """No screen, one folder for what matplotlib makes of its fonts, and threads that sleep while they wait."""
-    fonts = str(tmp_path_factory.mktemp("matplotlib"))
-    return {**os.environ, "MPLBACKEND": "Agg", "MPLCONFIGDIR": fonts, "OMP_WAIT_POLICY": "PASSIVE"}
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example(example: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_example(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = [str(tmp_path)] if example.stem == "shrink_before_submitting" else []
-    done = subprocess.run(
-        [sys.executable, str(example), *arguments],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "trees" in done.stdout
-    assert "NotConverged" not in done.stderr
+    monkeypatch.setattr(sys, "argv", [str(example), *arguments])
+    monkeypatch.chdir(tmp_path)
+    before = plt.get_backend()
+    plt.switch_backend("Agg")
+    try:
+        runpy.run_path(str(example), run_name="__main__")
+    finally:
+        plt.close("all")
+        plt.switch_backend(before)
+    assert "trees" in capsys.readouterr().out
 
 
 def test_there_is_one_for_each_use() -> None:
