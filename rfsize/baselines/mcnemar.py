@@ -1,8 +1,4 @@
-"""Older rules for the number of trees, as baselines: McNemar's test, and the smoothed out-of-bag accuracy.
-
-Both ask when more trees stop improving the accuracy on labelled rows. T*(α) asks when they stop changing the
-predictions, and needs no labels.
-"""
+"""The rule of Latinne et al. 2001, McNemar's test of all pairs of sizes, as a baseline for the number of trees."""
 
 from __future__ import annotations
 
@@ -19,10 +15,8 @@ from rfsize.utils.validation import share, whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 # From this many discordant rows on, χ² stands in for the exact binomial.
 _ENOUGH_DISCORDANT = 20
-
 
 # More sizes than this, and the matrices of all pairs take hundreds of megabytes.
 _MOST_SIZES = 3000

@@ -12,10 +12,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.stopping import stops
 from rfsize.utils.jit import compiled
 from rfsize.utils.typing import Floats, Int32s
 
 Decisions = NDArray[np.int8]
+
+ternary_index = compiled(stops.ternary_index)
 
 
 @compiled
@@ -298,12 +301,6 @@ def _add_stop(answers: Floats, log_factorial: Floats, asked: int, n: int, share:
         more = tally - n
         ways_on = log_factorial[rest] - log_factorial[more] - log_factorial[rest - more]
         answers[tally] += share * math.exp(ways + ways_on + log_factorial[tally] + log_factorial[n_trees - tally])
-
-
-@compiled
-def ternary_index(asked: int, n_0: int, n_1: int) -> int:
-    """Place of the state (t, n0, n1) in the flat array of decisions: layer by layer, then row by row."""
-    return asked * (asked + 1) * (asked + 2) // 6 + n_0 * (asked + 1) - n_0 * (n_0 - 1) // 2 + n_1
 
 
 @compiled
