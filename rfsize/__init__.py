@@ -10,6 +10,7 @@ from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
 from rfsize.errors import (
+    CopiesWarning,
     FewVotesError,
     ForestFileError,
     InbagError,
@@ -40,6 +41,7 @@ __version__ = version("rfsize")
 __all__ = [
     "BanfieldSize",
     "CompiledForest",
+    "CopiesWarning",
     "DeviationReport",
     "FewVotesError",
     "ForestFileError",

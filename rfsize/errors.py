@@ -70,6 +70,14 @@ class NotConvergedWarning(UserWarning):
     """
 
 
+class CopiesWarning(UserWarning):
+    """Training rows have copies, and T* depends on whether trees that saw a copy of a row may vote on it.
+
+    Say which it is: ``groups="copies"`` where rows were repeated or oversampled before the training, ``groups="rows"``
+    where they come again by nature, as rows of few values do.
+    """
+
+
 class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws.
 

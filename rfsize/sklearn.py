@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.model_selection import check_cv
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
@@ -19,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, integration_for, integration_of
 from rfsize.counting.api import votes
+from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
-from rfsize.training.cross_validation import checked_folds
+from rfsize.training.cross_validation import folds_of
 from rfsize.training.growing import grow
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import as_rows, from_polars, n_rows
@@ -161,7 +161,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.cv = cv
         self.stop_table = stop_table
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> RightSizedClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
+    ) -> RightSizedClassifier:
         """Train a forest of T*(α) trees.
 
         Parameters
@@ -172,6 +174,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             Class labels of any kind.
         sample_weight : array_like, shape (n_rows,), optional
             Training weights; they weigh the rows in the training, not in the mean over rows that T*(α) is about.
+        groups : array_like of shape (n_rows,), "copies" or "rows", optional
+            Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
+            metadata routing, request them by ``set_fit_request(groups=True)``.
 
         Returns
         -------
@@ -190,14 +195,14 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         -----
         NotConvergedWarning
             If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
-        SharedBagsWarning, SeedDependenceWarning
+        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """
         goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_labels(y, n_rows(X))
         self._check_table(len(classes))
-        data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)))
+        data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
             adapter = adapter_for(forest)
@@ -380,6 +385,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                     estimator=goal.estimator,
                     max_trees=self.max_trees,
                     min_trees=self.min_trees,
+                    groups=data.groups,
                     sample_weight=data.weight,
                     return_report=True,
                 )
@@ -393,12 +399,13 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _cross_validated(self, data: _TrainingData, goal: Goal) -> tuple[Votes, SizeReport]:
         """Votes of forests that were trained on the other folds, with more trees until these are enough."""
-        rows = np.zeros((len(data.label), 1))
-        folds = list(checked_folds(check_cv(self.cv, data.label, classifier=True).split(rows, data.label), len(rows)))
+        groups = resolved(data.groups, data.X, len(data.label))
+        folds = folds_of(self.cv, data.label, groups)
         n_trees = min(self.min_trees, self.max_trees)
         while True:
             outputs = self._held_out(data, folds, n_trees)
-            report = SizeReport.of(outputs, goal, available=n_trees, source="cross-validation")
+            sized = outputs.take(groups.once)
+            report = SizeReport.of(sized, goal, available=n_trees, source="cross-validation", groups=groups)
             if report.converged or n_trees == self.max_trees:
                 return outputs.votes, report
             n_trees = min(report.next_look(), self.max_trees)
@@ -426,7 +433,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if self.stop_table != "lossless":
             prior = held_out
             if prior is None:
-                prior = votes(forest, data.X, data.target(forest), oob=True, sample_weight=data.weight)
+                options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+                prior = votes(forest, data.X, data.target(forest), oob=True, **options)
             n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
             table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
         n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
@@ -436,12 +444,13 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
 @dataclass(frozen=True)
 class _TrainingData:
-    """Rows, their labels as indices into the sorted classes, and their weights."""
+    """Rows, their labels as indices into the sorted classes, their weights, and which of them belong together."""
 
     X: Any
     classes: NDArray[Any]
     label: NDArray[np.int64]
     weight: NDArray[np.float64] | None
+    groups: Any = None
 
     def part(self, rows: NDArray[np.int64]) -> _TrainingData:
         """Some of the rows, and the classes that these have."""

@@ -250,7 +250,7 @@ def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: A
 
 
 def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
-    forest = ForestOnRows.of(adapter, X, y, oob=True, **bags)
+    forest = ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags)
     try:
         inbag = forest.inbag()
     except InbagError as error:
@@ -271,7 +271,7 @@ def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
     if not forest.bags or not forest.bags.need_proof:
         return
     try:
-        ForestOnRows.of(adapter, shuffled, y, oob=True, **bags).inbag()
+        ForestOnRows.of(adapter, shuffled, y, oob=True, groups="rows", **bags).inbag()
     except InbagError:
         return
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")

@@ -42,6 +42,11 @@ class LightGbm(Integration):
 
         return labels_of(params, data)
 
+    def rows_of(self, data: Any) -> Any:
+        from rfsize.integrations.lightgbm.training_votes import rows_of
+
+        return rows_of(data)
+
     def fold_votes(
         self,
         params: dict[str, Any],

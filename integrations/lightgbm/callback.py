@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
+from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import warn_of_dependence
+from rfsize.counting.copies import resolved
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
+from rfsize.integrations.lightgbm.forest import LightGbmForest
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
+from rfsize.sizing.api import report_on
+from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
@@ -55,6 +63,10 @@ class SizeCallback:
         nothing.
     threshold : float, default 0.5
         Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, as in `rfsize.size`; for out-of-bag votes only. By default copies are looked
+        for where the Dataset has kept its rows (``free_raw_data=False``); where it has not, ``report_`` says that they
+        were not. In ``lgb.cv`` the folds say which rows belong together, and copies are not looked for.
 
     Attributes
     ----------
@@ -79,6 +91,8 @@ class SizeCallback:
     -----
     NotConvergedWarning
         If training ends before T*(α) trees.
+    CopiesWarning
+        As in `rfsize.size`.
     SharedBagsWarning
         If ``bagging_freq`` > 1.
     SeedDependenceWarning
@@ -125,11 +139,17 @@ class SizeCallback:
         min_trees: int = 100,
         log_every: int = 0,
         threshold: float = 0.5,
+        groups: ArrayLike | str | None = None,
     ) -> None:
         self._goal = Goal(alpha, voting, estimator)
         self.alpha, self.voting, self.estimator = alpha, voting, estimator
         self.threshold = share("threshold", threshold)
-        self.votes = votes
+        self.votes, self.groups = votes, groups
+        if groups is not None and votes != "oob":
+            raise ValueError(
+                f"groups say on which training rows a tree may not vote, and votes={votes!r} are those on a validation "
+                "set: leave out one of the two"
+            )
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
         self._report: SizeReport | None = None
@@ -156,7 +176,7 @@ class SizeCallback:
         if env.iteration == env.begin_iteration:
             self._report, self._next_estimate = None, self.min_trees
             self.seconds_to_go_, self._began = None, time.perf_counter()
-            self._reader = _Readers(env, self.votes, self.threshold)
+            self._reader = _Readers(env, self.votes, self.threshold, self.groups)
         assert self._reader is not None
         self._reader.read(env)
         last = trees == env.end_iteration
@@ -175,6 +195,7 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
         if last or enough:
+            self._reader.warn_where_copies_decide(report, self._goal)
             self._reader = None
         if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
@@ -196,7 +217,7 @@ class SizeCallback:
 class _Readers:
     """Reads the votes of the forest in training, or of each forest of a cross-validation."""
 
-    def __init__(self, env: CallbackEnv, votes: str, threshold: float) -> None:
+    def __init__(self, env: CallbackEnv, votes: str, threshold: float, groups: ArrayLike | str | None) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError(
                 "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
@@ -207,7 +228,19 @@ class _Readers:
         if isinstance(env.model, lgb.CVBooster):
             boosters, valid = env.model.boosters, valid or "valid"
             self._source = "cross-validation"
-        self._each = [TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold) for booster in boosters]
+        if groups is not None and valid is not None:
+            raise ValueError(
+                "in lgb.cv the folds say which rows belong together, and groups are for out-of-bag votes: leave out "
+                "groups, and give folds=GroupKFold().split(X, y, groups) to lgb.cv"
+            )
+        self._threshold, self.groups = threshold, ALONE
+        if valid is None:
+            dataset = boosters[0].train_set
+            self.groups = resolved(groups, rows_of(dataset), dataset.num_data())
+        self._each = [
+            TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold, groups=self.groups)
+            for booster in boosters
+        ]
         warn_of_dependence(shared_bags(self._each[0].forest), seed_dependence(self._each[0].forest), through="lightgbm")
 
     @property
@@ -234,8 +267,22 @@ class _Readers:
         """The estimate from what has been read so far."""
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
+        if self.groups.once is not None:
+            votes, scores = votes.take(self.groups.once), scores.take(self.groups.once[self._each[0].scored])
         outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft")
-        return SizeReport.of(outputs, goal, available=self.trees, source=self._source)
+        return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)
+
+    def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:
+        """Warn where it is not clear whether copies belong together, and the size depends on it."""
+
+        def size_by(groups: Groups) -> SizeReport:
+            booster, dataset = self._each[0].booster, self._each[0].dataset
+            forest = LightGbmForest(lgb.Booster(model_str=booster.model_to_string()))
+            X, y = rows_of(dataset), dataset.get_label()
+            rows = ForestOnRows.of(forest, X, y, oob=True, threshold=self._threshold, groups="rows")
+            return report_on(replace(rows, groups=groups), goal)
+
+        warn_where_copies_decide(report, self.groups, size_by, through="lightgbm")
 
 
 def _duration(seconds: float) -> str:

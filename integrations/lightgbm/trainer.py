@@ -21,9 +21,10 @@ from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, kept_rows
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
@@ -91,15 +92,14 @@ class LightGbmTrainer(Trainer):
         self.fraction = float(value_of(params, "bagging_fraction", 1.0))
         self.seed = int(value_of(params, "seed", 0))
         self._dtrain = dtrain
-        # A Dataset gives up its rows when it is binned.
-        given = dtrain.data if hasattr(dtrain.data, "shape") else None
+        given = rows_of(dtrain)
         are_labels_given = dtrain.label is not None
         if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
             raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
         # One tree shows what LightGBM makes of the parameters, and bins the data.
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
         self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
-        self._rows = kept_rows(dtrain) if given is None else given
+        self._rows = rows_of(dtrain) if given is None else given
         self._link = LightGbmLink.of(self._forest, params)
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
@@ -112,7 +112,12 @@ class LightGbmTrainer(Trainer):
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = ALONE,
     ) -> LightGbmInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
@@ -135,9 +140,9 @@ class LightGbmTrainer(Trainer):
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
         nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
-        return self._in_training(params, nothing, threshold)
+        return self._in_training(params, nothing, threshold, groups)
 
-    def resume(self, model: Any, *, threshold: float = 0.5) -> LightGbmInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
         The bags of those trees are proven, and their votes counted, on the raw rows.
@@ -164,6 +169,7 @@ class LightGbmTrainer(Trainer):
             lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)),
             len(self.classes),
             threshold,
+            groups,
         )
         used = [seed for seed, _ in forest.blocks()]
         # Seeds that the model has not used: what they draw depends on the trainer's seed and how many came before.
@@ -171,7 +177,7 @@ class LightGbmTrainer(Trainer):
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return self._in_training(params, found, threshold, first)
+        return self._in_training(params, found, threshold, groups, first)
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
@@ -179,9 +185,14 @@ class LightGbmTrainer(Trainer):
         return self._link.probabilities(score) if len(self.classes) else self._link.predicted(score)[:, 0]
 
     def _in_training(
-        self, params: dict[str, Any], of_first: OutOfBag, threshold: float, first: lgb.Booster | None = None
+        self,
+        params: dict[str, Any],
+        of_first: OutOfBag,
+        threshold: float,
+        groups: Groups,
+        first: lgb.Booster | None = None,
     ) -> LightGbmInTraining:
-        forest = LightGbmInTraining(params, self._dtrain, self._rows, of_first, threshold, first)
+        forest = LightGbmInTraining(params, self._dtrain, self._rows, of_first, threshold, groups, first)
         forest.cut = float(logit(threshold)) / self._link.slope
         return forest
 
@@ -254,6 +265,7 @@ class LightGbmInTraining(ForestInTraining):
         rows: Any,
         out_of_bag: OutOfBag,
         threshold: float,
+        groups: Groups,
         first: lgb.Booster | None,
     ) -> None:
         self._params, self._rows = params, rows
@@ -262,7 +274,7 @@ class LightGbmInTraining(ForestInTraining):
         self._first, self._of_first = first, out_of_bag
         self.n_trees = 0 if first is None else first.current_iteration()
         self.out_of_bag = out_of_bag
-        self._threshold = threshold
+        self._threshold, self.groups = threshold, groups
 
     def add(self, n_trees: int) -> None:
         """Train so many more trees, prove bags among them, and add up what all of them say.
@@ -284,6 +296,7 @@ class LightGbmInTraining(ForestInTraining):
                     casts_votes=False,
                     every_tree=True,
                     rows=self._rows,
+                    groups=self.groups,
                 )
             self._reader.read(self._params)
             self.n_trees += 1

@@ -25,6 +25,7 @@ from rfsize.integrations.lightgbm.score_noise import (
     rounding_noise,
     tied,
 )
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 
 # Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
@@ -71,9 +72,13 @@ class TrainingVoteReader:
         Whether to read every tree of however many rows, and the scores of all rows.
     rows : array_like, optional
         The rows themselves, to predict where scores are lost; by default those that the Dataset has kept.
+    groups : Groups
+        Training rows that belong together.
 
     Attributes
     ----------
+    booster, dataset
+        What is read, and what of.
     trees : int
         Trees trained.
     counts : ndarray of int32, shape (n_classes, n_rows)
@@ -83,6 +88,8 @@ class TrainingVoteReader:
     scores : Scores
         Their scores, without those that are blurred by rounding; of very many rows and classes, those of a part of the
         rows, unless ``every_tree``.
+    scored : slice
+        Rows that the scores are of.
     cut : float
         Mean score above which those of two classes predict class 1.
     """
@@ -97,6 +104,7 @@ class TrainingVoteReader:
         casts_votes: bool = True,
         every_tree: bool = False,
         rows: Any = None,
+        groups: Groups = ALONE,
     ) -> None:
         forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
         forest.parameters.update(exact_fractions(params))
@@ -107,14 +115,14 @@ class TrainingVoteReader:
             )
         self.link = LightGbmLink.of(forest, params)
         self._bagging = bagging(params)
-        self._booster, self._valid = booster, valid
-        self._dataset = booster.train_set if valid is None else _validation_set(booster, valid)
+        self.booster, self._valid, self.groups = booster, valid, groups
+        self.dataset = booster.train_set if valid is None else _validation_set(booster, valid)
         self._every_tree = every_tree
-        self._rows = kept_rows(self._dataset) if rows is None else rows
-        n_rows, n_outputs = self._dataset.num_data(), forest.n_outputs
+        self._rows = rows_of(self.dataset) if rows is None else rows
+        n_rows, n_outputs = self.dataset.num_data(), forest.n_outputs
         self._draws: Draws | None = None
         if valid is None:
-            label = np.asarray(self._dataset.get_label())
+            label = np.asarray(self.dataset.get_label())
             self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
         n_classes = max(n_outputs, 2) if forest.casts_votes else 0
         self._cut = float(logit(threshold))
@@ -123,8 +131,8 @@ class TrainingVoteReader:
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
         self.asked = np.zeros(n_rows, dtype=np.int32)
         cells = n_rows * n_outputs * (n_outputs + 1) // 2
-        self._scored = slice(None, None, 1 if every_tree else 1 + cells // _SCATTER_CELLS)
-        self.scores = Scores.nothing(len(self.asked[self._scored]), n_outputs)
+        self.scored = slice(None, None, 1 if every_tree else 1 + cells // _SCATTER_CELLS)
+        self.scores = Scores.nothing(len(self.asked[self.scored]), n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[Newest, NDArray[np.bool_]] | None = None
@@ -162,13 +170,14 @@ class TrainingVoteReader:
             # Once a bag holds all rows, LightGBM draws no others.
             self._full_bag = self._full_bag or bool(inbag.all())
             inbag |= self._full_bag
+        seen = self.groups.spread(inbag)
         (vote, certain), sharp = self._votes(newest), are_sharp(newest)
-        lost = ~(certain & sharp | inbag)
+        lost = ~(certain & sharp | seen)
         if lost.any() and self._rows is not None:
             newest = self._predicted(newest)
             (vote, certain), sharp = self._votes(newest), are_sharp(newest)
         elif newest.noise is not None:
-            self._refuse_to_leave_out(lost if self._every_tree else ~(certain | inbag))
+            self._refuse_to_leave_out(lost if self._every_tree else ~(certain | seen))
         else:
             # A few ties may go to the lowest class; the rows of an iteration that is not known at all are left out.
             self._refuse_to_leave_out(lost & newest.known, but_for=_FEW_TIES)
@@ -177,7 +186,7 @@ class TrainingVoteReader:
             self._unproven = newest, inbag
             if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
                 self.prove_newest()
-        self._add(newest, vote, certain & ~inbag, sharp)
+        self._add(newest, vote, certain & ~seen, sharp)
 
     @property
     def can_tell(self) -> bool:
@@ -198,9 +207,9 @@ class TrainingVoteReader:
             return "rfsize", 0.0, True
 
         if self._valid is None:
-            self._booster.eval_train(look)
+            self.booster.eval_train(look)
         else:
-            self._booster.eval(self._dataset, self._valid, look)
+            self.booster.eval(self.dataset, self._valid, look)
         return taken[0]
 
     def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> Newest:
@@ -260,13 +269,13 @@ class TrainingVoteReader:
 
     def _text(self, newest: Newest) -> ForestText:
         if newest.text is None:
-            text = self._booster.model_to_string(start_iteration=newest.tree, num_iteration=1)
+            text = self.booster.model_to_string(start_iteration=newest.tree, num_iteration=1)
             newest.text = ForestText.read(text, casts_votes=False)
         return newest.text
 
     def _predicted(self, newest: Newest) -> Newest:
         """The same, predicted from the rows: leaving out what is lost would leave out the votes of rare classes."""
-        raw = self._booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
+        raw = self.booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
         return Newest(newest.tree, score, None, np.ones_like(newest.known), TIE, newest.text, exact=True)
 
@@ -304,8 +313,8 @@ class TrainingVoteReader:
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
-        score = newest.score[:, self._scored].T / self.link.slope
-        self.scores.add(score, (may_count & sharp)[self._scored])
+        score = newest.score[:, self.scored].T / self.link.slope
+        self.scores.add(score, (may_count & sharp)[self.scored])
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
@@ -338,8 +347,10 @@ class TrainingVoteReader:
         self.proven += bool(together)
 
 
-def kept_rows(dataset: lgb.Dataset) -> Any:
-    """The rows of a Dataset, None where it has given them up or never had them."""
+def rows_of(dataset: lgb.Dataset) -> Any:
+    """The rows of a Dataset, None where it has given them up or never had them; it gives them up when it is binned."""
+    if hasattr(dataset.data, "shape"):
+        return dataset.data
     try:
         rows = dataset.get_data()
     except LightGBMError:

@@ -8,6 +8,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices
+from rfsize.voting.groups import ALONE, Groups
 
 if TYPE_CHECKING:
     from rfsize.integrations.sklearn.adaboost import BoostedTrees
@@ -30,11 +31,13 @@ class ScikitLearn(Integration):
 
         return adapt(model)
 
-    def in_training(self, adapter: Any, X: Any, y: Any, sample_weight: Any, threshold: float) -> SklearnInTraining:
+    def in_training(
+        self, adapter: Any, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Groups = ALONE
+    ) -> SklearnInTraining:
         from rfsize.integrations.sklearn.warm_start import SklearnInTraining
 
         label = class_indices(adapter.classes, y, n_rows(X))
-        return SklearnInTraining(adapter, X, y, label, sample_weight, threshold)
+        return SklearnInTraining(adapter, X, y, label, sample_weight, threshold, groups)
 
 
 integration = ScikitLearn()

@@ -15,6 +15,7 @@ from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 from rfsize.utils.matrix import take
+from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import OutOfBag, TreeOutputs
 
 
@@ -31,6 +32,8 @@ class SklearnInTraining(ForestInTraining):
         Class index of each row.
     threshold : float
         As in `rfsize.votes`.
+    groups : Groups
+        Rows that belong together.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class SklearnInTraining(ForestInTraining):
         label: NDArray[np.int64],
         sample_weight: Any,
         threshold: float,
+        groups: Groups,
     ) -> None:
         missing = np.setdiff1d(np.arange(len(ensemble.classes)), label)
         if missing.size:
@@ -61,7 +65,7 @@ class SklearnInTraining(ForestInTraining):
         # To fit on must not draw from the caller's own generator.
         self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
         self.n_trees = ensemble.n_trees
-        self._threshold = threshold
+        self._threshold, self.groups = threshold, groups
         self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._count(ensemble)
@@ -100,6 +104,7 @@ class SklearnInTraining(ForestInTraining):
             lambda start, stop: newest.leaf_index(take(X, start, stop)),
             len(newest.classes),
             self._threshold,
+            self.groups,
         )
         self.out_of_bag = self.out_of_bag.plus(found)
 

@@ -48,6 +48,11 @@ class Xgboost(Integration):
     def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
         return np.asarray(data.get_label())
 
+    def rows_of(self, data: Any) -> Any:
+        from rfsize.integrations.xgboost.trainer import rows_of
+
+        return rows_of(data)
+
     def fold_votes(
         self,
         params: dict[str, Any],

@@ -22,6 +22,7 @@ from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING
 from rfsize.utils.validation import share, whole
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import OutOfBag
 
@@ -133,15 +134,20 @@ class XgboostTrainer(Trainer):
         self.seed = int(self.settings["generic_param"]["seed"])
 
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = ALONE,
     ) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostInTraining(self, fraction, seed, threshold)
+        return XgboostInTraining(self, fraction, seed, threshold, groups)
 
-    def resume(self, model: Any, *, threshold: float = 0.5) -> XgboostInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
         booster = _booster_of(model)
         forest = XgboostForest(booster, casts_votes=self.casts_votes)
         drawn = forest.drawn_bags()
@@ -151,7 +157,7 @@ class XgboostTrainer(Trainer):
                 f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
                 "parameters of its training"
             )
-        training = self.start(threshold=threshold)
+        training = self.start(threshold=threshold, groups=groups)
         self._refuse_another(booster, training.block(1, self.seed))
         training.begin_with(booster.copy(), forgotten=drawn is None)
         return training
@@ -173,6 +179,11 @@ class XgboostTrainer(Trainer):
 
     def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._link.probabilities(score) if self.casts_votes else self._link.predicted(score)[:, 0]
+
+
+def rows_of(dtrain: xgb.DMatrix) -> xgb.DMatrix | None:
+    """Data whose rows can be read, None where they are binned."""
+    return dtrain if type(dtrain) is xgb.DMatrix else None
 
 
 def fold_votes(
@@ -197,9 +208,9 @@ def fold_votes(
 class XgboostInTraining(ForestInTraining):
     """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
 
-    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float) -> None:
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
-        self._threshold, self.cut = threshold, float(logit(threshold))
+        self._threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
         self.n_trees = 0
         self.out_of_bag = OutOfBag.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
@@ -251,6 +262,7 @@ class XgboostInTraining(ForestInTraining):
             lambda start, stop: forest.arranged(predicted[start:stop]),
             len(trainer.classes),
             self._threshold,
+            self.groups,
         )
         self.out_of_bag = self.out_of_bag.plus(found)
         self.n_trees += forest.n_trees

@@ -21,6 +21,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import class_indices
+from rfsize.voting.groups import ALONE, Groups
 
 
 class Integration(ABC):
@@ -107,6 +108,13 @@ class Integration(ABC):
         """Labels of training data, shape (n_rows,)."""
         raise no_training_data(data)
 
+    def rows_of(self, data: Any) -> Any:
+        """The rows that training data hold, to look for copies among them; None where they hold none that can be read.
+
+        Asked before anything is trained on the data.
+        """
+        return None
+
     def fold_votes(
         self,
         params: dict[str, Any],
@@ -145,11 +153,13 @@ class Integration(ABC):
             If the estimator would train no forest of independent trees.
         """
 
-    def in_training(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any, threshold: float) -> ForestInTraining:
+    def in_training(
+        self, adapter: Adapter, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Groups = ALONE
+    ) -> ForestInTraining:
         """A copy of an estimator's forest that takes more trees.
 
         ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
-        been checked too.
+        been checked too. ``groups`` are rows that belong together.
 
         Raises
         ------
@@ -159,7 +169,7 @@ class Integration(ABC):
         label = class_indices(adapter.classes, y, n_rows(X))
         data = adapter.training_data(X, label, sample_weight)
         trainer = self.trainer(self.parameters_of(adapter.booster), data)
-        return trainer.resume(adapter.booster, threshold=threshold)
+        return trainer.resume(adapter.booster, threshold=threshold, groups=groups)
 
     # The command line
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag, TreeOutputs
 
 
@@ -26,11 +27,14 @@ class ForestInTraining(ABC):
         What they say of the rows that they did not see; grows with the forest.
     cut : float
         Mean score above which those of two classes predict class 1.
+    groups : Groups
+        Training rows that belong together, of which trees that vote on one saw none.
     """
 
     n_trees: int
     out_of_bag: OutOfBag
     cut: float
+    groups: Groups
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
@@ -47,14 +51,14 @@ class ForestInTraining(ABC):
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
     def outputs(self) -> TreeOutputs:
-        """Out-of-bag votes and scores, for classes 0 to K − 1.
+        """Out-of-bag votes and scores of the rows that sizes go by, for classes 0 to K − 1.
 
         Raises
         ------
         InbagError
             If no row can be out of bag.
         """
-        return self.out_of_bag.outputs(self.n_trees, self.cut)
+        return self.out_of_bag.outputs(self.n_trees, self.cut, self.groups.once)
 
 
 class Trainer(ABC):
@@ -83,15 +87,21 @@ class Trainer(ABC):
 
     @abstractmethod
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = ALONE,
     ) -> ForestInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
-        Its trees vote for class 1 above ``threshold``, as in `rfsize.votes`.
+        Its trees vote for class 1 above ``threshold``, as in `rfsize.votes`, and not on rows of whose group they saw
+        one.
         """
 
     @abstractmethod
-    def resume(self, model: Any, *, threshold: float = 0.5) -> ForestInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
         """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
 
         Raises

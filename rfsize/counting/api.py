@@ -21,6 +21,7 @@ def votes(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    groups: ArrayLike | str | None = None,
 ) -> Votes:
     """Count how many trees vote for each class, row by row.
 
@@ -45,11 +46,16 @@ def votes(
         Probability of class 1 above which a tree votes for it; two classes only.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. Trees
+        that saw a row of a group do not vote on the others. "copies" makes groups of identical rows, "rows" leaves each
+        row alone; by default copies are groups where they are repetitions, and not where they come by nature, see
+        `size`.
 
     Returns
     -------
     Votes
-        One row of counts per row of ``X``. A row that every tree saw has no votes.
+        One row of counts per row of ``X``. A row that every tree saw, or another of its group, has no votes.
 
     Raises
     ------
@@ -82,6 +88,7 @@ def votes(
         sample_weight=sample_weight,
         seed=seed,
         subsample=subsample,
+        groups=groups,
     ).votes()
 
 
@@ -184,5 +191,5 @@ def inbag(
         ...
     rfsize.errors.InbagError: ...
     """
-    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, seed=seed, subsample=subsample)
-    return rows.inbag()
+    bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    return ForestOnRows.of(model, X, y, oob=True, groups="rows", **bags).inbag()

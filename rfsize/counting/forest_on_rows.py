@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.copies import resolved
 from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves, votes_by_class
 from rfsize.utils import matrix
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -40,12 +42,15 @@ class ForestOnRows:
         For votes and scores of trees that did not train on the row.
     threshold : float
         Probability of class 1 above which it is predicted, which has been checked.
+    groups : Groups
+        With bags: training rows that belong together, of which such trees saw none.
     """
 
     adapter: Adapter
     X: Any
     bags: Bags | None = None
     threshold: float = 0.5
+    groups: Groups = ALONE
 
     @classmethod
     def of(
@@ -59,6 +64,7 @@ class ForestOnRows:
         sample_weight: Any = None,
         seed: int | None = None,
         subsample: float | None = None,
+        groups: Any = None,
     ) -> ForestOnRows:
         """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.votes`.
 
@@ -74,8 +80,16 @@ class ForestOnRows:
         adapter = adapter_for(model)
         threshold = adapter.checked_threshold(threshold)
         X = adapter.check(X)
-        bags = adapter.bags(matrix.n_rows(X), y, sample_weight, seed, subsample) if oob else None
-        return cls(adapter, X, bags, threshold)
+        if not oob:
+            if groups is not None:
+                raise ValueError(
+                    "groups say on which training rows a tree may not vote, and oob=False asks all trees about all "
+                    "rows: leave groups out, or give the training rows with oob=True"
+                )
+            return cls(adapter, X, None, threshold)
+        n_rows = matrix.n_rows(X)
+        bags = adapter.bags(n_rows, y, sample_weight, seed, subsample)
+        return cls(adapter, X, bags, threshold, resolved(groups, X, n_rows))
 
     @property
     def n_rows(self) -> int:
@@ -89,20 +103,22 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaf_index = self._leaf_index
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaf_index, visit, what=what, cells=cells)
+        leaf_index, groups = self._leaf_index, self.groups
+        visit_leaves(self.adapter, self.bags, self.n_rows, leaf_index, visit, what=what, groups=groups, cells=cells)
 
     def votes(self) -> Votes:
-        """Votes of all members on every row; with bags, only of those that did not train on the row."""
+        """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
         return self._counted(None)
 
     def outputs(self) -> TreeOutputs:
-        """Votes on every row, and scores, of many rows and classes on a part of the rows."""
+        """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
         adapter = self.adapter
-        if not adapter.averages_scores:
-            return TreeOutputs(self.votes(), predict_obeys=adapter.predict_obeys)
-        scores: list[Scores] = []
+        scores: list[Scores] | None = [] if adapter.averages_scores else None
         votes = self._counted(scores)
+        if self.groups.once is not None:
+            votes = votes.take(self.groups.once)
+        if scores is None:
+            return TreeOutputs(votes, predict_obeys=adapter.predict_obeys)
         return TreeOutputs(votes, Scores.stacked(scores), adapter.cut(self.threshold), adapter.predict_obeys)
 
     def _counted(self, scores: list[Scores] | None) -> Votes:
@@ -110,13 +126,16 @@ class ForestOnRows:
         adapter = self.adapter
         n_classes, cast = len(adapter.classes), adapter.voter(self.threshold)
         counts = np.zeros((self.n_rows, n_classes), dtype=np.int32)
-        every = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD
+        every, once = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD, self.groups.once
 
         def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             leaf, may_vote = out_of_bag_members(leaf, inbag)
             counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
             if scores is not None:
-                part = slice(-rows.start % every, None, every)
+                part: Any = slice(-rows.start % every, None, every)
+                if once is not None:
+                    part = np.arange(rows.start, rows.stop)[part] - rows.start
+                    part = part[once[rows][part]]
                 raw = adapter.leaves.raw_scores(leaf[part])
                 scores.append(Scores.of(raw, None if may_vote is None else may_vote[part]))
 
@@ -146,17 +165,19 @@ class ForestOnRows:
         return mask
 
     def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
-        """Scores of all trees on every row, and how uncertain they leave the mean squared deviation, as a share of it.
+        """Scores on every row that sizes go by, and how uncertain they leave the mean squared deviation, as a share.
 
         All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a
         sum of what each tree adds to it, and the trees are independent draws.
         """
         leaves = self.adapter.leaves
         parts: list[Scores] = []
-        added = np.zeros(self.adapter.n_trees)
+        added, once = np.zeros(self.adapter.n_trees), self.groups.once
 
-        def add(_: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+        def add(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             nonlocal added
+            if once is not None and inbag is not None:
+                leaf, inbag = leaf[once[rows]], inbag[once[rows]]
             score = np.asarray(leaves.raw_scores(leaf), dtype=np.float64)
             counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
             asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)

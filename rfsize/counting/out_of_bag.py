@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.walk import LeafIndex, out_of_bag_members, visit_leaves, votes_by_class
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
@@ -19,6 +20,7 @@ def out_of_bag(
     leaf_index: LeafIndex,
     n_classes: int,
     threshold: float = 0.5,
+    groups: Groups = ALONE,
 ) -> OutOfBag:
     """What the trees of a finished forest say of its training rows, once their bags are proven.
 
@@ -34,6 +36,8 @@ def out_of_bag(
         0 where the trees cast no votes.
     threshold : float, default 0.5
         As in `rfsize.votes`.
+    groups : Groups, optional
+        Rows that belong together.
 
     Raises
     ------
@@ -52,5 +56,5 @@ def out_of_bag(
         if n_classes:
             counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
 
-    visit_leaves(adapter, bags, bags.n_rows, leaf_index, count, what="out-of-bag votes")
+    visit_leaves(adapter, bags, bags.n_rows, leaf_index, count, what="out-of-bag votes", groups=groups)
     return OutOfBag(counts, Scores.stacked(scores))

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.seen import SeenByGroup
 from rfsize.utils.matrix import blocks
+from rfsize.voting.groups import ALONE, Groups
 
 # The leaves of rows start to stop, as `Adapter.leaf_index` gives them.
 LeafIndex = Callable[[int, int], NDArray[Any]]
 
-# What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it.
+# What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it or its group.
 Visit = Callable[[slice, NDArray[Any], NDArray[np.bool_] | None], None]
 
 
@@ -27,13 +29,15 @@ def visit_leaves(
     visit: Visit,
     *,
     what: str,
+    groups: Groups = ALONE,
     cells: int = 0,
 ) -> None:
     """Visit all rows, block by block; returns only once the bags are proven.
 
     ``visit`` gets the leaves, shape (rows, n_members, n_outputs), as indices into the table of all leaves, and with
     ``bags`` the in-bag mask, which has that shape too, or 1 in place of n_outputs where the trees of a member share a
-    bag. What it gathered may be used when this function has returned, and not where it raises.
+    bag; of a row that belongs to others, this is the mask of the trees that were trained on any of them. What it
+    gathered may be used when this function has returned, and not where it raises.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ def visit_leaves(
         Where leaves come from, and where they go.
     what : str
         Named by the progress bar.
+    groups : Groups, optional
+        Rows that belong together; only with ``bags``.
     cells : int, default 0
         Numbers that ``visit`` holds for each row besides.
 
@@ -56,9 +62,11 @@ def visit_leaves(
         If the bags cannot be proven.
     """
     proof = None if bags is None else BagProof(adapter, bags)
+    seen = None if bags is None or groups.index is None else SeenByGroup(bags, groups)
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
         leaf = leaf_index(start, stop) + adapter.leaves.offset
-        visit(slice(start, stop), leaf, None if proof is None else proof.add(start, stop, leaf))
+        inbag = None if proof is None else proof.add(start, stop, leaf)
+        visit(slice(start, stop), leaf, inbag if seen is None or inbag is None else seen.with_group(start, stop, inbag))
     if proof is not None:
         proof.conclude()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from numpy.typing import ArrayLike
@@ -10,6 +13,8 @@ from rfsize.adapters.base import Adapter, warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError, NotConvergedWarning
+from rfsize.sizing.base import Report
+from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
@@ -20,6 +25,7 @@ from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
 
 _Model = TypeVar("_Model")
+_Report = TypeVar("_Report", bound=Report)
 
 
 @overload
@@ -35,6 +41,7 @@ def size(
     threshold: float | None = None,
     criterion: Literal["label"] = "label",
     tolerance: None = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -48,6 +55,7 @@ def size(
     oob: bool = False,
     criterion: Literal["probability", "score"],
     tolerance: float,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -65,6 +73,7 @@ def size(
     threshold: float | None = None,
     criterion: str = "label",
     tolerance: float | None = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -81,6 +90,7 @@ def size(
     threshold: float | None = None,
     criterion: str = "label",
     tolerance: float | None = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -126,6 +136,13 @@ def size(
     tolerance : float, optional
         How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; needed
         with these criteria.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
+        that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
+        identical rows, of which each counts once; "rows" leaves each row alone. By default copies are looked for, and
+        the report tells their share. They are groups where they are repetitions: rows with copies, but without
+        neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
+        rows have copies too, and rows stand alone; so they do where it is not clear.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
 
@@ -145,6 +162,8 @@ def size(
 
     Warns
     -----
+    CopiesWarning
+        If rows have copies, it is not clear whether by nature or by repetition, and T* depends on it.
     SharedBagsWarning
         If several trees were trained on the same bag.
     SeedDependenceWarning
@@ -178,7 +197,7 @@ def size(
     choice("criterion", criterion, CRITERIA)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
     given = {name: value for name, value in of_labels.items() if value is not None}
-    of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     if criterion == "label":
         if tolerance is not None:
             raise ValueError(
@@ -204,7 +223,8 @@ def _refuse_beside_votes(X: Any, **options: Any) -> None:
     """Raise ``ValueError`` where counted votes are given with what only models have."""
     if X is not None or any(value is not None and value is not False for value in options.values()):
         raise ValueError(
-            "counted Votes are sized as they are: leave out X, oob, threshold, y, sample_weight, seed, subsample"
+            "counted Votes are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, "
+            "subsample"
         )
 
 
@@ -215,8 +235,20 @@ def _report_of_votes(votes: Votes, goal: Goal) -> SizeReport:
 
 def _size_report(model: Any, X: Any, goal: Goal, **options: Any) -> SizeReport:
     """T* of labels; options as in `ForestOnRows.of`."""
-    rows = _forest_on_rows(adapter_for(model), X, **options)
-    return SizeReport.of(rows.outputs(), goal, available=rows.adapter.n_trees, source=rows.source, rows=rows)
+    return _sized(_forest_on_rows(adapter_for(model), X, **options), partial(report_on, goal=goal))
+
+
+def _sized(rows: ForestOnRows, report: Callable[[ForestOnRows], _Report]) -> _Report:
+    """The report on rows, with a warning where copies among them decide."""
+    found = report(rows)
+    warn_where_copies_decide(found, rows.groups, lambda groups: report(replace(rows, groups=groups)))
+    return found
+
+
+def report_on(rows: ForestOnRows, goal: Goal) -> SizeReport:
+    """T* of labels of a forest on rows."""
+    n_trees = rows.adapter.n_trees
+    return SizeReport.of(rows.outputs(), goal, available=n_trees, source=rows.source, rows=rows, groups=rows.groups)
 
 
 def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **options: Any) -> DeviationReport:
@@ -235,19 +267,23 @@ def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **op
         raise ValueError(
             "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
         )
-    rows = _forest_on_rows(adapter, X, **options)
     link = adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
-    scores, noise = rows.scores_and_noise(link)
-    return DeviationReport.of(
-        scores,
-        link,
-        noise,
-        criterion=criterion,
-        tolerance=tolerance,
-        available=adapter.n_trees,
-        source=rows.source,
-        rows=rows,
-    )
+
+    def report(rows: ForestOnRows) -> DeviationReport:
+        scores, noise = rows.scores_and_noise(link)
+        return DeviationReport.of(
+            scores,
+            link,
+            noise,
+            criterion=criterion,
+            tolerance=tolerance,
+            available=adapter.n_trees,
+            source=rows.source,
+            rows=rows,
+            groups=rows.groups,
+        )
+
+    return _sized(_forest_on_rows(adapter, X, **options), report)
 
 
 def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
@@ -271,6 +307,7 @@ def truncate(
     threshold: float | None = None,
     criterion: str = "label",
     tolerance: float | None = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -285,7 +322,7 @@ def truncate(
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    alpha, oob, voting, estimator, threshold, criterion, tolerance, sample_weight, seed, subsample
+    alpha, oob, voting, estimator, threshold, criterion, tolerance, groups, sample_weight, seed, subsample
         As in `size`.
 
     Returns
@@ -302,6 +339,8 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees; it says how many it would take.
+    CopiesWarning
+        As in `size`.
 
     Examples
     --------
@@ -325,6 +364,7 @@ def truncate(
         "estimator": estimator,
         "threshold": threshold,
         "tolerance": tolerance,
+        "groups": groups,
         "sample_weight": sample_weight,
         "seed": seed,
         "subsample": subsample,

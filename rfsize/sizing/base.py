@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.metrics import MetricLike
+from rfsize.voting.groups import ALONE, Groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,11 @@ class Report(ABC):
         Rows left out because too few trees could be asked about them.
     votes_per_row : float
         Mean number of trees asked per row.
+    copied : float or None
+        Share of the training rows that have a copy; None where copies were not looked for.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of: that row only, its copies too, or all of the group that
+        was given; "unknown" where the training data hold no rows to look for copies in.
     """
 
     n_trees: int | float
@@ -47,6 +53,8 @@ class Report(ABC):
     n_rows: int
     n_dropped: int
     votes_per_row: float
+    copied: float | None
+    groups: str
     _forest_on_rows: ForestOnRows | None
 
     @property
@@ -138,6 +146,19 @@ class Report(ABC):
             )
         return metric_gap(self._forest_on_rows, metric, y, sample_weight)
 
+    def _said_of_groups(self) -> list[str]:
+        """What a report says of rows that belong together."""
+        if self.groups == "given":
+            return ["grouped: no tree votes on a row of whose group it saw one"]
+        if self.groups == "unknown":
+            return ["copies of rows were not looked for: the training data do not hold their rows any more"]
+        if not self.copied:
+            return []
+        share_copied = f"{max(self.copied, 0.0001):.2%} of the rows have a copy"
+        if self.groups == "copies":
+            return [f"{share_copied}: each counts once, and no tree that saw it votes on it"]
+        return [f"{share_copied}, and count as rows of their own"]
+
     def _few_votes(self, what: str) -> str:
         """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
         return (
@@ -178,10 +199,11 @@ def in_words(size: int | float) -> str:
     return f"{size:,}" if math.isfinite(size) else "inf"
 
 
-def no_votes_advice(source: str, available: int) -> str:
+def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
     """What to do where no row has votes or scores enough, as the end of a sentence."""
     if available < 2:
         return f": the forest has {available} tree; train more"
     if source == "oob":
-        return ": every tree saw every row; lower the bagging fraction or give validation rows"
+        saw = "every row" if groups.index is None else "every row, or another of its group"
+        return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
     return ": nothing to size a forest from"

@@ -13,6 +13,7 @@ from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
 from rfsize.utils.validation import positive, whole
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
@@ -52,6 +53,11 @@ class DeviationReport(Report):
         Rows left out because less than two trees could score them.
     votes_per_row : float
         Mean number of trees asked per row.
+    copied : float or None
+        Share of the training rows that have a copy; None where copies were not looked for.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`; "unknown" where the training data
+        hold no rows to look for copies in.
 
     Examples
     --------
@@ -76,6 +82,8 @@ class DeviationReport(Report):
     n_rows: int
     n_dropped: int
     votes_per_row: float
+    copied: float | None
+    groups: str
     _deviations: Deviations
     _forest_on_rows: ForestOnRows | None = None
 
@@ -91,10 +99,12 @@ class DeviationReport(Report):
         available: int,
         source: str,
         rows: ForestOnRows | None = None,
+        groups: Groups = ALONE,
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
 
-        ``noise`` is what `scores_and_noise` says of the trees, and ``rows`` let `metric_gap` ask them again.
+        ``noise`` is what `scores_and_noise` says of the trees, ``rows`` let `metric_gap` ask them again, and ``groups``
+        are those by which they were asked.
 
         Raises
         ------
@@ -103,7 +113,7 @@ class DeviationReport(Report):
         """
         used = scores.take(scores.asked > 1)
         if not len(used):
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
         deviations = Deviations(used, link, noise)
         sizes = deviations.sizes(tolerance)
         return cls(
@@ -116,6 +126,8 @@ class DeviationReport(Report):
             n_rows=len(used),
             n_dropped=len(scores) - len(used),
             votes_per_row=float(used.asked.mean()),
+            copied=groups.copied,
+            groups=groups.by,
             _deviations=deviations,
             _forest_on_rows=rows,
         )
@@ -213,6 +225,8 @@ class DeviationReport(Report):
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
             "votes_per_row": self.votes_per_row,
+            "copied": self.copied,
+            "groups": self.groups,
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -265,6 +279,7 @@ class DeviationReport(Report):
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 f"by root mean square: {in_words(self.sizes.rms)} trees",
                 f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+                *self._said_of_groups(),
                 f"estimated from {rows}",
             ]
         )

@@ -18,6 +18,7 @@ from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_percent, in_words, no_votes_advice
 from rfsize.sizing.goal import Goal
 from rfsize.utils.validation import share, whole
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class SizeReport(Report):
         Rows left out because no tree could vote on them.
     votes_per_row : float
         Mean number of trees asked per row.
+    copied : float or None
+        Share of the training rows that have a copy; None where copies were not looked for.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`; "unknown" where the training data
+        hold no rows to look for copies in.
     voting : {"hard", "soft"}
         The rule that T*(α) is of: the majority of the trees' votes, or their averaged scores.
     predict_obeys : {"hard", "soft"} or None
@@ -97,6 +103,8 @@ class SizeReport(Report):
     votes_per_row: float
     voting: str
     predict_obeys: str | None
+    copied: float | None
+    groups: str
     _rules: Mapping[str, _Rule]
     _forest_on_rows: ForestOnRows | None = None
 
@@ -109,10 +117,11 @@ class SizeReport(Report):
         available: int,
         source: str,
         rows: ForestOnRows | None = None,
+        groups: Groups = ALONE,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say.
 
-        ``rows`` let `metric_gap` ask the trees again.
+        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked.
 
         Raises
         ------
@@ -122,7 +131,7 @@ class SizeReport(Report):
             If the estimator does not fit the votes, or there are no scores to size by.
         """
         if not outputs.votes.asked.any():
-            raise FewVotesError("no row has a vote" + no_votes_advice(source, available))
+            raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
         rules = {"hard": _Rule.of(hard.ESTIMATORS[goal.estimator](outputs.votes), outputs.votes.asked, at_least=1)}
         sized = outputs.scores is not None and (outputs.scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
@@ -130,7 +139,7 @@ class SizeReport(Report):
             estimate = soft.ESTIMATORS[goal.estimator](outputs.scores, outputs.cut)
             rules["soft"] = _Rule.of(estimate, outputs.scores.asked, at_least=2)
         elif goal.voting == "soft" and outputs.scores is not None:
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
         elif goal.voting == "soft":
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
@@ -143,6 +152,8 @@ class SizeReport(Report):
             source=source,
             voting=goal.voting,
             predict_obeys=outputs.predict_obeys,
+            copied=groups.copied,
+            groups=groups.by,
             _rules=rules,
             _forest_on_rows=rows,
         )
@@ -280,6 +291,8 @@ class SizeReport(Report):
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
             "votes_per_row": self.votes_per_row,
+            "copied": self.copied,
+            "groups": self.groups,
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -335,6 +348,7 @@ class SizeReport(Report):
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._both_sizes(),
                 *self._doubts(),
+                *self._said_of_groups(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
         )

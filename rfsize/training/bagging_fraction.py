@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
-from rfsize.adapters.registry import adapter_for, trainer_for
+from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
+from rfsize.counting.copies import resolved
 from rfsize.errors import NotConvergedWarning
+from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
-from rfsize.training.growing import grown
+from rfsize.training.growing import grown, report_by
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, as_numbers, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import choice, share, whole
@@ -196,6 +198,7 @@ def select_bagging_fraction(
     alpha: float = 0.99,
     voting: str = "hard",
     estimator: str = "auto",
+    groups: ArrayLike | str | None = None,
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
@@ -234,6 +237,8 @@ def select_bagging_fraction(
         by: what is judged, and what T*(α) is of.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `size`.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, as in `grow`.
     seed : int, optional
         Seed of all forests; by default the one that ``params`` name.
     progress : bool, default True
@@ -262,6 +267,8 @@ def select_bagging_fraction(
     -----
     NotConvergedWarning
         If ``max_trees`` are fewer than T*(α).
+    CopiesWarning
+        As in `size`.
 
     References
     ----------
@@ -299,11 +306,13 @@ def select_bagging_fraction(
     max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
+    X = integration_for(dtrain).rows_of(dtrain)
     trainer = trainer_for(params, dtrain)
+    belong = resolved(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, scoring, voting)
-    file = SearchFile(None if resume is None else Path(resume), trainer, params, seed)
-    candidates = [Candidate(trainer, fraction, seed, file) for fraction in grid]
+    file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
+    candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
     with tqdm(
         total=cost(plan),
         desc="bagging fractions",
@@ -316,6 +325,9 @@ def select_bagging_fraction(
     curve = _curve(trainer, candidates, outcome, judge.name, goal)
     chosen = candidates[outcome.chosen]
     booster, report = _sized(trainer, chosen, n_trees, goal, max_trees, progress)
+    if report is not None:
+        rows = (booster, X, trainer.label, trainer.weight)
+        warn_where_copies_decide(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
     return FractionSearch(
         best=chosen.fraction,
         curve=curve,
@@ -368,8 +380,9 @@ def _size(trainer: Trainer, candidate: Candidate, goal: Goal) -> tuple[float, fl
     """T*(α) and its interval from what the candidate was judged by."""
     if not len(trainer.classes):
         return _UNKNOWN
-    outputs = candidate.out_of_bag.outputs(candidate.n_trees)
-    report = SizeReport.of(outputs, goal, available=candidate.n_trees, source="oob")
+    groups = candidate.groups
+    outputs = candidate.out_of_bag.outputs(candidate.n_trees, rows=groups.once)
+    report = SizeReport.of(outputs, goal, available=candidate.n_trees, source="oob", groups=groups)
     return report.n_trees, *report.interval
 
 

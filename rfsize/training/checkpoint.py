@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import Trainer
 from rfsize.utils.files import stored_member, written_whole
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
@@ -44,8 +45,8 @@ class SearchFile:
     ----------
     path : Path or None
         File to take up, or to begin.
-    trainer, params, seed
-        What the forests are grown of, and from.
+    trainer, params, seed, groups
+        What the forests are grown of, and from, and which rows belong together.
 
     Raises
     ------
@@ -53,7 +54,9 @@ class SearchFile:
         If the file is damaged, or was written for other parameters, data or another seed.
     """
 
-    def __init__(self, path: Path | None, trainer: Trainer, params: dict[str, Any], seed: int | None) -> None:
+    def __init__(
+        self, path: Path | None, trainer: Trainer, params: dict[str, Any], seed: int | None, groups: Groups = ALONE
+    ) -> None:
         self._path = path
         self._states: dict[str, State] = {}
         if path is None:
@@ -70,6 +73,7 @@ class SearchFile:
             "seed": seed,
             "labels": _digest(trainer.label),
             "weights": None if trainer.weight is None else _digest(trainer.weight),
+            "groups": None if groups.index is None else _digest(groups.index),
         }
         if path.exists():
             self._read(path)

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.registry import integration_for
+from rfsize.counting.copies import resolved
 from rfsize.utils.validation import share, whole
+from rfsize.voting.groups import Groups
 from rfsize.voting.votes import Votes
 
 
@@ -23,6 +25,7 @@ def cv_votes(
     stratified: bool = True,
     seed: int = 0,
     threshold: float = 0.5,
+    groups: ArrayLike | str | None = None,
 ) -> Votes:
     """Count votes on the training rows by trees that did not see them, without knowing any bag.
 
@@ -42,13 +45,15 @@ def cv_votes(
     n_trees : int, default 200
         Trees of each forest, so votes on each row.
     folds : iterable of (train, held out) pairs of row indices, optional
-        The folds themselves, such as ``GroupKFold().split(X, y, groups)``, in place of ``nfold``.
+        The folds themselves, in place of ``nfold``; they also say which rows belong together.
     stratified : bool, default True
         Whether each fold has all classes in proportion.
     seed : int, default 0
         Of the shuffle that makes the folds.
     threshold : float, default 0.5
         As in `votes`.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, as in `grow`: a fold holds out all rows of a group, or none.
 
     Returns
     -------
@@ -78,12 +83,17 @@ def cv_votes(
     share("threshold", threshold)
     whole("n_trees", n_trees, at_least=1)
     integration = integration_for(dtrain)
+    X = integration.rows_of(dtrain)
     label = integration.labels_of(params, dtrain)
     if label.ndim != 1 or not label.size:
         raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
-    given = _folds(label, nfold, stratified, seed) if folds is None else folds
+    if folds is None:
+        whole("nfold", nfold, at_least=2, at_most=label.size)
+        folds = _folds(label, nfold, stratified, seed, resolved(groups, X, label.size))
+    elif groups is not None:
+        raise ValueError("folds say which rows are held out together: leave out groups, or folds")
     counts: NDArray[np.int32] | None = None
-    for train, held_out in checked_folds(given, label.size):
+    for train, held_out in checked_folds(folds, label.size):
         found = integration.fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)
         if counts is None:
             counts = np.zeros((label.size, found.shape[1]), dtype=np.int32)
@@ -93,12 +103,40 @@ def cv_votes(
     return Votes(counts, n_trees=n_trees)
 
 
-def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int) -> Iterable[tuple[Any, Any]]:
-    from sklearn.model_selection import KFold, StratifiedKFold
+def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int, groups: Groups) -> Iterable[tuple[Any, Any]]:
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-    whole("nfold", nfold, at_least=2, at_most=label.size)
-    kind = StratifiedKFold if stratified else KFold
-    return kind(nfold, shuffle=True, random_state=seed).split(np.zeros((label.size, 1)), label)
+    rows = np.zeros((label.size, 1))
+    if groups.index is None:
+        kind = StratifiedKFold if stratified else KFold
+        return kind(nfold, shuffle=True, random_state=seed).split(rows, label)
+    of_groups = StratifiedGroupKFold if stratified else GroupKFold
+    whole("nfold", nfold, at_least=2, at_most=len(np.unique(groups.numbers)))
+    return of_groups(nfold, shuffle=True, random_state=seed).split(rows, label, groups.numbers)
+
+
+def folds_of(cv: Any, label: NDArray[np.int64], groups: Groups) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Folds by what scikit-learn takes for ``cv``, each of which holds out all rows of a group, or none.
+
+    Raises
+    ------
+    ValueError
+        If a row is held out twice, or rows are of which others of the same group are not.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, check_cv
+
+    rows = np.zeros((label.size, 1))
+    if groups.index is None:
+        return list(checked_folds(check_cv(cv, label, classifier=True).split(rows, label), label.size))
+    splitter = StratifiedGroupKFold(cv) if isinstance(cv, int) else check_cv(cv)
+    folds = list(checked_folds(splitter.split(rows, label, groups.numbers), label.size))
+    for train, held_out in folds:
+        if np.isin(groups.numbers[held_out], groups.numbers[train]).any():
+            raise ValueError(
+                "cv holds out rows of which forests are trained on others of the same group: give a splitter that "
+                "keeps groups together, such as StratifiedGroupKFold"
+            )
+    return folds
 
 
 def checked_folds(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
@@ -10,14 +12,18 @@ from tqdm.auto import tqdm
 
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
+from rfsize.sizing.api import report_on
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
+from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
+from rfsize.voting.groups import Groups
 
 
 class _Predictor(Protocol):
@@ -43,6 +49,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[False] = False,
 ) -> _Model: ...
@@ -60,6 +67,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
 ) -> tuple[_Model, SizeReport]: ...
@@ -77,6 +85,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[False] = False,
 ) -> Any: ...
@@ -94,6 +103,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
 ) -> tuple[Any, SizeReport]: ...
@@ -111,6 +121,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: bool,
 ) -> Any: ...
@@ -127,6 +138,7 @@ def grow(
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: bool = False,
 ) -> Any:
@@ -166,6 +178,10 @@ def grow(
     init_model : booster, optional
         A finished forest to add trees to, in place of ``params``, where it has forgotten its parameters (an
         XGBoost model loaded from a file) and they must be given.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, as in `size`. By default copies are looked for where the training data hold
+        their rows: a `Dataset` that has not been binned, or kept them (``free_raw_data=False``), and a `DMatrix`; the
+        report says where they do not.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights; only for an estimator.
     return_report : bool, default False
@@ -196,7 +212,7 @@ def grow(
     -----
     NotConvergedWarning
         If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
-    SharedBagsWarning, SeedDependenceWarning
+    CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `size`.
 
     References
@@ -218,22 +234,20 @@ def grow(
     threshold = share("threshold", threshold)
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
+    if X_val is not None and groups is not None:
+        raise ValueError("X_val are rows that no tree saw, so that all may vote on all of them: leave out groups")
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        forest, finished, given = _of_estimator(params, dtrain, y, sample_weight, threshold)
+        growth = _of_estimator(params, dtrain, y, sample_weight, threshold, groups)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
-        forest = _of_parameters(params, dtrain, init_model, threshold)
-        given = forest.n_trees
-
-        def finished(booster: Any) -> Any:
-            return booster
+        growth = _of_parameters(params, dtrain, init_model, threshold, groups)
+    forest = growth.forest
 
     def on_validation_rows() -> SizeReport:
-        rows = ForestOnRows.of(finished(forest.booster()), X_val, threshold=threshold)
-        return SizeReport.of(rows.outputs(), goal, available=forest.n_trees, source=rows.source)
+        return report_on(ForestOnRows.of(growth.model(forest.booster()), X_val, threshold=threshold), goal)
 
     report = grown(
         forest,
@@ -244,7 +258,9 @@ def grow(
     )
     if not report.converged:
         warn(report.not_converged(), NotConvergedWarning)
-    model = finished(adapter_for(forest.booster()).truncated(max(report.n_kept, given)))
+    if X_val is None:
+        warn_where_copies_decide(report, forest.groups, partial(growth.report_by, goal=goal, threshold=threshold))
+    model = growth.model(adapter_for(forest.booster()).truncated(max(report.n_kept, growth.given)))
     return (model, report) if return_report else model
 
 
@@ -296,29 +312,63 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
             f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
             "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
-    return SizeReport.of(outputs, goal, available=forest.n_trees, source="oob")
+    return SizeReport.of(outputs, goal, available=forest.n_trees, source="oob", groups=forest.groups)
 
 
-def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float) -> ForestInTraining:
+@dataclass(frozen=True)
+class _Growth:
+    """A forest that is to grow, and the rows that it is trained on.
+
+    Attributes
+    ----------
+    forest : ForestInTraining
+    model : callable
+        Makes a model of the caller's type of its booster.
+    given : int
+        Trees of a finished forest that it began with.
+    rows : tuple
+        The training rows, their labels and their weights; no rows where the training data hold none.
+    """
+
+    forest: ForestInTraining
+    model: Callable[[Any], Any]
+    given: int
+    rows: tuple[Any, Any, Any]
+
+    def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> SizeReport:
+        """What the trees grown so far say by other groups of rows."""
+        return report_by(groups, self.model(self.forest.booster()), *self.rows, goal=goal, threshold=threshold)
+
+
+def report_by(
+    groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
+) -> SizeReport:
+    """What the trees of a finished forest say of their training rows by other groups of these."""
+    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, groups="rows", threshold=threshold)
+    return report_on(replace(rows, groups=groups), goal)
+
+
+def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float, groups: Any) -> _Growth:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
         params, init_model = integration_for(params).parameters_of(params), params
+    X = integration_for(dtrain).rows_of(dtrain)
     trainer = trainer_for(params, dtrain)
     if not len(trainer.classes):
         raise ValueError(
             "the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes: name an "
             "objective such as 'binary', 'multiclass' (LightGBM), 'binary:logistic' or 'multi:softprob' (XGBoost)"
         )
+    belong = resolved(groups, X, len(trainer.label))
     if init_model is None:
-        return trainer.start(threshold=threshold)
-    return trainer.resume(init_model, threshold=threshold)
+        forest = trainer.start(threshold=threshold, groups=belong)
+    else:
+        forest = trainer.resume(init_model, threshold=threshold, groups=belong)
+    return _Growth(forest, lambda booster: booster, forest.n_trees, (X, trainer.label, trainer.weight))
 
 
-def _of_estimator(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, threshold: float
-) -> tuple[ForestInTraining, Callable[[Any], Any], int]:
-    """A forest that begins with that of an estimator, what makes an estimator of its booster, and trees it had."""
+def _of_estimator(estimator: Any, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Any) -> _Growth:
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     # Here, because scikit-learn takes long to import.
@@ -341,5 +391,7 @@ def _of_estimator(
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
-    forest = integration.in_training(adapter, adapter.check(X), y, sample_weight, threshold)
-    return forest, adapter.with_booster, 0 if is_new else adapter.n_trees
+    X = adapter.check(X)
+    belong = resolved(groups, X, n_rows(X))
+    forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
+    return _Growth(forest, adapter.with_booster, 0 if is_new else adapter.n_trees, (X, y, sample_weight))

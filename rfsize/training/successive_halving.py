@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.training.checkpoint import SearchFile, State
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ def cost(plan: Sequence[Rung]) -> int:
 class Candidate:
     """A fraction on trial: its forest, grown in steps, of which a stored one is trained again only when needed."""
 
-    def __init__(self, trainer: Trainer, fraction: float, seed: int | None, file: SearchFile) -> None:
+    def __init__(
+        self, trainer: Trainer, fraction: float, seed: int | None, file: SearchFile, groups: Groups = ALONE
+    ) -> None:
         self.fraction = fraction
         self.n_trees = 0
         self.seconds = 0.0
@@ -93,6 +96,7 @@ class Candidate:
         self._trainer = trainer
         self._seed = seed
         self._file = file
+        self.groups = groups
         self._steps: list[int] = []
         self._forest: ForestInTraining | None = None
         self._taken = 0  # steps that the forest has taken
@@ -111,7 +115,8 @@ class Candidate:
         self._check_votes()
 
     def _check_votes(self) -> None:
-        share, expected = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, 1.0 - self.fraction
+        share, sizes = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, self.groups.sizes
+        expected = float(np.mean((1.0 - self.fraction) ** (1 if sizes is None else sizes)))
         if share < _FAIR_SHARE * expected:
             raise ValueError(
                 f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "
@@ -123,7 +128,7 @@ class Candidate:
     def forest(self) -> ForestInTraining:
         """The forest itself. It takes the steps one by one, because their sizes decide its seeds."""
         if self._forest is None:
-            self._forest = self._trainer.start(fraction=self.fraction, seed=self._seed)
+            self._forest = self._trainer.start(fraction=self.fraction, seed=self._seed, groups=self.groups)
         for step in self._steps[self._taken :]:
             self._forest.add(step)
             self._taken += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,13 @@ class TreeOutputs:
     cut: float = 0.0
     predict_obeys: str | None = None
 
+    def take(self, rows: NDArray[np.bool_] | None) -> TreeOutputs:
+        """The same of some of the rows, a mask, where it is given; for scores that are of all rows."""
+        if rows is None:
+            return self
+        scores = None if self.scores is None else self.scores.take(rows)
+        return replace(self, votes=self.votes.take(rows), scores=scores)
+
 
 @dataclass(frozen=True)
 class OutOfBag:
@@ -60,6 +67,9 @@ class OutOfBag:
         """What the trees of both say."""
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
 
-    def outputs(self, n_trees: int, cut: float = 0.0) -> TreeOutputs:
-        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average."""
-        return TreeOutputs(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft")
+    def outputs(self, n_trees: int, cut: float = 0.0, rows: NDArray[np.bool_] | None = None) -> TreeOutputs:
+        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average.
+
+        Of some of the ``rows``, a mask, where it is given.
+        """
+        return TreeOutputs(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft").take(rows)

@@ -180,6 +180,27 @@ class Votes:
             )
         return Votes(np.concatenate([self.counts, other.counts]), self.classes, self.n_trees)
 
+    def take(self, rows: NDArray[Any]) -> Votes:
+        """Votes on some of the rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Which rows, as numbers or as a mask of shape (n_rows,).
+
+        Returns
+        -------
+        Votes
+            Of these rows.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.Votes([[3, 7], [6, 4], [9, 1]]).take([0, 2]).counts.tolist()
+        [[3, 7], [9, 1]]
+        """
+        return Votes(self.counts[rows], self.classes, self.n_trees)
+
     def histogram(self) -> VoteHistogram:
         """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
 

@@ -1,0 +1,127 @@
+"""Where training rows have copies, is T* that of fresh rows, and is what is done by default the right thing?
+
+    python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
+    python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
+
+Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (every eighth row of
+class 1 is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each row
+alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts the
+repetitions in which the interval by default holds the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from forests import forest
+from problems import Rows, first_wave, ringnorm, split, twonorm
+
+import rfsize
+
+ALPHA, TREES, TRAINING, FRESH = 0.97, 500, 2000, 20_000
+
+
+def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Twelve columns of two or three values, of which a third depend on the class."""
+    y = generator.integers(0, 2, n_rows)
+    chance = np.linspace(0.2, 0.5, 12)
+    X = (generator.random((n_rows, 12)) < chance + np.where(np.arange(12) < 4, 0.25, 0.0) * y[:, None]).astype(float)
+    X[:, ::3] += generator.random((n_rows, 4)) < 0.1
+    return X, y
+
+
+def categories_and_age(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Five columns of three values, and whole numbers from 17 to 89, all of which the class depends on."""
+    X = np.column_stack([generator.integers(0, 3, (n_rows, 5)), generator.integers(17, 90, n_rows)]).astype(float)
+    chance = 1.0 / (1.0 + np.exp(-(X[:, 0] - 1.0 + (X[:, 5] - 53.0) / 15.0)))
+    return X, (generator.random(n_rows) < chance).astype(np.int64)
+
+
+CONTINUOUS = (twonorm, ringnorm, first_wave)
+OF_FEW_VALUES = (few_values, categories_and_age)
+
+
+def rare(X: np.ndarray, y: np.ndarray) -> Rows:
+    """Every eighth row of class 1."""
+    kept = (y == 0) | (np.cumsum(y) % 8 == 0)
+    return X[kept], y[kept]
+
+
+def repeated(kind: str, X: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> Rows:
+    """Training rows with copies."""
+    if kind == "twice":
+        return np.concatenate([X, X]), np.concatenate([y, y])
+    if kind == "oversampled":
+        more = generator.choice(np.flatnonzero(y == 1), int((y == 0).sum() - (y == 1).sum()))
+        return np.concatenate([X, X[more]]), np.concatenate([y, y[more]])
+    return X, y
+
+
+def drawn(problem: Callable[[int, np.random.Generator], Rows]) -> Callable[[int], tuple[Rows, Rows]]:
+    """Training and fresh rows of a synthetic problem, by seed."""
+
+    def draw(seed: int) -> tuple[Rows, Rows]:
+        generator = np.random.default_rng(seed)
+        return problem(TRAINING, generator), problem(FRESH, generator)
+
+    return draw
+
+
+def of_table(path: Path) -> Callable[[int], tuple[Rows, Rows]]:
+    """Two thirds and one third of a table, by seed; of its classes, the first against the others."""
+    table = pd.read_csv(path)
+    X, y = table.drop(columns="target").fillna(-1).to_numpy(dtype=float), table["target"].astype("category").cat.codes
+    return lambda seed: split(X, (y == y.mode()[0]).to_numpy(dtype=np.int64), seed)
+
+
+def one(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[float, ...]:
+    """T* by rows, by copies, by default and in truth; whether the default's interval holds the truth, and it warned."""
+    (X, y), (fresh, fresh_y) = data
+    if kind == "oversampled":
+        (X, y), (fresh, _) = rare(X, y), rare(fresh, fresh_y)
+    X, y = repeated(kind, X, y, np.random.default_rng(seed))
+    model = forest(framework, TREES, seed, 0.5).fit(X, y)
+    truth = rfsize.size(model, fresh, alpha=ALPHA).n_trees
+    by = [rfsize.size(model, X, oob=True, alpha=ALPHA, groups=groups).n_trees for groups in ("rows", "copies")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = rfsize.size(model, X, oob=True, alpha=ALPHA)
+    low, high = report.interval
+    warned = any(issubclass(warning.category, rfsize.CopiesWarning) for warning in caught)
+    return (*by, report.n_trees, truth, low <= truth <= high, warned)
+
+
+def main() -> None:
+    """Print one line per problem, framework and kind of copies."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=Path)
+    parser.add_argument("--frameworks", nargs="+", default=["random forest", "LightGBM", "XGBoost"])
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
+    problems = {path.name.split(".")[0]: of_table(path) for path in options.tables}
+    if not problems:
+        problems = {problem.__name__: drawn(problem) for problem in (*CONTINUOUS, *OF_FEW_VALUES)}
+    print(
+        f"{'problem':20} {'framework':14} {'copies':12} {'rows alone':>10} {'copies':>7} {'default':>8} {'truth':>6} "
+        f"{'right':>6} {'warned':>6}   (medians)"
+    )
+    for name, draw in problems.items():
+        for framework in options.frameworks:
+            for kind in ("none", "twice", "oversampled"):
+                found = [one(framework, kind, draw(seed), seed) for seed in range(options.repetitions)]
+                *sizes, right, warned = np.array(found, dtype=float).T
+                median = [float(np.median(size)) for size in sizes]
+                print(
+                    f"{name:20} {framework:14} {kind:12} {median[0]:>10.0f} {median[1]:>7.0f} {median[2]:>8.0f} "
+                    f"{median[3]:>6.0f} {right.sum():>4.0f}/{len(found)} {warned.sum():>4.0f}/{len(found)}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

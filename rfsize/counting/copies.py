@@ -1,0 +1,216 @@
+"""Copies among the training rows: which rows are identical, and whether that is by nature or by repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+
+from rfsize.utils import matrix
+from rfsize.utils.validation import choice
+from rfsize.voting.groups import ALONE, WORDS, Groups
+
+Hashes = NDArray[np.uint64]
+
+# Cells whose hashes are held at once.
+_CELLS = 1 << 18
+
+# Sets of columns by which rows are compared; each column is in half of them.
+_WINDOWS = 8
+_FEWEST_COLUMNS = 4
+
+# Copies are repetitions where so small a share of the rows with copies have neighbours as well, unless all columns take
+# few values, where nothing tells; and natural where so large a share have, and there are about as many rows with
+# neighbours as with copies. Measured by `benchmarks/copies.py`.
+_REPEATED, _NATURAL, _AS_MANY = 0.1, 0.75, 0.9
+_FEW_VALUES = 16
+_ROWS_LOOKED_AT = 10_000
+
+
+def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
+    """The groups that are asked for, or those that the rows themselves call for.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n_rows,), "copies", "rows" or None
+        A label for each row; groups of identical rows; none; or, left out, whatever the rows tell.
+    X
+        Rows that have been checked, or None where they are not at hand.
+    n_rows : int
+        Training rows.
+
+    Raises
+    ------
+    ValueError
+        If ``groups`` is no such thing, or asks for copies of rows that are not at hand.
+    """
+    if groups is None:
+        return Groups("unknown") if X is None else found(X)
+    if not isinstance(groups, str):
+        return Groups.given(groups, n_rows)
+    choice("groups", groups, WORDS, "; or give an array with the group of each row")
+    if groups == "rows":
+        return ALONE
+    if X is None:
+        raise ValueError(
+            "groups='copies' compares the training rows, which the data no longer hold (or never did): make a "
+            "lightgbm.Dataset with free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group "
+            "of each row"
+        )
+    return copies(X)
+
+
+def copies(X: Any) -> Groups:
+    """Rows with identical features as groups; missing values are equal to each other."""
+    row = _hashes(X, np.ones((matrix.n_features(X), 1), dtype=np.bool_))[:, 0]
+    in_order = np.sort(row)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return Groups("copies", copied=0.0)
+    of_copies = Groups.numbered("copies", row)
+    assert of_copies.index is not None
+    return replace(of_copies, copied=float((of_copies.index >= 0).mean()))
+
+
+def found(X: Any) -> Groups:
+    """Copies as groups where rows were repeated; each row alone where copies come by nature, or where that is unclear.
+
+    Where features take few values, fresh rows have copies among the training rows as often as these have, and a
+    tree that saw a copy is what fresh rows are predicted by. Such rows have neighbours as well: others that agree with
+    them on half of the columns. Repeated rows of continuous features have copies and no neighbours.
+    """
+    of_copies = copies(X)
+    copied = of_copies.copied
+    if of_copies.index is None:
+        return Groups(copied=copied)
+    if matrix.n_features(X) == 1:
+        return Groups(copied=copied, of_copies=of_copies)
+    with_neighbours, as_many = _neighbours(X, of_copies)
+    if with_neighbours <= _REPEATED and _most_values(X, of_copies) > _FEW_VALUES:
+        return of_copies
+    is_natural = with_neighbours >= _NATURAL and as_many >= _AS_MANY
+    return Groups(copied=copied, of_copies=None if is_natural else of_copies)
+
+
+def _neighbours(X: Any, of_copies: Groups) -> tuple[float, float]:
+    """Rows that agree with others on half of the columns, copies of a row being one row.
+
+    The share of those with copies, and how many there are for each that has a copy.
+
+    A low one of several choices of columns: a column that tells all rows apart is then enough, but not that by chance
+    no column was chosen of two that say the same.
+    """
+    n = matrix.n_features(X)
+    kept = min(n - 1, max(_FEWEST_COLUMNS, (n + 1) // 2))
+    rng = np.random.default_rng(0)
+    chosen = np.zeros((n, _WINDOWS), dtype=np.bool_)
+    for half in (range(_WINDOWS // 2), range(_WINDOWS // 2, _WINDOWS)):
+        order = rng.permutation(n)
+        for window, start in zip(half, np.arange(len(half)) * n // len(half), strict=True):
+            chosen[np.roll(order, -start)[:kept], window] = True
+    assert of_copies.index is not None
+    has_copy = of_copies.index[of_copies.once] >= 0
+    shares = []
+    for window in _hashes(X, chosen)[of_copies.once].T:
+        _, place, rows = np.unique(window, return_inverse=True, return_counts=True)
+        has_neighbour = rows[place] > 1
+        shares.append((has_neighbour[has_copy].mean(), has_neighbour.mean() / has_copy.mean()))
+    _, (of_copied, as_many), *_ = sorted(shares)
+    return float(of_copied), float(as_many)
+
+
+def _most_values(X: Any, of_copies: Groups) -> int:
+    """Values of the column that takes most of them, by the first of the distinct rows."""
+    assert of_copies.once is not None
+    some = np.flatnonzero(of_copies.once)[:_ROWS_LOOKED_AT]
+    X = matrix.take(X, 0, int(some[-1]) + 1)
+    each = np.eye(matrix.n_features(X), dtype=np.bool_)
+    most = 0
+    for start in range(0, len(each), _WINDOWS):
+        hashes = _hashes(X, each[:, start : start + _WINDOWS])[some]
+        most = max(most, *(len(np.unique(column)) for column in hashes.T))
+    return most
+
+
+def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
+    """A hash of each row by each choice of columns, shape (n_rows, n_choices), from ``chosen``, (n_columns, n_choices).
+
+    The sum of the hashes of a row's cells, of 64 bits: among ten million rows two that differ have the same one with a
+    probability of 3e-6.
+    """
+    rows = np.zeros((matrix.n_rows(X), chosen.shape[1]), dtype=np.uint64)
+    if issparse(X) or hasattr(X, "num_row"):
+        return _of_sparse(X if issparse(X) else X.get_data(), chosen)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        step = max(1, _CELLS // X.shape[1])
+        column = np.arange(X.shape[1])
+        for start in range(0, len(X), step):
+            cell = _mixed(_bits(X[start : start + step]), column)
+            rows[start : start + step] = cell @ chosen.astype(np.uint64)
+        return rows
+    for place, cells in enumerate(_columns(X)):
+        rows += _mixed(_bits(cells), np.array([place]))[:, None] * chosen[place]
+    return rows
+
+
+def _of_sparse(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
+    rows = np.zeros((X.shape[0], chosen.shape[1]), dtype=np.uint64)
+    cell = _mixed(_bits(X.data), X.indices)
+    for window, columns in enumerate(chosen.T):
+        # Sums of differences are exact: they are taken modulo 2⁶⁴.
+        total = np.append(np.uint64(0), np.cumsum(cell * columns[X.indices], dtype=np.uint64))
+        rows[:, window] = total[X.indptr[1:]] - total[X.indptr[:-1]]
+    return rows
+
+
+def _columns(X: Any) -> Iterator[NDArray[Any]]:
+    """The columns of a table, or of an array of text, as numbers that are equal where the values are."""
+    if isinstance(X, np.ndarray):
+        yield from (_codes(column) for column in X.T)
+        return
+    import pandas as pd
+
+    for place in range(matrix.n_features(X)):
+        column = X.iloc[:, place] if hasattr(X, "iloc") else X.column(place).to_pandas()
+        kind = matrix.kind_of(column.dtype)
+        if kind == "category":
+            yield column.cat.codes.to_numpy()
+        elif kind != "number":
+            yield pd.factorize(column)[0]
+        elif isinstance(column.dtype, np.dtype):
+            yield column.to_numpy()
+        else:
+            yield column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _codes(column: NDArray[Any]) -> NDArray[np.int64]:
+    """A number for each value, -1 for those that are missing."""
+    number: dict[Any, int] = {}
+    values = column.tolist()
+    return np.array(
+        [-1 if one is None or one != one else number.setdefault(one, len(number)) for one in values], dtype=np.int64
+    )
+
+
+def _bits(values: NDArray[Any]) -> Hashes:
+    """Numbers as bits, the same for equal numbers and for all that are missing."""
+    if values.dtype.kind != "f":
+        return values.astype(np.int64).view(np.uint64)
+    values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.uint64)
+
+
+def _mixed(bits: Hashes, column: NDArray[Any]) -> Hashes:
+    """Hashes of cells by value and column.
+
+    By G. Steele, D. Lea, C. Flood (2014). "Fast splittable pseudorandom number generators." OOPSLA, 453-472.
+    """
+    mixed = bits + (column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(multiplier)
+    return np.asarray(mixed ^ mixed >> np.uint64(31))

@@ -1,0 +1,45 @@
+"""What to say where rows have copies, and nothing tells whether a tree that saw a copy may vote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rfsize.errors import CopiesWarning, FewVotesError
+from rfsize.sizing.base import Report, in_words
+from rfsize.utils.warn import warn
+from rfsize.voting.groups import Groups
+
+
+def warn_where_copies_decide(
+    report: Report, groups: Groups, size_by: Callable[[Groups], Report], *, through: str | None = None
+) -> None:
+    """Warn where it is not clear whether copies belong together, and the size depends on it; ``through`` as in `warn`.
+
+    Parameters
+    ----------
+    report : Report
+        Of rows that stand alone.
+    groups : Groups
+        By which it was made.
+    size_by : callable
+        Makes the report by other groups.
+    """
+    if groups.of_copies is None:
+        return
+    try:
+        other = size_by(groups.of_copies).n_trees
+    except FewVotesError:
+        found = "is not known, because too few trees saw no copy of a row"
+    else:
+        low, high = report.interval
+        if low <= other <= high:
+            return
+        found = f"is {in_words(other)}"
+    warn(
+        f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
+        f"Where rows come again by nature, as those of few values do, T* is {in_words(report.n_trees)}, which is what "
+        f"counts here; where rows were repeated or oversampled before the training, it {found}. Say which it is: "
+        "groups='rows' for the first, groups='copies' for the second",
+        CopiesWarning,
+        through=through,
+    )

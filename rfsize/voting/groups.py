@@ -1,0 +1,115 @@
+"""Groups: training rows that belong together, so that a tree which saw one of them is no stranger to the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# In place of an array: copies belong together, or each row stands alone.
+WORDS = ("copies", "rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which training rows belong together. A tree whose bag holds one of them does not vote on the others out of bag.
+
+    Attributes
+    ----------
+    by : {"rows", "copies", "given", "unknown"}
+        Whether each row stands alone, copies belong together, or the groups were given; "unknown" where rows stand
+        alone because there were none to look for copies in.
+    index : ndarray of int64, shape (n_rows,), or None
+        Number of the group of each row, -1 where no other row belongs to it; None where that is so of all rows.
+    copied : float or None
+        Share of the rows that have a copy; None where copies were not looked for.
+    of_copies : Groups or None
+        Where rows stand alone though it is not clear whether their copies should: the groups of copies.
+    """
+
+    by: str = "rows"
+    index: NDArray[np.int64] | None = None
+    copied: float | None = None
+    of_copies: Groups | None = None
+
+    @classmethod
+    def numbered(cls, by: str, group: NDArray[Any]) -> Groups:
+        """Groups by a number for each row, shape (n_rows,), whatever the numbers."""
+        _, inverse, size = np.unique(group, return_inverse=True, return_counts=True)
+        if not (size > 1).any():
+            return cls(by)
+        number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
+        return cls(by, number[inverse].astype(np.int64))
+
+    @classmethod
+    def given(cls, groups: ArrayLike, n_rows: int) -> Groups:
+        """Groups by a label for each row.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label for each row.
+        """
+        label = np.asarray(groups)
+        if label.shape != (n_rows,):
+            raise ValueError(
+                f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
+                f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
+            )
+        missing = [index for index, one in enumerate(label.tolist()) if one is None or one != one]
+        if missing:
+            raise ValueError(
+                f"groups has no label for row {missing[0]} ({len(missing)} rows in all): give rows that belong to no "
+                "other a label of their own"
+            )
+        if label.dtype.kind == "O":
+            number = {one: place for place, one in enumerate(dict.fromkeys(label.tolist()))}
+            label = np.array([number[one] for one in label.tolist()])
+        return cls.numbered("given", label)
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of more than one row."""
+        return 0 if self.index is None else int(self.index.max()) + 1
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """A number for each row, shape (n_rows,), the same for rows of one group alone; of groups only."""
+        assert self.index is not None
+        alone = self.index < 0
+        return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
+
+    @property
+    def sizes(self) -> NDArray[np.int64] | None:
+        """Rows of the group of each row, shape (n_rows,); None where each row stands alone."""
+        if self.index is None:
+            return None
+        size = np.bincount(self.index + 1)  # the first counts the rows that stand alone
+        size[0] = 1
+        return size[self.index + 1]
+
+    @property
+    def once(self) -> NDArray[np.bool_] | None:
+        """The first of the copies of each row, shape (n_rows,); None where every row counts.
+
+        Copies are one row that stands there often; rows of a group that was given are many rows.
+        """
+        if self.by != "copies" or self.index is None:
+            return None
+        first = self.index < 0
+        first[np.unique(self.index, return_index=True)[1]] = True
+        return first
+
+    def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Rows that were seen, or of whose group one was; shape (n_rows,)."""
+        if self.index is None:
+            return seen
+        hit = np.zeros(self.n_groups + 1, dtype=np.bool_)  # the last, at -1, is of rows that stand alone
+        hit[self.index[seen]] = True
+        hit[-1] = False
+        return np.asarray(seen | hit[self.index])
+
+
+ALONE = Groups()
