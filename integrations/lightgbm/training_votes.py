@@ -6,7 +6,6 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 from scipy.special import logit
 
@@ -349,11 +348,11 @@ class TrainingVoteReader:
 
 def rows_of(dataset: lgb.Dataset) -> Any:
     """The rows of a Dataset, None where it has given them up or never had them; it gives them up when it is binned."""
-    if hasattr(dataset.data, "shape"):
-        return dataset.data
+    if dataset.data is not None:
+        return dataset.data if hasattr(dataset.data, "shape") else None
     try:
         rows = dataset.get_data()
-    except LightGBMError:
+    except Exception:  # which LightGBM raises of a subset that is not binned yet
         return None
     return rows if hasattr(rows, "shape") else None
 

@@ -1,0 +1,223 @@
+"""Out of bag, no tree votes on a row of whose group it saw one: each framework, by one tree and row at a time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from lightgbm import LGBMClassifier
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.neighbors import KNeighborsClassifier
+from xgboost import XGBClassifier
+
+import reference.counting
+import reference.groups
+import rfsize
+from helpers.copied import continuous, of_few_values, twice
+from helpers.xgboost_forests import class_margins
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.voting.links import Link
+
+N_ROWS = 300
+FORESTS: dict[str, Any] = {
+    "LightGBM": LGBMClassifier(
+        boosting_type="rf", n_estimators=41, subsample=0.5, subsample_freq=1, colsample_bytree=0.6, n_jobs=1, verbose=-1
+    ),
+    "XGBoost": XGBClassifier(
+        n_estimators=1, num_parallel_tree=41, learning_rate=1, subsample=0.5, colsample_bynode=0.5, n_jobs=1
+    ),
+    "random forest": RandomForestClassifier(41, max_samples=0.5, random_state=0),
+    "neighbours": BaggingClassifier(KNeighborsClassifier(3), 41, max_samples=0.5, random_state=0),
+}
+
+
+@pytest.fixture(scope="module", params=FORESTS)
+def model(request: pytest.FixtureRequest) -> Any:
+    X, y = continuous(N_ROWS)
+    return clone(FORESTS[request.param]).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def patients() -> list[str]:
+    """Groups of one row to some six."""
+    return [f"patient {number}" for number in np.random.default_rng(3).integers(0, 150, N_ROWS)]
+
+
+def test_votes_are_of_trees_that_saw_no_row_of_the_group(model: Any, patients: list[str]) -> None:
+    X, _ = continuous(N_ROWS)
+    tree_labels, inbag = rfsize.tree_votes(model, X).T, rfsize.inbag(model, X)
+    expected = reference.counting.votes(tree_labels, 2, reference.groups.spread(inbag, patients))
+    assert np.array_equal(rfsize.votes(model, X, oob=True, groups=patients).counts, expected)
+    alone = reference.counting.votes(tree_labels, 2, inbag)
+    assert np.array_equal(rfsize.votes(model, X, oob=True, groups="rows").counts, alone)
+    assert np.array_equal(rfsize.votes(model, X, oob=True).counts, alone)
+    assert (expected.sum(axis=1) < alone.sum(axis=1)).any()
+
+
+def test_blocks_of_any_size_give_the_same_votes(
+    model: Any, patients: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = continuous(N_ROWS)
+    whole = rfsize.votes(model, X, oob=True, groups=patients)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * 41)
+    assert rfsize.votes(model, X, oob=True, groups=patients) == whole
+
+
+@pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "random forest"])
+def test_several_classes(framework: str, patients: list[str]) -> None:
+    X, _ = continuous(N_ROWS)
+    y = np.digitize(X[:, 0] + X[:, 1], [-0.6, 0.6])
+    model = clone(FORESTS[framework]).fit(X, y)
+    votes = rfsize.votes(model, X, oob=True, groups=patients)
+    if framework == "XGBoost":  # a bag for the tree of each class: as many votes as the class with the fewest trees
+        expected = _votes_of_classes(model, X, patients)
+    else:
+        seen = reference.groups.spread(rfsize.inbag(model, X), patients)
+        expected = reference.counting.votes(rfsize.tree_votes(model, X).T, 3, seen)
+    assert np.array_equal(votes.counts, expected)
+
+
+def _votes_of_classes(model: Any, X: np.ndarray, groups: list[str]) -> np.ndarray:
+    """Of each class, the first tree that saw none of the group votes with the first of the others, and so on."""
+    margin = class_margins(model.get_booster(), X, range(41))
+    inbag = adapter_for(model).bags(len(X), None, None, None, None).take(0, len(X))
+    seen = np.stack([reference.groups.spread(inbag[:, :, k].T, groups) for k in range(3)], axis=2)
+    counts = np.zeros((len(X), 3), dtype=int)
+    for row in range(len(X)):
+        of_class = [[margin[tree, row, k] for tree in range(41) if not seen[tree, row, k]] for k in range(3)]
+        for scores in zip(*of_class, strict=False):
+            counts[row, int(np.argmax(scores))] += 1
+    return counts
+
+
+def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
+    X, _ = continuous(N_ROWS)
+    model = RandomForestRegressor(41, random_state=0).fit(X, X[:, 0])
+    adapter = adapter_for(model, casts_votes=False)
+    seen = reference.groups.spread(rfsize.inbag(adapter, X), patients)
+    each = np.array([tree.predict(X) for tree in model.estimators_])
+    scores, _ = ForestOnRows.of(adapter, X, oob=True, groups=patients).scores_and_noise(Link("identity"))
+    assert scores.asked.tolist() == (~seen).sum(axis=0).tolist()
+    for row in np.flatnonzero(scores.asked):
+        of_row = each[~seen[:, row], row]
+        assert scores.mean[row, 0] == pytest.approx(of_row.mean())
+        assert scores.scatter[row, 0] == pytest.approx(np.sum((of_row - of_row.mean()) ** 2))
+    report = rfsize.size(model, X, oob=True, criterion="score", tolerance=0.1, groups=patients)
+    assert report.votes_per_row == scores.asked[scores.asked > 1].mean()
+    assert "grouped: no tree votes on a row of whose group it saw one" in str(report)
+
+
+@pytest.mark.parametrize("kind", ["LightGBM", "XGBoost", "random forest"])
+def test_copies_of_continuous_features_count_once(kind: str) -> None:
+    X, y = twice(*continuous(N_ROWS))
+    model = clone(FORESTS[kind]).fit(X, y)
+    report = rfsize.size(model, X, oob=True, alpha=0.9)
+    assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
+    assert "100.00% of the rows have a copy: each counts once" in str(report)
+    assert report.to_dict() == rfsize.size(model, X, oob=True, alpha=0.9, groups="copies").to_dict()
+    group = reference.groups.of_copies(X.tolist())
+    seen = reference.groups.spread(rfsize.inbag(model, X), group)
+    counts = reference.counting.votes(rfsize.tree_votes(model, X).T, 2, seen)
+    assert np.array_equal(rfsize.votes(model, X, oob=True).counts, counts)
+    once = rfsize.Votes(counts[reference.groups.first_of_each(group)], n_trees=41)
+    assert report.n_trees == rfsize.size(once, alpha=0.9).n_trees
+    assert report.votes_per_row == once.asked[once.asked > 0].mean()
+    soft = rfsize.size(model, X, oob=True, alpha=0.9, voting="soft")
+    assert soft.votes_per_row == once.asked[once.asked > 1].mean()
+    deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.1)
+    assert (deviation.n_rows, deviation.groups, deviation.copied) == (soft.n_rows, "copies", 1.0)
+    assert len(rfsize.votes(rfsize.truncate(model, X, oob=True, alpha=0.5), X)) == 2 * N_ROWS
+    alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
+    assert (alone.groups, alone.copied, alone.n_rows + alone.n_dropped) == ("rows", None, 2 * N_ROWS)
+    assert "copy" not in str(alone)
+
+
+def test_size_is_that_of_fresh_rows() -> None:
+    X, y = twice(*continuous(1500))
+    model = RandomForestClassifier(300, random_state=0, n_jobs=2).fit(X, y)
+    truth = rfsize.size(model, continuous(20_000, seed=1)[0], alpha=0.97).n_trees
+    low, high = rfsize.size(model, X, oob=True, alpha=0.97).interval
+    assert low <= truth <= high
+    assert rfsize.size(model, X, oob=True, alpha=0.97, groups="rows").interval[1] < low
+
+
+def test_rows_of_few_values_count_as_they_did() -> None:
+    X, y = of_few_values(800)
+    model = RandomForestClassifier(41, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rfsize.CopiesWarning)
+        report = rfsize.size(model, X, oob=True, alpha=0.9)
+    alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
+    assert (report.n_trees, report.n_rows, report.votes_per_row) == (alone.n_trees, 800, alone.votes_per_row)
+    assert report.groups == "rows"
+    assert f"{report.copied:.2%} of the rows have a copy, and count as rows of their own" in str(report)
+
+
+def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
+    X, y = twice(*of_few_values(150))
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    model = RandomForestClassifier(301, max_samples=0.4, random_state=0).fit(X, y)
+    by = {groups: rfsize.size(model, X, oob=True, alpha=0.95, groups=groups).n_trees for groups in ("rows", "copies")}
+    with pytest.warns(rfsize.CopiesWarning) as caught:
+        report = rfsize.size(model, X, oob=True, alpha=0.95)
+    (warning,) = caught
+    assert f"T* is {by['rows']}, which is what counts here" in str(warning.message)
+    assert f"before the training, it is {by['copies']}." in str(warning.message)
+    assert warning.filename == __file__
+    assert report.n_trees == by["rows"]
+    with pytest.warns(rfsize.CopiesWarning):
+        rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rfsize.CopiesWarning)
+        for groups in ("rows", "copies", np.arange(len(X))):
+            rfsize.size(model, X, oob=True, alpha=0.95, groups=groups)
+
+
+def test_copies_that_every_tree_saw() -> None:
+    X, y = continuous(60)
+    X, y = np.repeat(X, 12, axis=0), np.repeat(y, 12)
+    model = RandomForestClassifier(15, random_state=0).fit(X, y)
+    with pytest.raises(rfsize.FewVotesError, match="every tree saw every row, or another of its group"):
+        rfsize.size(model, X, oob=True)
+    assert rfsize.size(model, X, oob=True, groups="rows").n_rows > 0
+
+
+def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:
+    X, y = continuous(N_ROWS)
+    model = RandomForestClassifier(101, max_samples=0.5, random_state=0).fit(X, y)
+    seen = reference.groups.spread(rfsize.inbag(model, X), patients)
+    grouped, alone = (rfsize.size(model, X, oob=True, groups=groups) for groups in (patients, "rows"))
+    gap = grouped.metric_gap("auc", y)
+    assert gap.n_rows == ((~seen).sum(axis=0) > 1).sum()
+    assert gap.value != alone.metric_gap("auc", y).value
+
+
+def test_refusals(model: Any, patients: list[str]) -> None:
+    X, _ = continuous(N_ROWS)
+    with pytest.raises(ValueError, match="groups say on which training rows a tree may not vote, and oob=False"):
+        rfsize.votes(model, X, groups=patients)
+    with pytest.raises(ValueError, match="leave groups out, or give the training rows with oob=True"):
+        rfsize.size(model, X, groups="copies")
+    with pytest.raises(ValueError, match="one label for each of the 300 training rows"):
+        rfsize.size(model, X, oob=True, groups=patients[1:])
+    with pytest.raises(ValueError, match="leave out X, oob, threshold, y, groups"):
+        rfsize.size(rfsize.votes(model, X), groups=patients)
+    with pytest.raises(ValueError, match="n_trees says what to keep, without sizing the forest: leave out groups"):
+        rfsize.truncate(model, n_trees=3, groups=patients)
+
+
+def test_xgboost_and_lightgbm_data() -> None:
+    X, y = twice(*continuous(N_ROWS))
+    booster = xgb.train(
+        {"objective": "binary:logistic", "subsample": 0.5, "num_parallel_tree": 31}, xgb.DMatrix(X, y), 1
+    )
+    assert rfsize.size(booster, xgb.DMatrix(X), oob=True).to_dict() == rfsize.size(booster, X, oob=True).to_dict()
+    params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbose": -1}
+    booster = lgb.train(params, lgb.Dataset(X, y), 31)
+    assert rfsize.size(booster, X, oob=True).groups == "copies"
