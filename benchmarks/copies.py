@@ -3,10 +3,10 @@
     python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
     python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
 
-Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (every eighth row of
-class 1 is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each row
-alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts the
-repetitions in which the interval by default holds the truth.
+Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (of class 1 every
+eighth row is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each
+row alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts
+the repetitions in which the interval by default holds the truth.
 """
 
 from __future__ import annotations

@@ -1,0 +1,237 @@
+"""Forests that are grown, and fractions that are chosen, go by groups of rows as `rfsize.size` does."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold
+from xgboost import XGBClassifier
+
+import rfsize
+from helpers.copied import continuous, of_few_values, twice
+from helpers.reports import of_same_votes
+from rfsize.adapters.registry import trainer_for
+
+LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "num_leaves": 15}
+LIGHTGBM |= {"feature_fraction": 0.7, "verbose": -1, "num_threads": 1, "seed": 1}
+XGBOOST = {"objective": "binary:logistic", "subsample": 0.5, "colsample_bynode": 0.6, "nthread": 1, "seed": 1}
+ESTIMATORS: dict[str, Any] = {
+    "LightGBM": LGBMClassifier(
+        boosting_type="rf", subsample=0.5, subsample_freq=1, colsample_bytree=0.7, n_jobs=1, random_state=1, verbose=-1
+    ),
+    "XGBoost": XGBClassifier(n_estimators=1, learning_rate=1, subsample=0.5, colsample_bynode=0.6, n_jobs=1),
+    "random forest": RandomForestClassifier(max_samples=0.5, random_state=1),
+}
+SIZES = {"alpha": 0.9, "min_trees": 20, "max_trees": 60}
+ALL = {"alpha": 0.9999, "min_trees": 110, "max_trees": 110}  # which are not enough, so that all are kept
+
+
+@pytest.fixture(params=["LightGBM", "XGBoost"])
+def framework(request: pytest.FixtureRequest) -> Any:
+    """Parameters, and what makes training data."""
+    if request.param == "LightGBM":
+        return LIGHTGBM, lambda X, y: lgb.Dataset(X, y, free_raw_data=False)
+    return XGBOOST, lambda X, y: xgb.DMatrix(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
+def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups: Any) -> None:
+    params, make = framework
+    X, y = twice(*continuous(300))
+    if groups == "given":
+        groups = np.random.default_rng(0).integers(0, 300, len(X))
+    booster, report = rfsize.grow(params, make(X, y), groups=groups, return_report=True, **ALL)
+    expected = rfsize.size(booster, X, oob=True, alpha=0.9999, groups=groups)
+    assert of_same_votes(report) == of_same_votes(expected)
+    assert (report.groups, report.copied) == (expected.groups, expected.copied)
+    assert report.groups == {None: "copies", "copies": "copies", "rows": "rows"}.get(
+        groups if isinstance(groups, str | None) else "", "given"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_estimators(kind: str) -> None:
+    X, y = twice(*continuous(300))
+    patients = np.random.default_rng(0).integers(0, 300, len(X))
+    for groups in (None, patients):
+        forest, report = rfsize.grow(ESTIMATORS[kind], X, y, groups=groups, return_report=True, **ALL)
+        assert report.groups == ("copies" if groups is None else "given")
+        options = {"oob": True, "alpha": 0.9999, "groups": groups}
+        assert of_same_votes(report) == of_same_votes(rfsize.size(forest, X, **options))
+        more, report = rfsize.grow(forest, X, y, groups=groups, return_report=True, **ALL | {"max_trees": 150})
+        assert of_same_votes(report) == of_same_votes(rfsize.size(more, X, **options))
+
+
+def test_rows_that_are_gone_are_not_compared() -> None:
+    X, y = twice(*continuous(300))
+    gone = lgb.Dataset(X, y, params=LIGHTGBM).construct()
+    _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5, return_report=True)
+    assert (report.groups, report.copied) == ("unknown", None)
+    assert "copies of rows were not looked for: the training data do not hold their rows any more" in str(report)
+    with pytest.raises(ValueError, match="which the data no longer hold"):
+        rfsize.grow(LIGHTGBM, gone, groups="copies")
+    with pytest.raises(ValueError, match="X_val are rows that no tree saw"):
+        rfsize.grow(LIGHTGBM, gone, X_val=X, groups="rows")
+    if tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1):
+        _, report = rfsize.grow(XGBOOST, xgb.QuantileDMatrix(X, y), alpha=0.5, return_report=True)
+        assert report.groups == "unknown"
+
+
+def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
+    return lgb.train(LIGHTGBM, lgb.Dataset(X, y, **dataset), 60, callbacks=[callback])
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
+def test_the_callback_stops_at_the_size_that_groups_give(groups: Any) -> None:
+    X, y = twice(*continuous(300))
+    if groups == "given":
+        groups = np.random.default_rng(0).integers(0, 300, len(X))
+    callback = rfsize.SizeCallback(0.9999, min_trees=20, groups=groups)
+    booster = trained(callback, X, y, free_raw_data=False)
+    expected = rfsize.size(booster, X, oob=True, alpha=0.9999, groups=groups)
+    assert callback.report_.available == booster.num_trees() == 60
+    assert of_same_votes(callback.report_) == of_same_votes(expected)
+    assert (callback.report_.groups, callback.report_.copied) == (expected.groups, expected.copied)
+
+
+def test_the_callback_says_where_it_could_not_look() -> None:
+    X, y = twice(*continuous(300))
+    callback = rfsize.SizeCallback(0.6, min_trees=20)
+    trained(callback, X, y)
+    assert callback.report_.groups == "unknown"
+    with pytest.raises(ValueError, match="free_raw_data=False"):
+        trained(rfsize.SizeCallback(groups="copies"), X, y)
+    with pytest.raises(ValueError, match="leave out one of the two"):
+        rfsize.SizeCallback(votes="valid_0", groups="rows")
+    with pytest.raises(ValueError, match=r"folds=GroupKFold\(\).split\(X, y, groups\)"):
+        lgb.cv(LIGHTGBM, lgb.Dataset(X, y), 30, callbacks=[rfsize.SizeCallback(groups=np.arange(len(X)))])
+
+
+def unclear() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of few values, each twice, and labels of much noise."""
+    X, y = twice(*of_few_values(150))
+    return X, np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+
+
+def test_what_the_rows_do_not_tell_is_said() -> None:
+    X, y = unclear()
+    sizes = {"alpha": 0.95, "max_trees": 600}
+    grown = {
+        "LightGBM": lambda: rfsize.grow({**LIGHTGBM, "min_data_in_leaf": 2}, lgb.Dataset(X, y), **sizes),
+        "XGBoost": lambda: rfsize.grow({**XGBOOST, "min_child_weight": 0}, xgb.DMatrix(X, y), **sizes),
+        "random forest": lambda: rfsize.grow(ESTIMATORS["random forest"], X, y, **sizes),
+        "callback": lambda: lgb.train(
+            {**LIGHTGBM, "min_data_in_leaf": 2},
+            lgb.Dataset(X, y, free_raw_data=False),
+            600,
+            callbacks=[rfsize.SizeCallback(0.95)],
+        ),
+        "fraction": lambda: rfsize.select_bagging_fraction(
+            XGBOOST | {"min_child_weight": 0}, xgb.DMatrix(X, y), [0.5], n_trees=100, alpha=0.95
+        ),
+    }
+    for name, call in grown.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        found = [warning for warning in caught if issubclass(warning.category, rfsize.CopiesWarning)]
+        assert len(found) == 1, name
+        assert found[0].filename == __file__, name
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_path: Any) -> None:
+    params, make = framework
+    X, y = twice(*continuous(300))
+    options = {"fractions": [0.3, 0.5], "n_trees": 30, "alpha": 0.8, "max_trees": 40, "progress": False}
+    found = rfsize.select_bagging_fraction(params, make(X, y), resume=tmp_path / "search", **options)
+    alone = rfsize.select_bagging_fraction(params, make(X, y), groups="rows", **options)
+    assert found.report.groups == "copies"
+    # A row that was seen as its copy is known by heart.
+    assert (found.curve["error"] > alone.curve["error"] + 0.02).all()
+    with pytest.raises(ValueError, match="groups"):
+        rfsize.select_bagging_fraction(params, make(X, y), groups="rows", resume=tmp_path / "search", **options)
+    forest = trainer_for(params, make(X, y)).start(fraction=found.best)
+    forest.add(30)
+    expected = rfsize.votes(forest.booster(), X, y, oob=True, groups="copies").winner() != y
+    assert found.curve["error"][found.curve["fraction"] == found.best] == pytest.approx(expected.mean(), abs=0.01)
+
+
+def test_folds_hold_out_whole_groups(framework: Any) -> None:
+    params, make = framework
+    X, y = twice(*continuous(300))
+    alone = rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups="rows")
+    found = rfsize.cv_votes(params, make(X, y), 3, n_trees=15)
+    assert found == rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups="copies")
+    assert found != alone
+    labels = np.random.default_rng(0).integers(0, 50, len(X))
+    folds = list(StratifiedGroupKFold(3, shuffle=True, random_state=0).split(X, y, labels))
+    assert rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups=labels) == rfsize.cv_votes(
+        params, make(X, y), n_trees=15, folds=folds
+    )
+    plain = rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups=labels, stratified=False)
+    assert plain == rfsize.cv_votes(
+        params, make(X, y), n_trees=15, folds=GroupKFold(3, shuffle=True, random_state=0).split(X, y, labels)
+    )
+    with pytest.raises(ValueError, match="leave out groups, or folds"):
+        rfsize.cv_votes(params, make(X, y), groups=labels, folds=folds)
+    with pytest.raises(ValueError, match="nfold must be a whole number from 2 to 4"):
+        rfsize.cv_votes(params, make(X, y), 5, groups=labels % 4)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_estimator(kind: str) -> None:
+    X, y = twice(*continuous(300))
+    model = rfsize.RightSizedClassifier(ESTIMATORS[kind], stop_table="threshold", **ALL)
+    assert model.fit(X, y).report_.groups == "copies"
+    patients = np.random.default_rng(0).integers(0, 300, len(X))
+    model.fit(X, y, groups=patients)
+    options = {"oob": True, "groups": patients}
+    assert of_same_votes(model.report_) == of_same_votes(rfsize.size(model.estimator_, X, alpha=0.9999, **options))
+    prior = rfsize.votes(model.estimator_, X, **options)
+    expected = rfsize.StopTable.build(model.n_trees_, alpha=0.9999, prior=prior, rule="threshold")
+    assert model.table_.to_dict() == expected.to_dict()
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+def test_the_estimator_by_cross_validation() -> None:
+    X, y = twice(*continuous(200))
+    forest = RandomForestClassifier(random_state=1)
+    model = rfsize.RightSizedClassifier(forest, votes="cv", cv=3, **SIZES).fit(X, y)
+    assert (model.report_.groups, model.report_.n_rows) == ("copies", 200)
+    patients = np.random.default_rng(0).integers(0, 60, len(X))
+    by_groups = rfsize.RightSizedClassifier(forest, votes="cv", cv=StratifiedGroupKFold(3), **SIZES)
+    assert by_groups.fit(X, y, groups=patients).report_.groups == "given"
+    careless = rfsize.RightSizedClassifier(
+        forest, votes="cv", cv=list(GroupShuffleSplit(1).split(X, y, np.arange(400)))
+    )
+    with pytest.raises(ValueError, match="others of the same group"):
+        careless.fit(X, y, groups=patients)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+def test_groups_are_routed() -> None:
+    from sklearn import config_context
+    from sklearn.model_selection import cross_validate
+
+    X, y = continuous(200)
+    patients = np.random.default_rng(0).integers(0, 60, len(X))
+    model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=1), **SIZES)
+    with config_context(enable_metadata_routing=True):
+        asked = model.set_fit_request(groups=True)
+        found = cross_validate(asked, X, y, params={"groups": patients}, cv=GroupKFold(3), return_estimator=True)
+        assert {one.report_.groups for one in found["estimator"]} == {"given"}
+        not_asked = model.set_fit_request(groups=False)
+        found = cross_validate(not_asked, X, y, params={"groups": patients}, cv=GroupKFold(3), return_estimator=True)
+        assert {one.report_.groups for one in found["estimator"]} == {"rows"}
