@@ -23,7 +23,7 @@ from problems import Rows, first_wave, ringnorm, split, twonorm
 
 import rfsize
 
-ALPHA, TREES, TRAINING, FRESH = 0.97, 500, 2000, 20_000
+ALPHA, TREES, TRAINING, FRESH = 0.97, 300, 2000, 10_000
 
 
 def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
