@@ -94,6 +94,17 @@ def test_a_sparse_file_of_many_gigabytes_is_not_read(saved: bytes, tmp_path: Pat
         rfsize.load(path)
 
 
+def test_a_member_that_claims_to_take_gigabytes_when_compressed(saved: bytes, tmp_path: Path) -> None:
+    """By that claim zipfile asks for memory, whatever the member's own size."""
+    path = tmp_path / "forest.npz"
+    for name in zipfile.ZipFile(io.BytesIO(saved)).namelist():
+        entry = saved.rindex(b"PK\x01\x02", 0, saved.rindex(name.encode()))
+        path.write_bytes(saved[: entry + 20] + (1 << 31).to_bytes(4, "little") + saved[entry + 24 :])
+        with pytest.raises(rfsize.ForestFileError, match="compressed") as refused:
+            rfsize.load(path)
+        assert not isinstance(refused.value.__cause__, MemoryError)
+
+
 def metadata_with(**fields: Any) -> Any:
     def change(content: bytes) -> bytes:
         found = json.loads(np.load(io.BytesIO(content)).tobytes())
