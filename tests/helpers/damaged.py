@@ -63,6 +63,8 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
     place: Any = document
     while True:
         keys = list(place) if isinstance(place, dict) else range(len(place))
+        if not keys:
+            return document
         # Most of a document lies deep in it.
         deeper = [key for key in keys if isinstance(place[key], (dict, list)) and place[key]]
         key = some(rng, deeper if deeper and rng.random() < 0.7 else keys)
