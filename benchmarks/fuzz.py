@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numba
 import numpy as np
+import pandas as pd
 import xgboost as xgb
 
 import rfsize
@@ -194,7 +195,10 @@ def xgboost_json() -> Loader:
             model_json.conventions(learner, np.nan)
             model_json.tree_table(learner, members.ravel(), value.reshape(len(value), -1), np.zeros(0))
 
-    return Loader([bytes(model.save_raw("json")) for model in xgboost_models()], damaged_xgboost, read)
+    X, y = problem()
+    frame = pd.DataFrame(X).astype({0: "str"}).astype({0: "category"}).rename(columns=str)
+    named = xgb.train(FOREST | {"max_cat_to_onehot": 1}, xgb.DMatrix(frame, y > 0, enable_categorical=True), 1)
+    return Loader([bytes(model.save_raw("json")) for model in (*xgboost_models(), named)], damaged_xgboost, read)
 
 
 def xgboost_model() -> Loader:

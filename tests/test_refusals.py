@@ -26,7 +26,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> AtHand:
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_refused_as_the_page_says(refusal: Refusal, at: AtHand) -> None:
     if refusal.needs:
-        pytest.importorskip(refusal.needs)
+        pytest.importorskip(*refusal.needs)
     with pytest.raises(ValueError, match=".*".join(map(re.escape, refusal.says.split("…")))) as refused:
         refusal.attempt(at)
     assert type(refused.value) is refusal.error

@@ -102,6 +102,9 @@ def check_head(learner: Any) -> None:
 def check_trees(learner: dict[str, Any]) -> None:
     """That an ensemble of trees has the form in which they are read; raises `NotAForestError`."""
     check_form(learner["gradient_booster"], {"model": _TREES}, "learner.gradient_booster")
+    for column in learner["gradient_booster"]["model"].get("cats", {}).get("enc", []):
+        if "offsets" in column:
+            check_form(column["values"], [WHOLE], "the text of a feature's categories")
 
 
 def check(learner: dict[str, Any]) -> None:

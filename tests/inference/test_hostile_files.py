@@ -100,7 +100,7 @@ def test_a_member_that_claims_to_take_gigabytes_when_compressed(saved: bytes, tm
     for name in zipfile.ZipFile(io.BytesIO(saved)).namelist():
         entry = saved.rindex(b"PK\x01\x02", 0, saved.rindex(name.encode()))
         path.write_bytes(saved[: entry + 20] + (1 << 31).to_bytes(4, "little") + saved[entry + 24 :])
-        with pytest.raises(rfsize.ForestFileError, match="compressed") as refused:
+        with pytest.raises(rfsize.ForestFileError) as refused:
             rfsize.load(path)
         assert not isinstance(refused.value.__cause__, MemoryError)
 

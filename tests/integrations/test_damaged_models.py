@@ -21,6 +21,7 @@ from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.xgboost import model_json
+from rfsize.integrations.xgboost.forest import _leaf_table
 
 OURS = (rfsize.NotAForestError, rfsize.InbagError)
 
@@ -177,9 +178,25 @@ def test_xgboost_documents_are_refused_by_what_was_found(
 def test_names_of_categories_that_end_elsewhere(ends: list[int], categorical: dict[str, Any]) -> None:
     if "cats" not in categorical["learner"]["gradient_booster"]["model"]:
         pytest.skip("XGBoost keeps no names of categories before 3.1")
-    column = "gradient_booster.model.cats.enc.0.offsets"
+    column = "gradient_booster.model.cats.enc.0"
     with pytest.raises(rfsize.NotAForestError, match="do not end where it says"):
-        read_document(at(categorical["learner"], column, ends))
+        read_document(at(categorical["learner"], f"{column}.offsets", ends))
+    with pytest.raises(rfsize.NotAForestError, match="the text of a feature's categories holds a float"):
+        read_document(at(categorical["learner"], f"{column}.values", [1.5]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[5E-1", "base_score is '.5E-1', expected numbers"),
+        ('["x"]', "base_score holds a str, expected only numbers"),
+        ("[5E-1,5E-1]", "base_score holds 2 numbers, expected 3"),
+    ],
+)
+def test_margins_of_no_trees(text: str, message: str, document: dict[str, Any]) -> None:
+    learner = at(document["learner"], "learner_model_param.base_score", text)
+    with pytest.raises(rfsize.NotAForestError, match=message):
+        _leaf_table(learner, model_json.members(learner))
 
 
 def test_xgboost_models_that_xgboost_loads(document: dict[str, Any], data: Data) -> None:
@@ -188,7 +205,6 @@ def test_xgboost_models_that_xgboost_loads(document: dict[str, Any], data: Data)
         ("feature_types", 7 * ["float"], "there are 7 feature_types, expected 8"),
         ("feature_names", ["a"], "there are 1 feature_names, expected 8"),
         ("gradient_booster.model.iteration_indptr", [-1, 6], r"its one round has the trees \[-1, 6\] of 6"),
-        ("learner_model_param.base_score", "[5E-1,5E-1]", r"XGBoost cannot write the model out|base_score holds 2"),
     ):
         booster = xgb.Booster()
         booster.load_model(

@@ -26,8 +26,8 @@ class Refusal:
         The words of its message that say what was found; "…" stands for some that are left out.
     why, instead : str
         Why it is refused, and what to do instead.
-    needs : str
-        A package that the attempt needs, and that may not be installed.
+    needs : tuple of str
+        A package that the attempt needs, and its lowest version, where it may not be installed.
     """
 
     attempt: Attempt
@@ -36,7 +36,7 @@ class Refusal:
     says: str
     why: str
     instead: str
-    needs: str = ""
+    needs: tuple[str, ...] = ()
 
     def row(self, ending: str) -> str:
         """The row of a Markdown table; ``ending`` stands for the class where users see none."""
@@ -55,7 +55,7 @@ class Group:
     refusals: list[Refusal] = field(default_factory=list)
 
     def refuses(
-        self, what: str, error: type[ValueError], says: str, *, why: str, instead: str, needs: str = ""
+        self, what: str, error: type[ValueError], says: str, *, why: str, instead: str, needs: tuple[str, ...] = ()
     ) -> Callable[[Attempt], Attempt]:
         """Enters the function below it into the table."""
 

@@ -294,6 +294,7 @@ def compiling_no_trees(at: AtHand) -> object:
     "holds categories that are not ASCII, and XGBoost does not say where each of their names ends",
     why="names would be cut in the wrong places",
     instead="categories of ASCII names, or their codes",
+    needs=("xgboost", "3.1"),
 )
 def categories_beyond_ascii(at: AtHand) -> object:
     city = np.where(at.X[:, 0] > 0, "Köln", "Rom")
