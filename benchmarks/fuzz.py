@@ -16,7 +16,6 @@ os.environ["OMP_NUM_THREADS"] = "1"  # threads of OpenMP do not outlive a fork
 import argparse
 import contextlib
 import faulthandler
-import hashlib
 import json
 import multiprocessing
 import pickle
@@ -52,13 +51,12 @@ from rfsize.utils.jit import compiled
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.damaged import (
-    archive_of,
     damaged_archive,
     damaged_bytes,
     damaged_forest,
+    damaged_search,
     damaged_text,
     damaged_values,
-    members_of,
     some,
 )
 
@@ -292,24 +290,6 @@ def search_files(sign: bool) -> Loader:
         return (damaged_archive if rng.random() < 0.7 else damaged_bytes)(content, rng)
 
     return Loader([content], damaged, read)
-
-
-def damaged_search(content: bytes, rng: np.random.Generator) -> bytes:
-    """One number or text of a search file altered, and signed again by somebody who knows how."""
-    members = members_of(content)
-    name = some(rng, [*members, *len(members) * ["search.json"]])
-    text = json.loads(members["search.json"])
-    if name == "search.json":
-        text = damaged_values(text, rng)
-    else:
-        at = int(rng.integers(len(members[name])))
-        members[name] = members[name][:at] + rng.bytes(8)[: len(members[name]) - at] + members[name][at + 8 :]
-        text["digests"][name] = hashlib.sha256(members[name]).hexdigest()
-    text.pop("checksum", None)
-    with contextlib.suppress(ValueError):
-        text["checksum"] = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()
-    members["search.json"] = json.dumps(text).encode()
-    return archive_of(members)
 
 
 LOADERS: dict[str, Callable[[], Loader]] = {
