@@ -20,6 +20,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "command_help",
+    "refusals",
 ]
 # The gallery's pages are written from examples/*.py; these are its own lists and timings.
 exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]

@@ -51,6 +51,8 @@ class ForestText:
         pairs = (line.strip("[]").partition(": ") for line in tail.splitlines())
         parameters = {name: value for name, _, value in pairs if name}
         if "average_output" not in header:
+            if parameters.get("boosting") == "rf":
+                refuse("its text has no line average_output")
             raise NotAForestError(
                 f"the LightGBM model was trained with boosting='{parameters.get('boosting', 'gbdt')}', where each tree "
                 "corrects the ones before it; T*(α) needs independent trees: train with boosting='rf'"
@@ -72,6 +74,9 @@ class ForestText:
             raise NotAForestError(
                 "the forest has linear trees, whose votes depend on more than the leaf; train with linear_tree=False"
             )
+        for name in _READ_OF_HEADER:
+            if name not in header:
+                refuse(f"its text has no line {name}=")
         values, counts = zip(*map(_leaves, trees), strict=True)
         n_outputs = _n_outputs(header, len(trees))
         _check_numbers(parameters)
@@ -147,6 +152,7 @@ def bags_note(blocks: list[tuple[int, int]]) -> str:
     return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
 
 
+_READ_OF_HEADER = ("num_class", "num_tree_per_iteration", "feature_infos")
 _OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 
 # The link of each objective.
@@ -180,7 +186,10 @@ def _check_numbers(parameters: dict[str, str]) -> None:
 
 def _categories(text: str) -> list[list[Any]]:
     """The categories of each column that pandas told LightGBM."""
-    found = json.loads(text) or []
+    try:
+        found: Any = json.loads(text) or []
+    except (ValueError, RecursionError):
+        found = None
     alike = isinstance(found, list) and all(isinstance(column, list) for column in found)
     if not alike or any(isinstance(category, (list, dict)) for column in found for category in column):
         refuse(f"pandas_categorical is {text[:40]!r}, not a list of categories for each column")
@@ -202,15 +211,15 @@ def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
     values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
     if not (np.abs(values) < LARGEST_SCORE).all():
-        refuse("a tree has a leaf whose score cannot be averaged")
+        refuse(f"{_name(tree)} has a leaf whose score cannot be averaged")
     if values.size == 1:
         # LightGBM writes no count, or a meaningless one.
         return values, np.zeros(1)
     if values.size == 0 or values.size != counts.size:
-        refuse("a tree has not as many counts as leaves")
-    whole_numbers(counts, "leaf_count", 0, _LARGEST_INT)
+        refuse(f"{_name(tree)} has {values.size} leaves and {counts.size} counts of rows in them")
+    whole_numbers(counts, f"leaf_count of {_name(tree)}", 0, _LARGEST_INT)
     left, right = _children(tree, values.size)
-    check_children(left, right, 2 * values.size - 1)
+    check_children(left, right, 2 * values.size - 1, _name(tree))
     return values, counts
 
 
@@ -218,9 +227,9 @@ def _children(tree: str, n_leaves: int) -> list[NDArray[np.int64]]:
     """The left and the right child of each split; leaf j is written as -(j + 1), and follows the splits here."""
     children = []
     for name in ("left_child", "right_child"):
-        child = whole_numbers(numbers(tree, name), name, -n_leaves, n_leaves - 2)
+        child = whole_numbers(numbers(tree, name), f"{name} of {_name(tree)}", -n_leaves, n_leaves - 2)
         if child.size != n_leaves - 1:
-            refuse("a tree has not one split for each inner node")
+            refuse(f"{_name(tree)} has {n_leaves} leaves and {child.size} {name}, expected {n_leaves - 1}")
         children.append(np.where(child < 0, n_leaves - 2 - child, child))
     return children
 
@@ -231,7 +240,12 @@ def numbers(tree: str, name: str) -> NDArray[np.float64]:
     try:
         return np.array(line.split(), dtype=np.float64)
     except ValueError as error:
-        refuse(f"{name} of a tree holds what is not a number ({str(error)[:80]})", error)
+        refuse(f"{name} of {_name(tree)} holds what is not a number ({str(error)[:80]})", error)
+
+
+def _name(tree: str) -> str:
+    """What to call a tree, whose text begins with its number."""
+    return f"tree {tree.partition(chr(10))[0][:10]}"
 
 
 # Bits of decision_type.
@@ -304,21 +318,22 @@ def conventions(forest: ForestText) -> Conventions:
 
 
 def _tree(text: str, n_leaves: int) -> _Tree:
-    n_inner = n_leaves - 1
+    name, n_inner = _name(text), n_leaves - 1
     if n_inner == 0:
         leaf = np.array([-1])
         return _Tree(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
     threshold = numbers(text, "threshold")
-    feature = whole_numbers(numbers(text, "split_feature"), "split_feature", 0, MOST_FEATURES)
-    decision = whole_numbers(numbers(text, "decision_type"), "decision_type", -128, 127)
+    feature = whole_numbers(numbers(text, "split_feature"), f"split_feature of {name}", 0, MOST_FEATURES)
+    decision = whole_numbers(numbers(text, "decision_type"), f"decision_type of {name}", -128, 127)
     if not feature.size == threshold.size == decision.size == n_inner:
-        refuse("a tree has not one split for each inner node")
+        found = f"{feature.size} features, {threshold.size} thresholds and {decision.size} decision types"
+        refuse(f"{name} has {found} for {n_inner} splits")
     is_categorical = decision & _CATEGORICAL > 0
     missing = _MISSING[np.minimum(decision >> _MISSING_SHIFT & 3, 2), (decision & _DEFAULT_LEFT > 0).astype(np.int64)]
     missing[is_categorical] = Missing.CATEGORY
     at_leaves = np.zeros(n_leaves)
     left, right = (np.append(child, at_leaves - 1).astype(np.int64) for child in _children(text, n_leaves))
-    place = whole_numbers(threshold[is_categorical], "threshold of categories", 0, _LARGEST_INT)
+    place = whole_numbers(threshold[is_categorical], f"threshold of categories of {name}", 0, _LARGEST_INT)
     return _Tree(
         left=left,
         right=right,
@@ -333,10 +348,12 @@ def _members(text: str, place: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Categories that go left in each categorical split, from LightGBM's bit sets."""
     if place.size == 0:
         return []
-    ends = whole_numbers(numbers(text, "cat_boundaries"), "cat_boundaries", 0, _LARGEST_INT)
-    words = whole_numbers(numbers(text, "cat_threshold"), "cat_threshold", 0, 2**32 - 1).astype(np.uint32)
+    ends = whole_numbers(numbers(text, "cat_boundaries"), f"cat_boundaries of {_name(text)}", 0, _LARGEST_INT)
+    words = whole_numbers(numbers(text, "cat_threshold"), f"cat_threshold of {_name(text)}", 0, 2**32 - 1).astype(
+        np.uint32
+    )
     if place.max() + 1 >= ends.size or ends[-1] != words.size or (np.diff(ends) < 0).any():
-        refuse("the sets of categories do not fit the splits")
+        refuse(f"the sets of categories of {_name(text)} do not fit its splits")
     sets = []
     for index in place:
         bits = np.unpackbits(words[ends[index] : ends[index + 1]].view(np.uint8), bitorder="little")

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize.adapters.base import Adapter, Leaves
-from rfsize.adapters.damage import damage_refused, number, refuse
+from rfsize.adapters.damage import (
+    MOST_FEATURES,
+    NUMBER,
+    check_form,
+    damage_refused,
+    number,
+    refuse,
+    whole_number,
+)
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
@@ -23,7 +31,9 @@ from rfsize.integrations.xgboost.model_json import (
     VOTING,
     assembled,
     check,
+    check_head,
     check_names,
+    check_trees,
     conventions,
     document,
     leaf_values,
@@ -291,19 +301,23 @@ def _in_one_round(model: Any) -> str:
 
 
 def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
+    check_head(learner)
     kind = learner["gradient_booster"]["name"]
     if kind != "gbtree":
         raise NotAForestError(
             f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: leave booster out, "
             f"and train them in one round, as {_in_one_round(model)} does"
         )
+    check_trees(learner)
     forest = learner["gradient_booster"]["model"]
     rounds = len(forest["iteration_indptr"]) - 1
     if rounds < 1 or not forest["trees"]:
         raise NotAForestError("the XGBoost model has no trees: train it first")
     if rounds > 1:
         raise _boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
-    if int(learner["learner_model_param"].get("num_target", 1)) > 1:
+    if forest["iteration_indptr"] != [0, len(forest["trees"])]:
+        refuse(f"its one round has the trees {forest['iteration_indptr']} of {len(forest['trees'])}")
+    if whole_number(learner["learner_model_param"].get("num_target", 1), "num_target", 0, MOST_FEATURES) > 1:
         raise NotAForestError("the forest predicts several labels at once; train one forest for each")
 
 
@@ -337,8 +351,6 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
         refuse("a tree has a leaf whose score cannot be averaged")
     # Trees that score all classes have no hessians before XGBoost 3.2.
     mass = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
-    if not all(of_tree.shape == (size,) for of_tree, size in zip(mass, sizes, strict=True)):
-        refuse("the hessians of a tree do not have one entry for each node")
     return Leaves(
         offset=offset[tree_of],
         score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
@@ -350,7 +362,7 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
 
 def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
     """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
-    stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
+    stored = _base_score(learner["learner_model_param"]["base_score"])
     link = LINKS[learner["objective"]["name"]]
     with np.errstate(divide="ignore", invalid="ignore"):
         if link == "logistic":
@@ -360,8 +372,22 @@ def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArra
     # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
     stored = np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN)
     width = scores_per_leaf(learner)
+    n_outputs = width if width > 1 else tree_of.shape[1]
+    if stored.size not in (1, n_outputs):
+        refuse(f"base_score holds {stored.size} numbers, expected {n_outputs}")
     if width > 1:
         return np.broadcast_to(stored, width)
     margins = np.empty(tree_of.size, dtype=np.float32)
     margins[tree_of] = np.broadcast_to(stored, tree_of.shape[1])
     return margins
+
+
+def _base_score(text: str) -> NDArray[np.float32]:
+    """One number, or since XGBoost 3.0 a list of one for each output."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        refuse(f"base_score is {text[:40]!r}, expected numbers")
+    found = found if isinstance(found, list) else [found]
+    check_form(found, [NUMBER], "base_score")
+    return np.array(found, dtype=np.float32)

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.damage import (
     MOST_FEATURES,
+    NUMBER,
+    TEXT,
+    WHOLE,
     check_children,
+    check_form,
     damage_refused,
     refuse,
     whole_number,
@@ -43,9 +47,64 @@ _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 
 
 def document(booster: xgb.Booster) -> dict[str, Any]:
-    """The model as XGBoost's own JSON."""
-    content: dict[str, Any] = json.loads(booster.save_raw("json"))
+    """The model as XGBoost's own JSON; raises `NotAForestError` where XGBoost finds no sense in it."""
+    try:
+        content: dict[str, Any] = json.loads(booster.save_raw("json"))
+    except xgb.core.XGBoostError as error:
+        found = str(error).partition("\n")[0].rpartition(": ")[2]
+        raise NotAForestError(
+            f"XGBoost cannot write the model out ({found}): train it first, or save it again where it is whole"
+        ) from error
     return content
+
+
+# What is read of a model, and the form of it; the head is that of every model, the rest that of trees.
+_HEAD = {
+    "learner_model_param": {"num_class": TEXT, "num_feature": TEXT, "base_score": TEXT, "num_target?": TEXT},
+    "objective": {"name": TEXT, "reg_loss_param?": {"scale_pos_weight?": TEXT}},
+    "gradient_booster": {"name": TEXT},
+    "feature_names?": [TEXT],
+    "feature_types?": [TEXT],
+}
+_FEATURE_TYPES = {"int", "float", "i", "q", "c"}
+_OF_NODES = {  # lists of one entry for each node
+    "left_children": [WHOLE],
+    "right_children": [WHOLE],
+    "split_indices": [WHOLE],
+    "split_conditions": [NUMBER],
+    "default_left": [WHOLE],
+    "split_type": [WHOLE],
+}
+_TREE = {
+    **_OF_NODES,
+    "base_weights": [NUMBER],
+    "leaf_weights?": [NUMBER],
+    "sum_hessian?": [NUMBER],
+    "categories": [WHOLE],
+    "categories_nodes": [WHOLE],
+    "categories_segments": [WHOLE],
+    "categories_sizes": [WHOLE],
+    "tree_param": {"size_leaf_vector": TEXT},
+}
+_TREES = {
+    "iteration_indptr": [WHOLE],
+    "tree_info": [WHOLE],
+    "trees": [_TREE],
+    "cats?": {"enc": [{"values": [NUMBER], "offsets?": [WHOLE]}]},
+}
+
+
+def check_head(learner: Any) -> None:
+    """That a document says what kind of model it is of; raises `NotAForestError`."""
+    check_form(learner, _HEAD, "learner")
+
+
+def check_trees(learner: dict[str, Any]) -> None:
+    """That an ensemble of trees has the form in which they are read; raises `NotAForestError`."""
+    check_form(learner["gradient_booster"], {"model": _TREES}, "learner.gradient_booster")
+    for column in learner["gradient_booster"]["model"].get("cats", {}).get("enc", []):
+        if "offsets" in column:
+            check_form(column["values"], [WHOLE], "the text of a feature's categories")
 
 
 def check(learner: dict[str, Any]) -> None:
@@ -57,11 +116,11 @@ def check(learner: dict[str, Any]) -> None:
         If somebody damaged or wrote them otherwise.
     """
     n_classes = whole_number(learner["learner_model_param"]["num_class"], "num_class", 0, MAX_CLASSES)
-    whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES)
+    _check_features(learner)
     stored = learner["gradient_booster"]["model"]
-    for tree in stored["trees"]:
-        _check_tree(tree)
     width = scores_per_leaf(learner)
+    for index, tree in enumerate(stored["trees"]):
+        _check_tree(tree, f"tree {index}", width)
     if (n_classes > 1) != (LINKS[learner["objective"]["name"]] == "softmax") or width not in (1, n_classes):
         refuse(f"num_class is {n_classes}, which does not fit the objective or trees of {width} scores")
     n_outputs = 1 if width > 1 else max(1, n_classes)
@@ -69,18 +128,36 @@ def check(learner: dict[str, Any]) -> None:
         refuse("tree_info has not one class for each tree")
 
 
-def _check_tree(tree: dict[str, Any]) -> None:
+def _check_features(learner: dict[str, Any]) -> None:
+    """That there is a name and a type for each feature, or for none; XGBoost itself looks when rows are given."""
+    n_features = whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES)
+    for name in ("feature_names", "feature_types"):
+        n_found = len(learner.get(name, []))
+        if n_found not in (0, n_features):
+            refuse(f"there are {n_found} {name}, expected {n_features}")
+    unknown = set(learner.get("feature_types", [])) - _FEATURE_TYPES
+    if unknown:
+        refuse(f"a feature is of the type {min(unknown)[:40]!r}, expected one of {', '.join(sorted(_FEATURE_TYPES))}")
+
+
+def _check_tree(tree: dict[str, Any], name: str, width: int) -> None:
     n_nodes = len(tree["left_children"])
-    if n_nodes == 0 or any(len(tree[name]) != n_nodes for name in _OF_NODES):
-        refuse("the arrays of a tree do not have one entry for each node")
-    left = whole_numbers(tree["left_children"], "left_children", -1, n_nodes - 1)
-    right = whole_numbers(tree["right_children"], "right_children", -1, n_nodes - 1)
+    if n_nodes == 0:
+        refuse(f"{name} has no nodes")
+    left = whole_numbers(tree["left_children"], f"left_children of {name}", -1, n_nodes - 1)
+    right = whole_numbers(tree["right_children"], f"right_children of {name}", -1, n_nodes - 1)
     inner = left != -1
-    check_children(left[inner], right[inner], n_nodes)
-    whole_numbers(np.asarray(tree["split_indices"])[inner], "split_indices", 0, MOST_FEATURES)
+    n_leaves = n_nodes - np.count_nonzero(inner)
+    sizes = dict.fromkeys([*_OF_NODES, "sum_hessian"], n_nodes) | {"base_weights": n_nodes * width}
+    if width > 1:
+        sizes["leaf_weights"] = n_leaves * width
+    for of_nodes, size in sizes.items():
+        if of_nodes in tree and len(tree[of_nodes]) != size:
+            refuse(f"{name} has {len(tree[of_nodes])} {of_nodes}, expected {size}")
+    check_children(left[inner], right[inner], n_nodes, name)
+    whole_numbers(np.asarray(tree["split_indices"])[inner], f"split_indices of {name}", 0, MOST_FEATURES)
 
 
-_OF_NODES = ("right_children", "split_indices", "split_conditions", "default_left", "split_type")
 _MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
 
 
@@ -241,12 +318,16 @@ def conventions(learner: dict[str, Any], missing: float) -> Conventions:
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
     """The set of categories of each categorical split, by the number of its node."""
-    categories = whole_numbers(tree["categories"], "categories", 0, _MOST_CATEGORIES)
-    spans = list(zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True))
+    name = f"tree {tree.get('id', '')}"
+    categories = whole_numbers(tree["categories"], f"categories of {name}", 0, _MOST_CATEGORIES)
+    lists = [tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"]]
+    if len(set(map(len, lists))) > 1:
+        refuse(f"{name} has not one node, place and size for each set of categories")
+    spans = list(zip(*lists, strict=True))
     splits = np.flatnonzero((np.asarray(tree["split_type"]) == 1) & (np.asarray(tree["left_children"]) != -1))
     within = all(0 <= start <= start + size <= categories.size for _, start, size in spans)
     if not within or sorted(node for node, _, _ in spans) != splits.tolist():
-        refuse("the sets of categories do not fit the splits")
+        refuse(f"the sets of categories of {name} do not fit its splits")
     return [categories[start : start + size] for _, start, size in sorted(spans)]
 
 
@@ -261,6 +342,8 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
             "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
             "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
         )
+    if not ends or sorted(ends) != ends or ends[0] != 0 or ends[-1] != len(text):
+        refuse("the names of a feature's categories do not end where it says")
     return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
 
 

@@ -61,17 +61,79 @@ def whole_number(found: Any, name: str, least: int, most: int) -> int:
 
 def whole_numbers(found: Any, name: str, least: int, most: int) -> NDArray[np.int64]:
     """The same for many of them."""
-    values = np.asarray(found, dtype=np.float64)
+    try:
+        values = np.asarray(found, dtype=np.float64)
+    except OverflowError:
+        refuse(f"{name} holds a number of more than 64 bits")
     within = (values >= least) & (values <= most) & (values == np.floor(values))
     if values.ndim != 1 or not within.all():
         refuse(f"{name} holds what is not a whole number from {least} to {most}")
     return values.astype(np.int64)
 
 
-def check_children(left: NDArray[np.int64], right: NDArray[np.int64], n_nodes: int) -> None:
+# What a value of a JSON document is to be, and the Python types that it then has; true and false count as 1 and 0.
+WHOLE, NUMBER, TEXT = "whole number", "number", "text"
+_TYPES: dict[str, set[type]] = {WHOLE: {int, bool}, NUMBER: {int, float, bool}, TEXT: {str}}
+
+
+def check_form(found: Any, form: Any, name: str) -> None:
+    """That a part of a JSON document has the form in which it is read, before it is.
+
+    Parameters
+    ----------
+    found : Any
+        The part.
+    form : dict, list or str
+        The keys that are read of an object and the form of each, a name ending in ``?`` where there need not be one;
+        a list of the one form that each entry of a list has; or the kind of a value.
+    name : str
+        What the part is called.
+    """
+    if isinstance(form, dict):
+        _check_type(found, dict, name, "an object")
+        for key, of_key in form.items():
+            key, optional = key.removesuffix("?"), key.endswith("?")
+            if key in found:
+                check_form(found[key], of_key, f"{name}.{key}")
+            elif not optional:
+                refuse(f"{name} has no {key!r}")
+    elif isinstance(form, list) and isinstance(form[0], str):
+        _check_type(found, list, name, f"a list of {form[0]}s")
+        other = set(map(type, found)) - _TYPES[form[0]]
+        if other:
+            refuse(f"{name} holds a {min(kind.__name__ for kind in other)}, expected only {form[0]}s")
+        _check_bits(found, form[0], name)
+    elif isinstance(form, list):
+        _check_type(found, list, name, "a list of objects")
+        for index, entry in enumerate(found):
+            check_form(entry, form[0], f"{name}[{index}]")
+    elif type(found) not in _TYPES[form]:
+        refuse(f"{name} is {_short(found)}, expected a {form}")
+
+
+def _check_type(found: Any, kind: type, name: str, expected: str) -> None:
+    if not isinstance(found, kind):
+        refuse(f"{name} is {_short(found)}, expected {expected}")
+
+
+def _check_bits(found: list[Any], kind: str, name: str) -> None:
+    try:
+        np.array(found, dtype=None if kind == TEXT else np.int64 if kind == WHOLE else np.float64)
+    except OverflowError:
+        refuse(f"{name} holds a number of more than 64 bits")
+
+
+def _short(found: Any) -> str:
+    """What was found, in a few words whatever it is."""
+    if isinstance(found, (dict, list)):
+        return "an object" if isinstance(found, dict) else f"a list of {len(found)}"
+    return repr(found)[:40] if not isinstance(found, int) or abs(found) < 1 << 64 else "a number of more than 64 bits"
+
+
+def check_children(left: NDArray[np.int64], right: NDArray[np.int64], n_nodes: int, name: str) -> None:
     """That the children of the splits of a tree are nodes below its root, each the child of one: every walk ends."""
     children = np.concatenate([left, right])
     if children.size and not 1 <= children.min() <= children.max() < n_nodes:
-        refuse("a split of a tree has a child that is no node of it")
+        refuse(f"a split of {name} has a child that is no node of it")
     if np.unique(children).size < children.size:
-        refuse("two splits of a tree share a child, so that it is no tree")
+        refuse(f"two splits of {name} share a child, so that it is no tree")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import hashlib
 import io
+import json
 import re
 import zipfile
 from typing import Any
@@ -61,7 +64,12 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
     document = copy.deepcopy(document)
     place: Any = document
     while True:
-        key = some(rng, list(place)) if isinstance(place, dict) else int(rng.integers(len(place)))
+        keys = list(place) if isinstance(place, dict) else range(len(place))
+        if not keys:
+            return document
+        # Most of a document lies deep in it.
+        deeper = [key for key in keys if isinstance(place[key], (dict, list)) and place[key]]
+        key = some(rng, deeper if deeper and rng.random() < 0.7 else keys)
         if not isinstance(place[key], (dict, list)) or not place[key] or rng.random() < 0.1:
             break
         place = place[key]
@@ -71,18 +79,71 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
     elif kind == 1 and isinstance(place, list):
         place.insert(key, place[key])
     else:
-        place[key] = some(rng, VALUES)
+        # Most readers look at the type first, so half of the values are of the same.
+        alike = [value for value in VALUES if type(value) is type(place[key])]
+        place[key] = some(rng, alike if alike and rng.random() < 0.5 else VALUES)
     return document
 
 
 def damaged_archive(content: bytes, rng: np.random.Generator) -> bytes:
     """One member of a zip archive damaged, under checksums of the archive that fit again."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = members_of(content)
     name = some(rng, [name for name in members if members[name]])
     members[name] = damaged_bytes(members[name], rng)
+    return archive_of(members)
+
+
+def damaged_forest(content: bytes, rng: np.random.Generator) -> bytes:
+    """Numbers of one array of a compiled forest, or a value of what it says of itself, replaced by sound ones."""
+    members = members_of(content)
+    name = some(rng, [name for name in members if members[name]])
+    array = np.load(io.BytesIO(members[name])).copy()
+    if name == "metadata.npy":
+        text = json.dumps(damaged_values(json.loads(array.tobytes()), rng)).encode()
+        array = np.frombuffer(text, dtype=np.uint8)
+    elif array.size:
+        at, other = rng.integers(array.size, size=(2, int(rng.integers(1, 4))))
+        if array.dtype.kind == "U" or rng.random() < 0.5:
+            array[at] = array[other]
+        elif array.dtype.kind == "f":
+            array[at] = some(rng, (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, 5e-324))
+        else:
+            # One bit of a packed node is another column, rank or child.
+            array.view(np.uint8)[int(rng.integers(array.nbytes))] ^= np.uint8(1 << int(rng.integers(8)))
+    file = io.BytesIO()
+    np.save(file, array)
+    members[name] = file.getvalue()
+    return archive_of(members)
+
+
+def damaged_search(content: bytes, rng: np.random.Generator) -> bytes:
+    """One number or text of a search file altered, and signed again by somebody who knows how."""
+    members = members_of(content)
+    name = some(rng, [*members, *len(members) * ["search.json"]])
+    text = json.loads(members["search.json"])
+    if name == "search.json":
+        text = damaged_values(text, rng)
+    else:
+        at = int(rng.integers(len(members[name])))
+        members[name] = members[name][:at] + rng.bytes(8)[: len(members[name]) - at] + members[name][at + 8 :]
+        text["digests"][name] = hashlib.sha256(members[name]).hexdigest()
+    text.pop("checksum", None)
+    with contextlib.suppress(ValueError):
+        text["checksum"] = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()
+    members["search.json"] = json.dumps(text).encode()
+    return archive_of(members)
+
+
+def members_of(content: bytes) -> dict[str, bytes]:
+    """The members of a zip archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def archive_of(members: dict[str, bytes]) -> bytes:
+    """A zip archive of them."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for member, of_member in members.items():
-            archive.writestr(member, of_member)
+        for name, content in members.items():
+            archive.writestr(name, content)
     return file.getvalue()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
+from helpers.damaged import damaged_archive, damaged_bytes, damaged_forest
 from helpers.forests import Data
 
 OURS = (rfsize.ForestFileError, rfsize.TableError)
@@ -94,6 +95,17 @@ def test_a_sparse_file_of_many_gigabytes_is_not_read(saved: bytes, tmp_path: Pat
         rfsize.load(path)
 
 
+def test_a_member_that_claims_to_take_gigabytes_when_compressed(saved: bytes, tmp_path: Path) -> None:
+    """By that claim zipfile asks for memory, whatever the member's own size."""
+    path = tmp_path / "forest.npz"
+    for name in zipfile.ZipFile(io.BytesIO(saved)).namelist():
+        entry = saved.rindex(b"PK\x01\x02", 0, saved.rindex(name.encode()))
+        path.write_bytes(saved[: entry + 20] + (1 << 31).to_bytes(4, "little") + saved[entry + 24 :])
+        with pytest.raises(rfsize.ForestFileError) as refused:
+            rfsize.load(path)
+        assert not isinstance(refused.value.__cause__, MemoryError)
+
+
 def metadata_with(**fields: Any) -> Any:
     def change(content: bytes) -> bytes:
         found = json.loads(np.load(io.BytesIO(content)).tobytes())
@@ -149,3 +161,18 @@ def test_damage_inside_a_sound_archive(
     except OURS:
         return
     assert np.isfinite(fast.predict_proba(np.zeros((2, fast.forest.n_features)))).all()
+
+
+@settings(max_examples=300)
+@given(seed=st.integers(0, 2**32), damage=st.sampled_from([damaged_bytes, damaged_archive, damaged_forest]))
+def test_damaged_files(saved: bytes, tmp_path_factory: pytest.TempPathFactory, seed: int, damage: Any) -> None:
+    """The archive, the bytes of an array, and numbers of an array whose form is sound."""
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    path.write_bytes(damage(saved, np.random.default_rng(seed)))
+    try:
+        fast = rfsize.load(path)
+    except OURS:
+        return
+    rows = np.zeros((2, fast.forest.n_features))
+    assert np.isfinite(fast.predict_proba(rows)).all()
+    assert fast.votes(rows).n_trees == fast.n_trees

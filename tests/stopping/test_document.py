@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helpers.damaged import damaged_values, some
 from helpers.stop_tables import some_votes, tables, ternary_prior
 from rfsize.errors import TableError
 from rfsize.stopping.document import checksum
@@ -69,6 +72,22 @@ def test_damaged_files_are_refused(data: st.DataObject, saved: list[StopTable], 
     except TableError:
         return
     assert loaded == table
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_altered_values_are_refused_or_keep_the_promise(seed: int, saved: list[StopTable]) -> None:
+    """Signed again, as somebody hostile would."""
+    rng = np.random.default_rng(seed)
+    document = damaged_values(some(rng, saved).to_dict(), rng)
+    rest = {key: value for key, value in document.items() if key != "checksum"}
+    with contextlib.suppress(ValueError):  # what is not finite cannot be signed
+        document = {**rest, "checksum": checksum(rest)}
+    try:
+        table = StopTable.from_dict(document)
+    except TableError:
+        return
+    assert 1.0 <= table.expected_trees() <= table.n_trees
 
 
 HOSTILE_BYTES = [

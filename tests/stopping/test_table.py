@@ -202,6 +202,14 @@ def test_robust_keeps_its_bound_for_every_tally(prior: np.ndarray, alpha: float)
     assert table.expected_trees() <= StopTable.build(len(prior) - 1, alpha=1.0, prior=prior).expected_trees() + 1e-9
 
 
+@pytest.mark.parametrize("n_trees", [11, 101])
+def test_robust_next_to_certainty(n_trees: int) -> None:
+    """There the linear program cannot be solved in double precision."""
+    table = StopTable.build(n_trees, alpha=1.0 - 2.0**-53, rule="robust")
+    assert table.disagreement_by_tally().max() <= 2.0**-53 * (1.0 + 1e-9)
+    assert table.expected_trees() <= StopTable.build(n_trees, alpha=1.0).expected_trees() + 1e-9
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_robust_is_close_to_the_full_linear_program(seed: int) -> None:
     """The program over all tallies and all randomised stops of any shape is a bound; one table comes close."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import rfsize
+from helpers.damaged import damaged_search
 from helpers.forests import LIGHTGBM, Data
 from helpers.fraction_searches import ROWS, accuracy, given, search
 from rfsize.adapters.registry import trainer_for
@@ -152,6 +154,26 @@ def test_no_altered_number_is_taken_up(
         file.write_bytes(content[:start] + altered + content[start + len(altered) :])
     with pytest.raises(ValueError, match="cannot be taken up"):
         SearchFile(file, *search_of, 0)
+
+
+@settings(max_examples=200)
+@drawn(seed=st.integers(0, 2**32))
+def test_files_signed_by_somebody_else(searched: tuple[Path, bytes, Any], seed: int) -> None:
+    """Whoever signs may be hostile: what is taken up is votes that do not contradict themselves."""
+    file, content, search_of = searched
+    file.write_bytes(damaged_search(content, np.random.default_rng(seed)))
+    try:
+        states = SearchFile(file, *search_of, 0)._states
+    except ValueError as error:
+        if not re.search("cannot be taken up|was written by a search", str(error)):
+            raise
+        return
+    for state in states.values():
+        scores, counts = state.out_of_bag.scores, state.out_of_bag.counts
+        assert np.isfinite(scores.mean).all()
+        assert np.isfinite(scores.scatter).all()
+        assert (counts >= 0).all()
+        assert (counts.sum(axis=1) == scores.asked).all()
 
 
 @pytest.mark.parametrize("path", ["", "missing/search.zip"])

@@ -1,0 +1,59 @@
+"""The table of what rfsize refuses: each entry is an attempt that can be run, and a row of docs/reference/refusals.md.
+
+The attempts stand in one module for each kind of thing that is refused. A new refusal is a function there, under the
+``refuses`` of its `Group`; ``python -m refusals``, run in docs/_ext, then writes the page again, and so does every
+build of the documentation. tests/test_refusals.py runs every attempt, and compares the page.
+"""
+
+from pathlib import Path
+
+from refusals import command_line, estimators, files, models, out_of_bag, questions, rows, tables
+from refusals.entry import Group
+
+GROUPS: tuple[Group, ...] = (
+    models.GROUP,
+    rows.GROUP,
+    out_of_bag.GROUP,
+    questions.GROUP,
+    tables.GROUP,
+    estimators.GROUP,
+    files.GROUP,
+    command_line.GROUP,
+)
+PAGE = Path(__file__).parents[2] / "reference" / "refusals.md"
+
+_HEAD = """<!-- Written by docs/_ext/refusals, where each row is a function that a test runs: change it there. -->
+
+# What is refused, and why
+
+A number that nobody can trust is worse than none. So whatever breaks the theory is refused, with an error that says
+what was found, why it matters and what to do instead. All errors are [subclasses of `ValueError`](errors.rst).
+
+The messages below are shortened; look for the words of yours. Every row is run by a test.
+"""
+
+_FOOT = """
+## What is only warned of
+
+Votes that are not quite independent still size a forest, if not as well: `SharedBagsWarning` where several trees share
+a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few features. A
+forest with fewer than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and
+all trees are kept. All are described on [errors and warnings](errors.rst).
+"""
+
+
+def page() -> str:
+    """The page of the documentation, as Markdown."""
+    return "\n".join([_HEAD, *(group.section() for group in GROUPS)]) + _FOOT
+
+
+def write() -> None:
+    """Write it into the repository, where it can be read without a build."""
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        PAGE.write_text(page(), encoding="utf-8")
+
+
+def setup(app):
+    """Before any page is read."""
+    app.connect("builder-inited", lambda app: write())
+    return {"parallel_read_safe": True}

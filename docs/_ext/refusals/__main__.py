@@ -1,0 +1,5 @@
+"""``python -m refusals``, run in docs/_ext, writes the page again."""
+
+from refusals import write
+
+write()

@@ -1,0 +1,146 @@
+"""Complaints of ``rfsize``, which are one line on standard error and the exit status 2."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from refusals.at_hand import AtHand
+from refusals.entry import Group
+
+GROUP = Group(
+    "The command line",
+    "What Python refuses, `rfsize` refuses in one line on standard error, with exit status 2. It reads files, so that "
+    "there is a little more.",
+    ending="exit status 2",
+)
+
+
+@GROUP.refuses(
+    "a pickle as the model",
+    ValueError,
+    "is neither",
+    why="a pickle runs whatever whoever wrote it wanted",
+    instead="LightGBM's text, XGBoost's JSON or UBJ",
+)
+def a_pickle(at: AtHand) -> None:
+    at.shell("size", at.file("model.pkl", pickle.dumps(at.forest)), at.table())
+
+
+@GROUP.refuses(
+    "a file that is cut off",
+    ValueError,
+    "is a LightGBM model that breaks off",
+    why="some of its trees are lost",
+    instead="the whole file",
+)
+def cut_off(at: AtHand) -> None:
+    at.shell("size", at.file("cut.txt", at.model.model_to_string()[:700]), at.table())
+
+
+@GROUP.refuses(
+    "a table of an unknown kind",
+    ValueError,
+    "is not a known kind of table",
+    why="kinds are told by the ending",
+    instead="`.csv`, `.parquet`, `.npy`, `.npz`",
+)
+def unknown_table(at: AtHand) -> None:
+    at.shell("size", at.saved_model(), at.file("rows.xlsx"))
+
+
+@GROUP.refuses(
+    "an array of objects",
+    ValueError,
+    "Object arrays cannot be loaded",
+    why="such an array is a pickle",
+    instead="an array of numbers",
+)
+def array_of_objects(at: AtHand) -> None:
+    np.save(at.folder / "objects.npy", np.array([{}]), allow_pickle=True)
+    at.shell("size", at.saved_model(), at.folder / "objects.npy")
+
+
+@GROUP.refuses(
+    "a column of labels that the table does not have",
+    ValueError,
+    "has no column 'target'",
+    why="it would be taken for a feature",
+    instead="one of the columns that the message lists",
+)
+def no_target(at: AtHand) -> None:
+    at.shell("size", at.saved_model(), at.table(), "--target", "target")
+
+
+@GROUP.refuses(
+    "a table without one of the features",
+    ValueError,
+    "the columns of X are not those of training: missing ['a']",
+    why="the trees would test other columns",
+    instead="the columns of training; others are passed over",
+)
+def no_feature(at: AtHand) -> None:
+    at.frame.drop(columns="a").to_csv(at.folder / "three.csv", index=False)
+    at.shell("size", at.saved_model(), at.folder / "three.csv")
+
+
+@GROUP.refuses(
+    "rows without a label",
+    ValueError,
+    "rows have no label",
+    why="they would be a class of their own",
+    instead="leave them out of the table",
+)
+def no_label(at: AtHand) -> None:
+    table = at.table("few.csv", level=[None, *["a", "b"] * 199, "a"])
+    at.shell("grow", table, "--target", "level", "--framework", "lightgbm", "-o", at.folder / "out.txt")
+
+
+@GROUP.refuses(
+    "parameters that are no JSON object",
+    ValueError,
+    "the parameters must be a JSON object",
+    why="they are names and values",
+    instead="`--params '{\"max_depth\": 8}'`",
+)
+def parameters(at: AtHand) -> None:
+    at.shell(
+        *("grow", at.table(), "--target", "label", "--framework", "lightgbm"),
+        *("--params", at.file("list.json", "[1]"), "-o", at.folder / "out.txt"),
+    )
+
+
+@GROUP.refuses(
+    "a framework that nobody taught rfsize",
+    ValueError,
+    "rfsize knows no framework 'catboost'",
+    why="there is nothing to train with",
+    instead="one of those that the message lists",
+)
+def unknown_framework(at: AtHand) -> None:
+    at.shell("grow", at.table(), "--target", "label", "--framework", "catboost", "-o", at.folder / "out.txt")
+
+
+@GROUP.refuses(
+    "writing over a file that is read",
+    ValueError,
+    "is one of the files read; write to another one",
+    why="the model would be lost",
+    instead="another name",
+)
+def overwriting(at: AtHand) -> None:
+    model = at.saved_model()
+    at.shell("compile", model, "-o", model)
+
+
+@GROUP.refuses(
+    "predictions in another kind of file",
+    ValueError,
+    "predictions are written to a .csv or .parquet file",
+    why="kinds are told by the ending",
+    instead="`-o predictions.csv`",
+)
+def predictions(at: AtHand) -> None:
+    at.shell("compile", at.saved_model(), "-o", at.folder / "fast.npz")
+    at.shell("predict", at.folder / "fast.npz", at.table(), "-o", at.folder / "out.txt")

@@ -1,0 +1,217 @@
+"""Right-sized estimators, growing, and the search for a bagging fraction."""
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from xgboost import XGBClassifier
+
+import rfsize
+from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
+from refusals.entry import Group
+from rfsize import FewVotesError, NotAForestError
+
+GROUP = Group("Training", "`RightSizedClassifier`, `grow`, `SizeCallback` and `select_bagging_fraction`.")
+
+
+@GROUP.refuses(
+    "a grid over the number of trees of a `RightSizedClassifier`",
+    ValueError,
+    "would say nothing: the number of trees is what fit finds",
+    why="all candidates would be the same forest",
+    instead="leave it out of the search; set `alpha`, or `max_trees`",
+)
+def grid_over_trees(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(RandomForestClassifier(max_depth=3), alpha=0.9)
+    grid = {"estimator__n_estimators": [10, 100]}
+    return GridSearchCV(sized, grid, cv=2, error_score="raise").fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "`RightSizedClassifier` of something that is no forest",
+    NotAForestError,
+    "estimator is a LogisticRegression; give a forest",
+    why="it has no number of trees",
+    instead="a forest; a pipeline goes around, not inside",
+)
+def no_forest(at: AtHand) -> object:
+    return rfsize.RightSizedClassifier(LogisticRegression()).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "an estimator that would boost",
+    NotAForestError,
+    "would be boosted for 100 rounds",
+    why="each round corrects the ones before it",
+    instead="`n_estimators=1, num_parallel_tree=…`; of LightGBM `boosting_type='rf'`",
+)
+def boosting_estimator(at: AtHand) -> object:
+    return rfsize.RightSizedClassifier(XGBClassifier(n_estimators=100)).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "a `stop_table` with averaged scores",
+    ValueError,
+    "predicts by the majority vote, and voting='soft' sizes the averaged scores",
+    why="it would be sized for another rule than it predicts by",
+    instead='`voting="auto"`, or `stop_table=None`',
+)
+def table_and_scores(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(RandomForestClassifier(), stop_table="threshold", voting="soft")
+    return sized.fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "weights of which none is above zero",
+    ValueError,
+    "sample_weight is zero for every row",
+    why="there is nothing to train on",
+    instead="some weight",
+)
+def no_weight(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(RandomForestClassifier())
+    return sized.fit(at.X, at.y, sample_weight=np.zeros(400))
+
+
+@GROUP.refuses(
+    "growing with parameters that boost",
+    NotAForestError,
+    "boosting",
+    why="each tree corrects the ones before it",
+    instead='`boosting="rf"`; XGBoost grows one round of parallel trees whatever `num_boost_round` would be',
+)
+def growing_boosting(at: AtHand) -> object:
+    return rfsize.grow({"objective": "binary", "boosting": "gbdt", "verbosity": -1}, lgb.Dataset(at.X, at.y))
+
+
+@GROUP.refuses(
+    "growing to a size that the bags can never tell",
+    FewVotesError,
+    "of the votes leave a training row out of their bags",
+    why="too few votes to size a forest by",
+    instead="a smaller bagging fraction, `X_val`, or more trees",
+)
+def growing_full_bags(at: AtHand) -> object:
+    return rfsize.grow(XGBOOST | {"subsample": 0.999}, xgb.DMatrix(at.X, at.y), max_trees=200)
+
+
+@GROUP.refuses(
+    "labels or weights beside a `Dataset` that holds them",
+    ValueError,
+    "labels and weights are in dtrain; y and sample_weight are for an estimator",
+    why="two answers to one question",
+    instead="leave them out",
+)
+def labels_twice(at: AtHand) -> object:
+    return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), at.y)
+
+
+@GROUP.refuses(
+    "growing an estimator without labels",
+    ValueError,
+    "y is missing: an estimator is grown from X and y",
+    why="it is fitted",
+    instead="`grow(estimator, X, y)`",
+)
+def growing_without_labels(at: AtHand) -> object:
+    return rfsize.grow(LGBMClassifier(boosting_type="rf"), at.X)
+
+
+@GROUP.refuses(
+    "`SizeCallback` in a training that goes on from `init_model`",
+    NotAForestError,
+    "SizeCallback must see a forest from its first tree",
+    why="the first trees' votes are not seen again",
+    instead="`rfsize.grow(…, init_model=…)`",
+)
+def callback_of_more_trees(at: AtHand) -> object:
+    callback = rfsize.SizeCallback(alpha=0.9)
+    data = lgb.Dataset(at.X, at.y, free_raw_data=False)
+    boosted = lgb.train({"objective": "binary", "verbosity": -1}, data, 2)
+    return lgb.train({"objective": "binary", "verbosity": -1}, data, 5, init_model=boosted, callbacks=[callback])
+
+
+@GROUP.refuses(
+    "`SizeCallback` where a class is rare, and the `Dataset` did not keep its rows",
+    ValueError,
+    "the votes of single trees cannot be read from what LightGBM predicts",
+    why="LightGBM hands out probabilities, which are rounded to 1 there",
+    instead="`free_raw_data=False`; `grow` sees to it",
+)
+def callback_of_a_rare_class(at: AtHand) -> object:
+    rare, params = np.arange(400) < 6, LIGHTGBM | {"num_leaves": 63, "min_data_in_leaf": 1}
+    return lgb.train(params, lgb.Dataset(at.X, rare), 200, callbacks=[rfsize.SizeCallback(alpha=0.9)])
+
+
+@GROUP.refuses(
+    "growing a regression forest of LightGBM or XGBoost",
+    ValueError,
+    "the parameters train a regression forest, whose trees cast no votes",
+    why="growing goes by labels",
+    instead='train more trees than it takes, then `rfsize.truncate(…, criterion="score", tolerance=…)`',
+)
+def growing_a_regression(at: AtHand) -> object:
+    return rfsize.grow(LIGHTGBM | {"objective": "regression"}, lgb.Dataset(at.X, at.X[:, 0]))
+
+
+@GROUP.refuses(
+    "`select_bagging_fraction` of an estimator",
+    ValueError,
+    "give the parameters of a LightGBM or XGBoost forest, a dict",
+    why="it searches by the frameworks' own training",
+    instead="`select_bagging_fraction(params, dtrain)`",
+)
+def fraction_of_an_estimator(at: AtHand) -> object:
+    return rfsize.select_bagging_fraction(RandomForestClassifier(), at.X, at.y)
+
+
+@GROUP.refuses(
+    "a metric where a scorer is asked for",
+    ValueError,
+    "which takes labels and predictions; a scorer takes (estimator, X, y)",
+    why="labels would be taken for an estimator",
+    instead="`make_scorer(metric)`",
+)
+def a_metric(at: AtHand) -> object:
+    data = lgb.Dataset(at.X, at.y)
+    return rfsize.select_bagging_fraction(LIGHTGBM, data, [0.4, 0.6], n_trees=10, scoring=accuracy_score)
+
+
+@GROUP.refuses(
+    "a fraction twice, or none",
+    ValueError,
+    "fractions holds a fraction twice",
+    why="a fraction cannot be compared with itself",
+    instead="give each once",
+)
+def fractions(at: AtHand) -> object:
+    return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), [0.5, 0.5], n_trees=10)
+
+
+@GROUP.refuses(
+    "folds that share rows",
+    ValueError,
+    "a row must not be held out twice, nor be trained on where it is held out",
+    why="a row would vote on itself",
+    instead="folds as scikit-learn's splitters make them",
+)
+def folds(at: AtHand) -> object:
+    folds = [(np.arange(300), np.arange(200, 400))]
+    return rfsize.cv_votes(LIGHTGBM, lgb.Dataset(at.X, at.y, free_raw_data=False), folds=folds, n_trees=5)
+
+
+@GROUP.refuses(
+    "a stop table for members that are no trees",
+    NotAForestError,
+    "needs a compiled forest, but KNeighborsClassifiers are no decision trees",
+    why="such an ensemble cannot be compiled",
+    instead="`stop_table=None`",
+)
+def table_of_no_trees(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(BaggingClassifier(KNeighborsClassifier()), stop_table="threshold")
+    return sized.fit(at.X, at.y)

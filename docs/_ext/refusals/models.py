@@ -1,0 +1,312 @@
+"""Models whose trees are no independent draws, or cast no votes."""
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from sklearn.datasets import make_regression
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import rfsize
+from refusals.at_hand import LIGHTGBM, AtHand
+from refusals.entry import Group
+from rfsize import NotAForestError
+from rfsize.integrations.xgboost.merging import merged
+
+GROUP = Group(
+    "The model",
+    "T*(α) is about trees that are drawn independently of one another and vote alike.",
+)
+_CORRECTS = "each tree corrects the ones before it, so that more of them are another model, not a better known one"
+
+
+@GROUP.refuses(
+    "gradient boosting of LightGBM",
+    NotAForestError,
+    "trained with boosting='gbdt', where each tree corrects the ones before it",
+    why=_CORRECTS,
+    instead='`boosting="rf"`, with `bagging_fraction` and `bagging_freq`',
+)
+def boosting_of_lightgbm(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(boosting="gbdt"), at.X_val)
+
+
+@GROUP.refuses(
+    "DART of LightGBM",
+    NotAForestError,
+    "trained with boosting='dart'",
+    why="the same, and each tree is weighed anew",
+    instead='`boosting="rf"`',
+)
+def dart_of_lightgbm(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(boosting="dart"), at.X_val)
+
+
+@GROUP.refuses(
+    "several rounds of XGBoost",
+    NotAForestError,
+    "was boosted for 5 rounds, where each round corrects the ones before it",
+    why=_CORRECTS,
+    instead="one round of `num_parallel_tree` trees; of the classifier, `n_estimators=1`",
+)
+def rounds_of_xgboost(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(n_rounds=5, num_parallel_tree=1), at.X_val)
+
+
+@GROUP.refuses(
+    '`booster="gblinear"` or `"dart"` of XGBoost',
+    NotAForestError,
+    "trained with booster='gblinear'",
+    why="there are no trees, or none that vote alike",
+    instead="leave `booster` out",
+)
+def linear_booster(at: AtHand) -> object:
+    linear = xgb.train({"booster": "gblinear", "objective": "binary:logistic"}, xgb.DMatrix(at.X, at.y), 1)
+    return rfsize.size(linear, at.X_val)
+
+
+@GROUP.refuses(
+    "gradient boosting of scikit-learn",
+    NotAForestError,
+    "found a GradientBoostingClassifier, whose members are not independent draws",
+    why=_CORRECTS,
+    instead="`RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier`",
+)
+def boosting_of_sklearn(at: AtHand) -> object:
+    return rfsize.size(GradientBoostingClassifier(n_estimators=3).fit(at.X, at.y), at.X_val)
+
+
+@GROUP.refuses(
+    "sizing AdaBoost",
+    NotAForestError,
+    "whose members are no independent draws",
+    why="there is no infinite ensemble to agree with",
+    instead="`rfsize.compile(model)` stops it without loss; of other members than trees, `StopTable.lossless(weights)`",
+)
+def sizing_adaboost(at: AtHand) -> object:
+    return rfsize.size(AdaBoostClassifier(n_estimators=3).fit(at.X, at.y), at.X_val)
+
+
+@GROUP.refuses(
+    "compiling AdaBoost with another table than its own",
+    ValueError,
+    "boosted trees are no independent draws",
+    why="only a lead that the remaining weight cannot make up is safe",
+    instead="leave the table out",
+)
+def adaboost_with_a_table(at: AtHand) -> object:
+    return rfsize.compile(AdaBoostClassifier(n_estimators=3).fit(at.X, at.y), rfsize.StopTable.build(3, alpha=0.9))
+
+
+@GROUP.refuses(
+    "linear trees",
+    NotAForestError,
+    "the forest has linear trees, whose votes depend on more than the leaf",
+    why="leaves are what votes are counted by",
+    instead="`linear_tree=False`",
+)
+def linear_trees(at: AtHand) -> object:
+    data = lgb.Dataset(at.X, at.y, params={"linear_tree": True})
+    return rfsize.size(lgb.train(LIGHTGBM | {"linear_tree": True}, data, 5), at.X_val)
+
+
+@GROUP.refuses(
+    "labels of a regression forest",
+    NotAForestError,
+    "objective is 'regression', whose trees cast no votes",
+    why="T*(α) is about labels",
+    instead='`criterion="score"` and a `tolerance`',
+)
+def labels_of_a_regression(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(y=at.X[:, 0], objective="regression"), at.X_val)
+
+
+@GROUP.refuses(
+    "the same of XGBoost, and of scikit-learn's regressors",
+    NotAForestError,
+    "objective is 'reg:squarederror', whose trees cast no votes",
+    why="T*(α) is about labels",
+    instead='`criterion="score"` and a `tolerance`',
+)
+def labels_of_another_regression(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(y=at.X[:, 0], objective="reg:squarederror"), at.X_val)
+
+
+@GROUP.refuses(
+    "compiling a regression forest",
+    NotAForestError,
+    "the forest predicts numbers, and a compiled forest labels and probabilities",
+    why="nothing would be stopped early",
+    instead='its own `predict`, of fewer trees: `rfsize.truncate(model, X_val, criterion="score", tolerance=…)`',
+)
+def compiling_a_regression(at: AtHand) -> object:
+    return rfsize.compile(RandomForestRegressor(3).fit(*make_regression(50, 4, random_state=0)))
+
+
+@GROUP.refuses(
+    "growing a regression forest",
+    NotAForestError,
+    "whose trees cast no votes, and T*(α) is about labels",
+    why="growing goes by labels",
+    instead='fit more trees than it takes, then `rfsize.truncate(…, criterion="score", tolerance=…)`',
+)
+def growing_a_regression(at: AtHand) -> object:
+    return rfsize.grow(RandomForestRegressor(3), at.X, at.X[:, 0])
+
+
+@GROUP.refuses(
+    "ranking, and objectives of one's own",
+    NotAForestError,
+    "objective is 'cross_entropy_lambda', whose trees cast no votes",
+    why="nobody knows what such a tree would predict alone",
+    instead="`binary`, `cross_entropy`, `multiclass`, `multiclassova`; `binary:logistic`, `multi:softprob`",
+)
+def other_objectives(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(objective="xentlambda"), at.X_val)
+
+
+@GROUP.refuses(
+    "`binary:logitraw`",
+    NotAForestError,
+    "the forest's objective is 'binary:logitraw'",
+    why="it predicts no probability, by which a tree could vote",
+    instead="`binary:logistic`, which grows the same trees",
+)
+def logitraw(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(objective="binary:logitraw"), at.X_val)
+
+
+@GROUP.refuses(
+    "several labels at once",
+    NotAForestError,
+    "the ensemble predicts several labels at once",
+    why="a vote is one label",
+    instead="one forest for each",
+)
+def several_labels(at: AtHand) -> object:
+    return rfsize.size(RandomForestClassifier(3).fit(at.X, np.stack([at.y, at.three], axis=1)), at.X_val)
+
+
+@GROUP.refuses(
+    "one class only",
+    NotAForestError,
+    "knows one class only",
+    why="there is nothing to vote on",
+    instead="rows of two classes or more",
+)
+def one_class(at: AtHand) -> object:
+    return rfsize.size(RandomForestClassifier(3).fit(at.X, np.zeros(400)), at.X_val)
+
+
+@GROUP.refuses(
+    "a single tree, `VotingClassifier`, other estimators",
+    NotAForestError,
+    "found a VotingClassifier",
+    why="its members are no draws of one kind",
+    instead="a random forest, extremely randomised trees, or bagging",
+)
+def other_estimators(at: AtHand) -> object:
+    mixed = VotingClassifier([("tree", DecisionTreeClassifier()), ("neighbours", KNeighborsClassifier())])
+    return rfsize.size(mixed.fit(at.X, at.y), at.X_val)
+
+
+@GROUP.refuses(
+    "a pipeline, or a search, around the forest",
+    NotAForestError,
+    "found a Pipeline; give the fitted model inside",
+    why="the rows that the forest sees are those after the other steps",
+    instead="`pipeline[-1]` and the rows that the other steps make; `search.best_estimator_`",
+)
+def a_pipeline(at: AtHand) -> object:
+    return rfsize.size(make_pipeline(StandardScaler(), RandomForestClassifier(3)).fit(at.X, at.y), at.X_val)
+
+
+@GROUP.refuses(
+    "a class, or a thing that is no model",
+    NotAForestError,
+    "model is a builtins.dict",
+    why="there is nothing to count",
+    instead="a trained model",
+)
+def no_model(at: AtHand) -> object:
+    return rfsize.size({"trees": 10}, at.X_val)
+
+
+@GROUP.refuses(
+    "a model without trees",
+    NotAForestError,
+    "has no trees: train it first",
+    why="there is nothing to count",
+    instead="train it",
+)
+def no_trees(at: AtHand) -> object:
+    return rfsize.size(lgb.Booster(LIGHTGBM, lgb.Dataset(at.X, at.y)), at.X_val)
+
+
+@GROUP.refuses(
+    "`lgb.cv`'s booster",
+    NotAForestError,
+    "a CVBooster holds several forests",
+    why="they were trained on different rows",
+    instead="size each of `cvbooster.boosters`",
+)
+def cv_booster(at: AtHand) -> object:
+    found = lgb.cv(LIGHTGBM, lgb.Dataset(at.X, at.y), 3, nfold=2, return_cvbooster=True)
+    return rfsize.size(found["cvbooster"], at.X_val)
+
+
+@GROUP.refuses(
+    "averaged scores of bagging over other learners than trees",
+    ValueError,
+    "voting='soft' sizes the trees' averaged scores, of which … nor do members that are no trees",
+    why="their probabilities are not leaves",
+    instead='`voting="hard"`',
+)
+def scores_of_no_trees(at: AtHand) -> object:
+    neighbours = BaggingClassifier(KNeighborsClassifier(), 3).fit(at.X, at.y)
+    return rfsize.size(neighbours, at.X_val, voting="soft")
+
+
+@GROUP.refuses(
+    "compiling bagging over other learners than trees",
+    NotAForestError,
+    "no decision trees but KNeighborsClassifiers, which cannot be compiled",
+    why="there are no trees",
+    instead="`truncate` it; `StopTable.apply` takes its `tree_votes`",
+)
+def compiling_no_trees(at: AtHand) -> object:
+    return rfsize.compile(BaggingClassifier(KNeighborsClassifier(), 3).fit(at.X, at.y))
+
+
+@GROUP.refuses(
+    "compiling an XGBoost forest of categories that are not ASCII",
+    NotAForestError,
+    "holds categories that are not ASCII, and XGBoost does not say where each of their names ends",
+    why="names would be cut in the wrong places",
+    instead="categories of ASCII names, or their codes",
+    needs=("xgboost", "3.1"),
+)
+def categories_beyond_ascii(at: AtHand) -> object:
+    city = np.where(at.X[:, 0] > 0, "Köln", "Rom")
+    return rfsize.compile(at.xgboost(at.frame.assign(a=city).astype({"a": "category"})))
+
+
+@GROUP.refuses(
+    "merging forests of one seed",
+    ValueError,
+    "share trees, as forests of the same seed do: their votes would count twice",
+    why="the same trees would vote twice",
+    instead="train one of them with another seed; `grow` chooses one of its own",
+)
+def the_same_seed(at: AtHand) -> object:
+    return merged([at.booster, at.xgboost()])

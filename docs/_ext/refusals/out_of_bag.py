@@ -1,0 +1,210 @@
+"""Bags that cannot be rebuilt, or that leave no row out."""
+
+import numpy as np
+import xgboost as xgb
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier
+
+import rfsize
+from refusals.at_hand import AtHand
+from refusals.entry import Group
+from rfsize import FewVotesError, InbagError
+
+GROUP = Group(
+    "Out-of-bag votes",
+    "With `oob=True`, and wherever forests are grown, the rows of each bag are rebuilt and proven against what the "
+    "model keeps of them. What cannot be proven is not counted. Validation rows, or `cv_votes`, do without.",
+)
+_VALIDATION = "validation rows, and `oob=False`"
+
+
+@GROUP.refuses(
+    "rows in another order than at training",
+    InbagError,
+    "does not match the leaf counts that LightGBM stored",
+    why="other rows would be taken for out of bag",
+    instead="the rows in the order of training",
+)
+def shuffled(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X[::-1], oob=True)
+
+
+@GROUP.refuses(
+    "other rows than at training",
+    InbagError,
+    "could not be proven",
+    why="nobody knows which of them a tree saw",
+    instead=_VALIDATION,
+)
+def other_rows(at: AtHand) -> object:
+    return rfsize.size(at.booster, np.concatenate([at.X_val, at.X_val]), oob=True)
+
+
+@GROUP.refuses(
+    "some of the training rows",
+    InbagError,
+    "X has 300 rows, for which the rebuilt bags do not have the sizes that LightGBM stored",
+    why="the bags depend on how many rows there are",
+    instead="all training rows",
+)
+def some_rows(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X[:300], oob=True)
+
+
+@GROUP.refuses(
+    "the same with scikit-learn",
+    InbagError,
+    "the ensemble was trained on 400 rows, but X has 300",
+    why="the bags depend on how many rows there are",
+    instead="all training rows",
+)
+def some_rows_of_sklearn(at: AtHand) -> object:
+    return rfsize.size(at.forest, at.X[:300], oob=True)
+
+
+@GROUP.refuses(
+    "a forest without bagging",
+    InbagError,
+    "the forest was trained without bagging",
+    why="every tree saw every row",
+    instead="`bagging_fraction=0.632, bagging_freq=1`; or validation rows",
+)
+def no_bagging(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(bagging_fraction=1.0, bagging_freq=0, feature_fraction=0.5), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "extra-trees, whose members see all rows by default",
+    InbagError,
+    "every member was trained on all rows",
+    why="no row is out of bag",
+    instead="`bootstrap=True`; or validation rows",
+)
+def extra_trees(at: AtHand) -> object:
+    return rfsize.size(ExtraTreesClassifier(5, max_depth=3).fit(at.X, at.y), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "bagging of scikit-learn that grew by `warm_start`",
+    InbagError,
+    "scikit-learn kept the samples of 2 of the 5 members only",
+    why="it forgets the samples of the others",
+    instead="`rfsize.grow`, which keeps them; or validation rows",
+)
+def warm_start(at: AtHand) -> object:
+    bagging = BaggingClassifier(n_estimators=3, warm_start=True, random_state=0).fit(at.X, at.y)
+    return rfsize.size(bagging.set_params(n_estimators=5).fit(at.X, at.y), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "GOSS",
+    InbagError,
+    "rows were sampled by gradient (GOSS) (data_sample_strategy=goss)",
+    why="which rows were in a bag depends on their gradients",
+    instead="bagging; or validation rows",
+)
+def goss(at: AtHand) -> object:
+    forest = at.lightgbm(data_sample_strategy="goss", bagging_freq=0, feature_fraction=0.5)
+    return rfsize.size(forest, at.X, oob=True)
+
+
+@GROUP.refuses(
+    "`bagging_by_query`, and forests of several machines",
+    InbagError,
+    "the forest was trained by several machines",
+    why="the bags depend on where the rows lay",
+    instead=_VALIDATION,
+)
+def several_machines(at: AtHand) -> object:
+    text = at.model.model_to_string().replace("[tree_learner: serial]", "[tree_learner: data]")
+    return rfsize.size(type(at.model)(model_str=text), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "balanced bagging without labels",
+    InbagError,
+    "so the bags depend on the labels: give y",
+    why="each class has a fraction of its own",
+    instead="`y`",
+)
+def balanced(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(pos_bagging_fraction=0.5, neg_bagging_fraction=0.7), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "XGBoost's `scale_pos_weight` without labels",
+    InbagError,
+    "so the proof of its bags needs the labels: give y",
+    why="what proves the bags is weighed by class",
+    instead="`y`",
+)
+def scale_pos_weight(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(scale_pos_weight=2.0), at.X, oob=True)
+
+
+@GROUP.refuses(
+    '`tree_method="approx"`',
+    InbagError,
+    "gives all parallel trees the same bag",
+    why="a row is out of bag for all trees or for none",
+    instead='`tree_method="hist"`',
+)
+def approx(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(tree_method="approx"), at.X, oob=True)
+
+
+@GROUP.refuses(
+    '`tree_method="exact"`, gradient-based sampling, a GPU',
+    InbagError,
+    "could not be proven",
+    why="the bags are drawn in another way",
+    instead='`tree_method="hist"`; or validation rows',
+)
+def exact(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(tree_method="exact"), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "an XGBoost model from a JSON or UBJ file",
+    InbagError,
+    "Or it was loaded from a file, which does not keep its settings",
+    why="the file keeps neither seed nor subsample; pickles do, and so does what rfsize writes",
+    instead="`seed=` and `subsample=` as at training",
+)
+def from_a_file(at: AtHand) -> object:
+    loaded = xgb.Booster()
+    loaded.load_model(at.booster.save_raw("json"))
+    return rfsize.size(loaded, at.X, oob=True)
+
+
+@GROUP.refuses(
+    "`seed` or `subsample` of a LightGBM forest",
+    InbagError,
+    "holds its own bagging_seed and bagging_fraction",
+    why="two answers to one question",
+    instead="leave them out",
+)
+def seed_of_lightgbm(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X, oob=True, seed=1)
+
+
+@GROUP.refuses(
+    "objectives whose hessian differs from row to row",
+    InbagError,
+    "may differ from row to row",
+    why="XGBoost keeps sums of them in its leaves, which then prove nothing",
+    instead=_VALIDATION,
+)
+def other_hessians(at: AtHand) -> object:
+    forest = at.xgboost(y=np.exp(at.X[:, 0]), objective="reg:gamma")
+    return rfsize.size(forest, at.X, oob=True, criterion="score", tolerance=0.1)
+
+
+@GROUP.refuses(
+    "so few trees that rows have no votes",
+    FewVotesError,
+    "no row",
+    why="nothing is known of a row that every tree saw",
+    instead="more trees, a smaller bagging fraction, or validation rows",
+)
+def few_votes(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(num_parallel_tree=1, subsample=0.9999), at.X, oob=True)

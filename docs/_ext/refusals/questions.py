@@ -1,0 +1,190 @@
+"""Numbers that are asked for, and cannot be had."""
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+from refusals.at_hand import AtHand
+from refusals.entry import Group
+from rfsize import FewVotesError
+
+GROUP = Group("What is asked for", "Questions that contradict themselves, or that the trees cannot answer.")
+
+
+@GROUP.refuses(
+    "an α that is no share, such as 1 or 99",
+    ValueError,
+    "alpha must be a number strictly between 0 and 1, found 99",
+    why="only infinitely many trees agree on every row",
+    instead="0.99",
+)
+def alpha(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X_val, alpha=99)
+
+
+@GROUP.refuses(
+    "a threshold with several classes",
+    ValueError,
+    "threshold=0.3 is for the probability of one class",
+    why="each vote is the highest of one score per class",
+    instead="leave `threshold` at 0.5",
+)
+def threshold(at: AtHand) -> object:
+    return rfsize.size(at.lightgbm(y=at.three, objective="multiclass", num_class=3), at.X_val, threshold=0.3)
+
+
+@GROUP.refuses(
+    "`Votes` beside what only models have",
+    ValueError,
+    "counted Votes are sized as they are",
+    why="counting is done",
+    instead="leave out `X`, `oob`, `threshold`, `y`, `sample_weight`, `seed`, `subsample`",
+)
+def votes_and_rows(at: AtHand) -> object:
+    return rfsize.size(rfsize.votes(at.model, at.X_val), at.X_val)
+
+
+@GROUP.refuses(
+    "averaged scores, or a criterion, of `Votes`",
+    ValueError,
+    "needs the trees' scores, of which counted Votes know nothing",
+    why="votes are counts of classes",
+    instead="the model",
+)
+def scores_of_votes(at: AtHand) -> object:
+    return rfsize.size(rfsize.votes(at.model, at.X_val), criterion="probability", tolerance=0.01)
+
+
+@GROUP.refuses(
+    "`Votes` of what is no count",
+    ValueError,
+    "counts must be whole numbers from 0 to 2147483647; found float64",
+    why="shares of votes do not say how many trees there are",
+    instead="how many trees voted for each class",
+)
+def no_counts(at: AtHand) -> object:
+    return rfsize.Votes([[0.3, 0.7]])
+
+
+@GROUP.refuses(
+    "`truncate` of `Votes`",
+    ValueError,
+    "truncate cuts a model, found counted Votes",
+    why="there are no trees to cut",
+    instead="`truncate(model, n_trees=…)`",
+)
+def truncate_votes(at: AtHand) -> object:
+    return rfsize.truncate(rfsize.votes(at.model, at.X_val), at.X_val)
+
+
+@GROUP.refuses(
+    "more trees than there are",
+    ValueError,
+    "n_trees must be a whole number from 1 to 10, found 20",
+    why="`truncate` only cuts",
+    instead="`rfsize.grow`",
+)
+def more_trees(at: AtHand) -> object:
+    return rfsize.truncate(at.model, n_trees=20)
+
+
+@GROUP.refuses(
+    "`n_trees` beside what sizes a forest",
+    ValueError,
+    "n_trees says what to keep, without sizing the forest: leave out X",
+    why="one of the two would say nothing",
+    instead="one of them",
+)
+def n_trees_and_rows(at: AtHand) -> object:
+    return rfsize.truncate(at.model, at.X_val, n_trees=5)
+
+
+@GROUP.refuses(
+    "a criterion without a tolerance",
+    ValueError,
+    "criterion='probability' needs a tolerance",
+    why="only infinitely many trees have no deviation",
+    instead="`tolerance=0.01`",
+)
+def no_tolerance(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X_val, criterion="probability")
+
+
+@GROUP.refuses(
+    "a tolerance, or an α, that the criterion does not know",
+    ValueError,
+    "tolerance is for criterion='probability' and 'score'",
+    why="it would say nothing",
+    instead="`criterion=`, or leave it out",
+)
+def a_tolerance_of_labels(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X_val, tolerance=0.01)
+
+
+@GROUP.refuses(
+    "deviation or metrics of a forest of very few trees",
+    FewVotesError,
+    "too few",
+    why="how much trees differ is seen by comparing some",
+    instead="more trees",
+)
+def few_trees(at: AtHand) -> object:
+    report = rfsize.size(at.lightgbm(n_trees=3), at.X_val)
+    return report.metric_gap("logloss", at.y[:200])
+
+
+@GROUP.refuses(
+    '`metric_gap("logloss")` where no tree gives the true class any probability',
+    ValueError,
+    "the logloss is infinite: no tree asked about",
+    why="no number of trees is then enough",
+    instead="more trees, leaves of several rows, or another metric",
+)
+def infinite_log_loss(at: AtHand) -> object:
+    pure = RandomForestClassifier(10, random_state=0).fit(at.X, at.y)
+    return rfsize.size(pure, at.X).metric_gap("logloss", 1 - at.y)
+
+
+@GROUP.refuses(
+    '`metric_gap("auc")` of several classes',
+    ValueError,
+    "metric 'auc' is for two classes, and the forest has 3",
+    why="there are many of that name",
+    instead="a callable",
+)
+def auc_of_three(at: AtHand) -> object:
+    forest = at.lightgbm(y=at.three, objective="multiclass", num_class=3)
+    return rfsize.size(forest, at.X_val).metric_gap("auc", at.three[:200])
+
+
+@GROUP.refuses(
+    "labels that the model does not know",
+    ValueError,
+    "y holds labels that the model does not know: ['yes', 'no']",
+    why="they would be counted as wrong",
+    instead="the labels of training",
+)
+def unknown_labels(at: AtHand) -> object:
+    return rfsize.size(at.forest, at.X_val).metric_gap("accuracy", np.where(at.y[:200] > 0, "yes", "no"))
+
+
+@GROUP.refuses(
+    "another number of labels than of rows",
+    ValueError,
+    "y must hold one label per row of X: 200 expected, 400 found",
+    why="labels would be those of other rows",
+    instead="one label per row",
+)
+def other_number_of_labels(at: AtHand) -> object:
+    return rfsize.size(at.forest, at.X_val).metric_gap("accuracy", at.y)
+
+
+@GROUP.refuses(
+    "an older rule for a forest too small for its first step",
+    ValueError,
+    "found 10 trees, fewer than a batch of",
+    why="the rules compare forests of several sizes",
+    instead="more trees, or a smaller batch",
+)
+def rules_of_few_trees(at: AtHand) -> object:
+    return rfsize.banfield_size(rfsize.tree_votes(at.model, at.X), at.y)

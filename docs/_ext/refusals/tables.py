@@ -1,0 +1,66 @@
+"""Stop tables that would not keep what they promise."""
+
+import numpy as np
+
+import rfsize
+from refusals.at_hand import AtHand
+from refusals.entry import Group
+
+GROUP = Group("Stop tables", "A table promises something about one number of trees and of classes.")
+
+
+@GROUP.refuses(
+    "a table for another number of trees or classes than the forest",
+    ValueError,
+    "the table is for 11 trees and 2 classes, the forest has 10 trees and 2 classes",
+    why="its promise would be void",
+    instead="`StopTable.build(10, …)`",
+)
+def another_forest(at: AtHand) -> object:
+    return rfsize.compile(at.model, rfsize.StopTable.build(11, alpha=0.99))
+
+
+@GROUP.refuses(
+    "a table for members with weights, with a forest",
+    ValueError,
+    "the table is for members with weights, but the trees of a forest have one vote each",
+    why="its promise would be void",
+    instead="`StopTable.build`",
+)
+def weighted(at: AtHand) -> object:
+    return rfsize.compile(at.model, rfsize.StopTable.lossless(np.arange(1.0, 11.0)))
+
+
+@GROUP.refuses(
+    '`rule="robust"` for more than two classes',
+    ValueError,
+    "rule='robust' bounds the disagreement with all trees for every tally of two classes",
+    why="more classes have no such bound",
+    instead='`rule="optimal"` or `"threshold"`',
+)
+def robust(at: AtHand) -> object:
+    return rfsize.StopTable.build(21, alpha=0.99, n_classes=3, rule="robust")
+
+
+@GROUP.refuses(
+    '`rule="optimal"` for more than three classes',
+    ValueError,
+    "are reduced to the two leading classes, on which rule='optimal'",
+    why="the lattice of tallies is too large",
+    instead='`rule="threshold"`',
+)
+def optimal(at: AtHand) -> object:
+    return rfsize.StopTable.build(21, alpha=0.99, n_classes=5, rule="optimal")
+
+
+@GROUP.refuses(
+    "votes that are no class indices",
+    ValueError,
+    "tree_votes must hold class indices from 0 to 1; found 0 to 7",
+    why="a table counts votes of known classes",
+    instead="what `rfsize.tree_votes` returns",
+)
+def other_votes(at: AtHand) -> object:
+    votes = np.zeros((5, 11), dtype=int)
+    votes[0, 0] = 7
+    return rfsize.StopTable.build(11, alpha=0.99).apply(votes)
