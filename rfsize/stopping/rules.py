@@ -284,7 +284,10 @@ def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]
     _search(solve_alike, allowed, max(2.0, n_trees / allowed), passes=_PASSES // 2)
     at_least = 0.0
     for _ in range(_MOST_COLUMNS):
-        by_0, by_1 = _multipliers(np.array(columns), allowed)
+        multipliers = _multipliers(np.array(columns), allowed)
+        if multipliers is None:
+            break
+        by_0, by_1 = multipliers
         wrong_0, wrong_1, trees = solve(np.array([by_0]), np.array([by_1]))[0]
         at_least = max(at_least, trees + by_0 * (wrong_0 - allowed) + by_1 * (wrong_1 - allowed))
         fewest = min(column[2] for column in columns if column[:2].max() <= allowed)
@@ -293,8 +296,11 @@ def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]
     return np.array(columns), tables
 
 
-def _multipliers(columns: Floats, allowed: float) -> tuple[float, float]:
-    """Penalties on the two disagreements at which the best mixture of the tables is optimal among them."""
+def _multipliers(columns: Floats, allowed: float) -> tuple[float, float] | None:
+    """Penalties on the two disagreements at which the best mixture of the tables is optimal among them.
+
+    None where HiGHS gives up, as it does where next to no disagreement is allowed: the tables so far have to do.
+    """
     from scipy.optimize import linprog
 
     mixture = linprog(
@@ -305,6 +311,8 @@ def _multipliers(columns: Floats, allowed: float) -> tuple[float, float]:
         b_eq=[1.0],
         method="highs-ds",
     )
+    if mixture.status != 0:
+        return None
     by_0, by_1 = np.maximum(-mixture.ineqlin.marginals, 0.0) / allowed
     return float(by_0), float(by_1)
 
