@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_named, integration_of
-from rfsize.cli.models import load_model, load_params, training_data
+from rfsize.cli.models import LoadedModel, load_model, load_params, save_model, training_data
 from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
 from rfsize.cli.tables import like_table, load_features, load_table, without
 from rfsize.counting.api import votes
@@ -199,18 +198,19 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _size(options: argparse.Namespace) -> int:
-    report = _report(options, *load_model(options.model))
+    report = _report(options, load_model(options.model))
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return DONE if report.converged else NOT_CONVERGED
 
 
 def _truncate(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model, integration = load_model(options.model)
-    integration.check_path(options.output)
-    report = _report(options, model, integration)
+    loaded = load_model(options.model)
+    loaded.integration.check_path(options.output)
+    report = _report(options, loaded)
+    names = None if loaded.class_names is None else loaded.class_names.tolist()
     with written_whole(options.output) as partial:
-        integration.save(truncate(model, n_trees=report.n_kept), partial)
+        save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, partial, names)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
@@ -239,11 +239,11 @@ def _grow(options: argparse.Namespace) -> int:
             threshold=options.threshold,
             max_trees=options.max_trees,
             min_trees=options.min_trees,
-            init_model=None if options.model is None else load_model(options.model)[0],
+            init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,
         )
     with written_whole(options.output) as partial:
-        integration.save(booster, partial)
+        save_model(booster, integration, partial, classes)
     if options.json:
         print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
     else:
@@ -251,6 +251,14 @@ def _grow(options: argparse.Namespace) -> int:
         print(report)
         print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if report.converged else NOT_CONVERGED
+
+
+def _grown_before(path: Path, classes: list[Any] | None) -> Any:
+    """A forest to add trees to, of the same classes."""
+    loaded = load_model(path)
+    if loaded.class_names is not None and loaded.class_names.tolist() != classes:
+        raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
+    return loaded.model
 
 
 def _fraction(options: argparse.Namespace) -> int:
@@ -277,7 +285,7 @@ def _fraction(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         with written_whole(options.output) as partial:
-            integration.save(found.booster, partial)
+            save_model(found.booster, integration, partial, classes)
     if options.json:
         print(json.dumps({**found.to_dict(), "classes": classes}, indent=2))
     else:
@@ -310,9 +318,11 @@ def _print_classes(classes: list[Any] | None) -> None:
 
 def _table(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model, integration = load_model(options.model)
+    loaded = load_model(options.model)
+    model = loaded.model
     X, y = _table_of(options)
-    X = integration.features_of(model, X)
+    X = loaded.integration.features_of(model, X)
+    y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **bags)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
@@ -332,7 +342,7 @@ def _table(options: argparse.Namespace) -> int:
 def _compile(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
     table = None if options.table is None else StopTable.load(options.table)
-    fast = compiled(load_model(options.model)[0], table, threshold=options.threshold)
+    fast = compiled(load_model(options.model).with_class_names(), table, threshold=options.threshold)
     with written_whole(options.output) as partial:
         fast.save(partial)
     print(fast)
@@ -366,12 +376,12 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
             raise ValueError(f"{output} is one of the files read; write to another one")
 
 
-def _report(options: argparse.Namespace, model: Any, integration: Integration) -> SizeReport | DeviationReport:
+def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport:
     X, y = _table_of(options)
     return size(
-        model,
-        integration.features_of(model, X),
-        y,
+        loaded.model,
+        loaded.integration.features_of(loaded.model, X),
+        loaded.labels(y) if options.oob else None,
         alpha=options.alpha,
         oob=options.oob,
         voting=options.voting,
