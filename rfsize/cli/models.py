@@ -60,21 +60,42 @@ def load_model(path: Path) -> LoadedModel:
         If none does, its framework cannot read the file, or the class names in it are damaged.
     """
     content = path.read_bytes()
+    found = _loaded(path, content)
+    if found is not None:
+        return found
     _refuse_pickle(path, content)
     kinds, broken = [], []
     for name in integration_names():
         try:
-            integration = integration_named(name)
+            kind = integration_named(name).file_kind
         except ImportError as error:
-            broken.append(f"; {error}")  # another framework's file may be read all the same
+            broken.append(f"; {error}")
             continue
+        if kind is not None:
+            kinds.append(kind)
+    raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(broken)}")
+
+
+def load_model_if_any(path: Path) -> LoadedModel | None:
+    """The same, but None where no integration knows the file."""
+    content = path.read_bytes()
+    found = _loaded(path, content)
+    if found is None:
+        _refuse_pickle(path, content)
+    return found
+
+
+def _loaded(path: Path, content: bytes) -> LoadedModel | None:
+    for name in integration_names():
+        try:
+            integration = integration_named(name)
+        except ImportError:
+            continue  # another framework's file may be read all the same
         if integration.recognises(content):
             model = integration.load(path)
             names = integration.class_names(model, path)
             return LoadedModel(model, integration, None if names is None else _class_names(model, names, path))
-        if integration.file_kind is not None:
-            kinds.append(integration.file_kind)
-    raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(broken)}")
+    return None
 
 
 def save_model(model: Any, integration: Integration, path: Path, classes: list[Any] | None) -> None:

@@ -91,7 +91,10 @@ def test_more_trees_are_of_the_same_classes(
 
 def test_bags_that_go_by_the_label_know_it_by_its_name(training: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.txt"
-    params = ["--params", json.dumps({"pos_bagging_fraction": 0.7, "neg_bagging_fraction": 0.5, "bagging_fraction": 0.6})]
+    params = [
+        "--params",
+        json.dumps({"pos_bagging_fraction": 0.7, "neg_bagging_fraction": 0.5, "bagging_fraction": 0.6}),
+    ]
     assert _grow(training, "two.csv", "lightgbm", model, *params) == 0
     sized = ["two.csv", "--target", "level", "--oob", "--alpha", "0.5"]
     assert run(training, "size", str(model), *sized) in {0, 1}
