@@ -81,6 +81,16 @@ class LightGbm(Integration):
     def save(self, model: Any, path: Path) -> None:
         model.save_model(str(path))
 
+    def class_names(self, model: Any, path: Path) -> str | None:
+        from rfsize.integrations.lightgbm.model_files import class_names
+
+        return class_names(path)
+
+    def keep_class_names(self, model: Any, path: Path, names: str) -> None:
+        from rfsize.integrations.lightgbm.model_files import keep_class_names
+
+        keep_class_names(path, names)
+
     def features_of(self, model: Any, X: Any) -> Any:
         from rfsize.integrations.lightgbm.model_files import features_of
 

@@ -11,6 +11,8 @@ from rfsize.utils import matrix
 
 _BAGGING = ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction")
 
+_CLASS_NAMES = b"\nrfsize_class_names:"
+
 
 def load(path: Path) -> lgb.Booster:
     """A booster from its text; ``ValueError`` where that breaks off."""
@@ -18,6 +20,19 @@ def load(path: Path) -> lgb.Booster:
     if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
         raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
     return lgb.Booster(model_str=content.decode("utf-8"))
+
+
+def class_names(path: Path) -> str | None:
+    """What `keep_class_names` wrote."""
+    _, found, rest = path.read_bytes().rpartition(_CLASS_NAMES)
+    return rest.partition(b"\n")[0].strip().decode("ascii", errors="replace") if found else None
+
+
+def keep_class_names(path: Path, names: str) -> None:
+    """Names on a line of their own after the parameters, where LightGBM reads nothing but the categories below."""
+    text = path.read_bytes()
+    end = text.rfind(b"\npandas_categorical:")
+    path.write_bytes(text[:end] + _CLASS_NAMES + names.encode("ascii") + text[end:])
 
 
 def features_of(model: lgb.Booster, X: Any) -> Any:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rfsize.integrations.xgboost.forest import XgboostForest
     from rfsize.integrations.xgboost.trainer import XgboostTrainer
 
+CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
+
 
 class Xgboost(Integration):
     """Forests of XGBoost (``num_parallel_tree``); XGBoost itself is imported with the first model or data."""
@@ -91,6 +93,13 @@ class Xgboost(Integration):
 
     def save(self, model: Any, path: Path) -> None:
         model.save_model(str(path))
+
+    def class_names(self, model: Any, path: Path) -> str | None:
+        return model.attr(CLASS_NAMES)
+
+    def keep_class_names(self, model: Any, path: Path, names: str) -> None:
+        model.set_attr(**{CLASS_NAMES: names})
+        self.save(model, path)
 
     def features_of(self, model: Any, X: Any) -> Any:
         from rfsize.integrations.xgboost.model_files import features_of

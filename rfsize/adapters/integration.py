@@ -189,6 +189,14 @@ class Integration(ABC):
         """Write a booster as the framework does."""
         raise self._no_files()
 
+    def class_names(self, model: Any, path: Path) -> str | None:
+        """What `keep_class_names` left with a model that was read from ``path``, None where nothing; not checked."""
+        return None
+
+    def keep_class_names(self, model: Any, path: Path, names: str) -> None:
+        """Leave ``names``, JSON of one line, with a model that `save` wrote, where the framework reads over them."""
+        raise self._no_files()
+
     def features_of(self, model: Any, X: Any) -> Any:
         """The columns of a table that ``model`` was trained on, found by name where both have names.
 

@@ -15,16 +15,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_named, integration_of
-from rfsize.cli.models import load_model, load_params, training_data
-from rfsize.cli.predictions import features_of_forest, pieces, prediction_writer
-from rfsize.cli.tables import like_table, load_features, load_table, without
+from rfsize.cli.models import LoadedModel, load_model, load_model_if_any, load_params, save_model, training_data
+from rfsize.cli.predictions import (
+    PREDICTION_FORMATS,
+    features_of_forest,
+    pieces,
+    prediction_format,
+    prediction_writer,
+    predictions_file,
+)
+from rfsize.cli.tables import FORMATS, STANDARD, Table, like_table, load_features, load_table, without
 from rfsize.counting.api import votes
 from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.hard import ESTIMATORS
+from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
-from rfsize.inference.compiled import load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.size_report import SizeReport
@@ -47,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
+        _check_standard(options)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -62,6 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _refuse(error)
     return status
+
+
+def _check_standard(options: argparse.Namespace) -> None:
+    """``ValueError`` where ``-`` stands for what is no table of rows, or two tables come from standard input."""
+    given = [name for name, value in vars(options).items() if value == STANDARD or (name == "params" and value == "-")]
+    files = set(given) - {"data", "validation"} - ({"output"} if options.run is _predict else set())
+    if files:
+        raise ValueError(
+            f"found - for the {min(files)}, but only tables of rows are read from standard input, and only predictions "
+            "written to standard output: name a file"
+        )
+    if {"data", "validation"} <= set(given):
+        raise ValueError("standard input can be read only once: name a file for one of the two tables")
 
 
 def _refuse(error: Exception) -> int:
@@ -98,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_training(growing)
     growing.add_argument("--model", type=Path, metavar="MODEL", help="finished forest of DATA to add trees to")
     growing.add_argument(
-        "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training"
+        "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training, or -"
     )
     growing.add_argument("--voting", choices=VOTINGS, default="hard", help="grow to the majority vote's size (default)")
     growing.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
@@ -134,9 +154,14 @@ def _parser() -> argparse.ArgumentParser:
     compiling.set_defaults(run=_compile)
 
     predicting = commands.add_parser("predict", help="predict the rows of a table, piece by piece")
-    predicting.add_argument("forest", type=Path, metavar="FILE", help="what 'rfsize compile' wrote")
-    predicting.add_argument("data", type=Path, metavar="DATA", help="rows: CSV, Parquet, NPY or NPZ")
-    predicting.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="CSV or Parquet file")
+    predicting.add_argument("forest", type=Path, metavar="FILE", help="what 'rfsize compile' wrote, or a model")
+    _add_data(predicting, "rows")
+    predicting.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="CSV or Parquet file, or - for standard output"
+    )
+    predicting.add_argument(
+        "--output-format", choices=PREDICTION_FORMATS, help="format of standard output (default csv)"
+    )
     predicting.add_argument("--proba", action="store_true", help="write the framework's probabilities as well")
     predicting.add_argument("--n-jobs", type=int, default=-1, help="threads (default: one per core)")
     predicting.set_defaults(run=_predict)
@@ -149,7 +174,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
     _add_model(parser)
-    parser.add_argument("data", type=Path, metavar="DATA", help="rows to vote on: CSV, Parquet, NPY or NPZ")
+    _add_data(parser, "rows to vote on")
     parser.add_argument("--alpha", type=float, help=confidence)
     parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
     parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
@@ -157,6 +182,13 @@ def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of row
     parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
+
+
+def _add_data(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "data", type=Path, metavar="DATA", help=f"{what}: CSV, Parquet, NPY or NPZ, or - for standard input"
+    )
+    parser.add_argument("--input-format", choices=FORMATS, help="format of standard input (default csv)")
 
 
 def _add_drop(parser: argparse.ArgumentParser) -> None:
@@ -181,7 +213,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help="training rows: CSV, Parquet or NPZ")
+    _add_data(parser, "training rows")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
     _add_drop(parser)
     parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
@@ -199,18 +231,19 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _size(options: argparse.Namespace) -> int:
-    report = _report(options, *load_model(options.model))
+    report = _report(options, load_model(options.model))
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return DONE if report.converged else NOT_CONVERGED
 
 
 def _truncate(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model, integration = load_model(options.model)
-    integration.check_path(options.output)
-    report = _report(options, model, integration)
+    loaded = load_model(options.model)
+    loaded.integration.check_path(options.output)
+    report = _report(options, loaded)
+    names = None if loaded.class_names is None else loaded.class_names.tolist()
     with written_whole(options.output) as partial:
-        integration.save(truncate(model, n_trees=report.n_kept), partial)
+        save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, partial, names)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
@@ -223,7 +256,9 @@ def _grow(options: argparse.Namespace) -> int:
     integration = integration_named(options.framework)
     integration.check_path(options.output)
     X, y = _table_of(options)
-    X_val = None if options.validation is None else like_table(load_features(options.validation, options.target), X)
+    X_val = None
+    if options.validation is not None:
+        X_val = like_table(load_features(Table.of(options.validation, options.input_format), options.target), X)
     if not options.json:
         _print_categories(X)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
@@ -239,11 +274,11 @@ def _grow(options: argparse.Namespace) -> int:
             threshold=options.threshold,
             max_trees=options.max_trees,
             min_trees=options.min_trees,
-            init_model=None if options.model is None else load_model(options.model)[0],
+            init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,
         )
     with written_whole(options.output) as partial:
-        integration.save(booster, partial)
+        save_model(booster, integration, partial, classes)
     if options.json:
         print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
     else:
@@ -251,6 +286,14 @@ def _grow(options: argparse.Namespace) -> int:
         print(report)
         print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if report.converged else NOT_CONVERGED
+
+
+def _grown_before(path: Path, classes: list[Any] | None) -> Any:
+    """A forest to add trees to, of the same classes."""
+    loaded = load_model(path)
+    if loaded.class_names is not None and loaded.class_names.tolist() != classes:
+        raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
+    return loaded.model
 
 
 def _fraction(options: argparse.Namespace) -> int:
@@ -277,7 +320,7 @@ def _fraction(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         with written_whole(options.output) as partial:
-            integration.save(found.booster, partial)
+            save_model(found.booster, integration, partial, classes)
     if options.json:
         print(json.dumps({**found.to_dict(), "classes": classes}, indent=2))
     else:
@@ -290,8 +333,9 @@ def _fraction(options: argparse.Namespace) -> int:
 
 def _table_of(options: argparse.Namespace) -> tuple[Any, Any]:
     """Features and labels of DATA, without the columns that are to be dropped."""
-    X, y = load_table(options.data, options.target)
-    return without(X, options.drop, options.data), y
+    table = Table.of(options.data, options.input_format)
+    X, y = load_table(table, options.target)
+    return without(X, options.drop, table), y
 
 
 def _print_categories(X: Any) -> None:
@@ -310,9 +354,11 @@ def _print_classes(classes: list[Any] | None) -> None:
 
 def _table(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
-    model, integration = load_model(options.model)
+    loaded = load_model(options.model)
+    model = loaded.model
     X, y = _table_of(options)
-    X = integration.features_of(model, X)
+    X = loaded.integration.features_of(model, X)
+    y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **bags)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
@@ -332,7 +378,7 @@ def _table(options: argparse.Namespace) -> int:
 def _compile(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
     table = None if options.table is None else StopTable.load(options.table)
-    fast = compiled(load_model(options.model)[0], table, threshold=options.threshold)
+    fast = compiled(load_model(options.model).with_class_names(), table, threshold=options.threshold)
     with written_whole(options.output) as partial:
         fast.save(partial)
     print(fast)
@@ -343,10 +389,11 @@ def _compile(options: argparse.Namespace) -> int:
 
 def _predict(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.forest, options.data)
-    fast = load(options.forest, n_jobs=options.n_jobs)
+    table, kind = Table.of(options.data, options.input_format), prediction_format(options.output, options.output_format)
+    fast = _forest(options.forest, options.n_jobs)
     rows, asked = 0, 0
-    with written_whole(options.output) as partial, prediction_writer(partial) as write:
-        for piece in pieces(options.data):
+    with predictions_file(options.output) as file, prediction_writer(file, kind) as write:
+        for piece in pieces(table):
             X = features_of_forest(fast.forest, piece)
             labels, trees = fast.predict(X, return_trees=True)
             columns = {"label": labels, "trees": trees}
@@ -356,22 +403,32 @@ def _predict(options: argparse.Namespace) -> int:
                 }
             write(columns)
             rows, asked = rows + len(labels), asked + int(trees.sum())
-    print(f"wrote {options.output}: {rows:,} rows, {asked / max(rows, 1):.1f} of {fast.n_trees:,} trees asked per row")
+    print(
+        f"wrote {'to standard output' if options.output == STANDARD else options.output}: {rows:,} rows, "
+        f"{asked / max(rows, 1):.1f} of {fast.n_trees:,} trees asked per row",
+        file=sys.stderr if options.output == STANDARD else sys.stdout,
+    )
     return DONE
+
+
+def _forest(path: Path, n_jobs: int) -> CompiledForest:
+    """What ``rfsize compile`` wrote, or would write of a model."""
+    loaded = load_model_if_any(path)
+    return load(path, n_jobs=n_jobs) if loaded is None else compiled(loaded.with_class_names(), n_jobs=n_jobs)
 
 
 def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
     for given in inputs:
-        if output.exists() and given.exists() and output.samefile(given):
+        if STANDARD not in (output, given) and output.exists() and given.exists() and output.samefile(given):
             raise ValueError(f"{output} is one of the files read; write to another one")
 
 
-def _report(options: argparse.Namespace, model: Any, integration: Integration) -> SizeReport | DeviationReport:
+def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport:
     X, y = _table_of(options)
     return size(
-        model,
-        integration.features_of(model, X),
-        y,
+        loaded.model,
+        loaded.integration.features_of(loaded.model, X),
+        loaded.labels(y) if options.oob else None,
         alpha=options.alpha,
         oob=options.oob,
         voting=options.voting,

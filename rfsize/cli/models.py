@@ -4,39 +4,133 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.integration import Integration
-from rfsize.adapters.registry import integration_named, integration_names
+from rfsize.adapters.registry import adapter_for, integration_named, integration_names
+from rfsize.utils.validation import class_indices
 
 # How the names of objectives begin that take labels as classes.
 _OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
 
 
-def load_model(path: Path) -> tuple[Any, Integration]:
-    """A model, and the integration that knows its file by its first bytes.
+# Of the JSON of class names; longer ones nobody has.
+_LONGEST_NAMES = 4_000_000
+
+
+class LoadedModel(NamedTuple):
+    """A model from a file.
+
+    Attributes
+    ----------
+    model
+        As its framework reads it.
+    integration : Integration
+        Of its framework.
+    class_names : ndarray or None
+        Label of each class, where `save_model` was told them; shape (n_classes,).
+    """
+
+    model: Any
+    integration: Integration
+    class_names: NDArray[Any] | None
+
+    def with_class_names(self) -> Any:
+        """The model, or an adapter of it that knows its classes by their names."""
+        if self.class_names is None:
+            return self.model
+        adapter = adapter_for(self.model)
+        adapter.classes = self.class_names
+        return adapter
+
+    def labels(self, y: Any) -> Any:
+        """Labels as the model was trained on them: class indices, where classes have names."""
+        return y if y is None or self.class_names is None else class_indices(self.class_names, y, len(y))
+
+
+def load_model(path: Path) -> LoadedModel:
+    """A model, read by the integration that knows its file by its first bytes.
 
     Raises
     ------
     ValueError
-        If none does, or its framework cannot read the file.
+        If none does, its framework cannot read the file, or the class names in it are damaged.
     """
     content = path.read_bytes()
+    found = _loaded(path, content)
+    if found is not None:
+        return found
+    _refuse_pickle(path, content)
     kinds, broken = [], []
     for name in integration_names():
         try:
-            integration = integration_named(name)
+            kind = integration_named(name).file_kind
         except ImportError as error:
-            broken.append(f"; {error}")  # another framework's file may be read all the same
+            broken.append(f"; {error}")
             continue
-        if integration.recognises(content):
-            return integration.load(path), integration
-        if integration.file_kind is not None:
-            kinds.append(integration.file_kind)
+        if kind is not None:
+            kinds.append(kind)
     raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(broken)}")
+
+
+def load_model_if_any(path: Path) -> LoadedModel | None:
+    """The same, but None where no integration knows the file."""
+    content = path.read_bytes()
+    found = _loaded(path, content)
+    if found is None:
+        _refuse_pickle(path, content)
+    return found
+
+
+def _loaded(path: Path, content: bytes) -> LoadedModel | None:
+    for name in integration_names():
+        try:
+            integration = integration_named(name)
+        except ImportError:
+            continue  # another framework's file may be read all the same
+        if integration.recognises(content):
+            model = integration.load(path)
+            names = integration.class_names(model, path)
+            return LoadedModel(model, integration, None if names is None else _class_names(model, names, path))
+    return None
+
+
+def save_model(model: Any, integration: Integration, path: Path, classes: list[Any] | None) -> None:
+    """Write a model, with the labels of its classes where they are not 0, 1, … themselves."""
+    integration.save(model, path)
+    if classes is not None and classes != list(range(len(classes))):
+        integration.keep_class_names(model, path, json.dumps(classes))
+
+
+def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
+    """Class names from a file, which anyone may have written."""
+    n_classes = adapter_for(model, casts_votes=False).classes.size
+    try:
+        names: Any = json.loads(text) if len(text) <= _LONGEST_NAMES else None
+        is_list = isinstance(names, list) and len({type(name) for name in names}) == 1
+        found = np.array(names if is_list and isinstance(names[0], (str, bool, int, float)) else [])
+        json.dumps(names, ensure_ascii=False).encode()  # which lone surrogates refuse
+    except (ValueError, RecursionError, OverflowError):
+        found = np.array([])
+    fits = found.ndim == 1 and found.size == n_classes == len(set(found.tolist())) and found.dtype.kind in "Ubif"
+    if not fits or (found.dtype.kind == "f" and not np.isfinite(found).all()):
+        raise ValueError(
+            f"{path} names its classes {text[:80]!r}, which are not the names of {n_classes} classes: train it again "
+            "with rfsize grow, or save it again with its framework, which forgets them"
+        )
+    return found
+
+
+def _refuse_pickle(path: Path, content: bytes) -> None:
+    """A clear word for what is never read: a pickle may run any program."""
+    if content.startswith(b"\x80") or path.suffix in {".pkl", ".pickle", ".joblib"}:
+        raise ValueError(
+            f"{path} is a pickle, which may run any program when it is read, so it is not: save the model with "
+            "save_model of LightGBM or XGBoost, or with skops.io.dump (pip install rfsize[skops]) of scikit-learn"
+        )
 
 
 def load_params(text: str | None) -> dict[str, Any]:

@@ -2,60 +2,61 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tqdm.auto import tqdm
 
-from rfsize.cli.tables import imported_pandas, load_table
+from rfsize.cli.tables import STANDARD, Table, imported_pandas, load_table, read_csv
 from rfsize.inference.layout import Forest
 from rfsize.utils import matrix
+from rfsize.utils.files import written_whole
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 
 _ROWS_PER_PIECE = 100_000
 
 
-def pieces(path: Path) -> Iterator[Any]:
+def pieces(table: Table) -> Iterator[Any]:
     """The rows of a table, some at a time, with a progress bar when it takes long; nothing is made categorical.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or its kind is not known.
+        If the table cannot be read.
     """
-    name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        found = _csv_pieces(path)
-    elif name.endswith(".parquet"):
-        found = _parquet_pieces(path)
+    if table.format in {"csv", "csv.gz"}:
+        found = _csv_pieces(table)
+    elif table.format == "parquet":
+        found = _parquet_pieces(table)
     else:
-        X, _ = load_table(path, None)
+        X, _ = load_table(table, None)
         found = (X[start : start + _ROWS_PER_PIECE] for start in range(0, len(X), _ROWS_PER_PIECE))
     with tqdm(desc="predicting", unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False) as bar:
         while True:
             try:
                 piece = next(found, None)
             except (EOFError, zlib.error, OSError, UnicodeDecodeError) as error:
-                raise ValueError(f"{path} could not be read: {error}") from error
+                raise ValueError(f"{table} could not be read: {error}") from error
             if piece is None:
                 return
             yield piece
             bar.update(len(piece))
 
 
-def _csv_pieces(path: Path) -> Iterator[Any]:
-    with imported_pandas(path).read_csv(path, chunksize=_ROWS_PER_PIECE) as reader:
+def _csv_pieces(table: Table) -> Iterator[Any]:
+    with read_csv(table, table.stream(), chunksize=_ROWS_PER_PIECE) as reader:
         yield from reader
 
 
-def _parquet_pieces(path: Path) -> Iterator[Any]:
-    imported_pandas(path)
+def _parquet_pieces(table: Table) -> Iterator[Any]:
+    imported_pandas(table)
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with pyarrow.parquet.ParquetFile(table.held()) as file:
         for batch in file.iter_batches(_ROWS_PER_PIECE):
             yield batch.to_pandas()
 
@@ -77,35 +78,65 @@ def features_of_forest(forest: Forest, piece: Any) -> Any:
     return piece.astype(categorical)
 
 
-@contextmanager
-def prediction_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Writes columns to a CSV or Parquet file, piece after piece.
+PREDICTION_FORMATS = ("csv", "parquet")
+
+
+def prediction_format(path: Path, format_: str | None) -> str:
+    """The format of a file of predictions, by its name; of standard output the user tells it, and CSV is the default.
 
     Raises
     ------
     ValueError
-        If the name of the file ends otherwise.
+        If the name ends otherwise.
     """
-    pandas = imported_pandas(path)
-    if path.suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
+    if path == STANDARD:
+        return format_ or "csv"
+    if path.suffix not in {".csv", ".parquet"}:
+        raise ValueError(f"predictions are written to a .csv or .parquet file, found {path}")
+    return path.suffix[1:]
 
+
+@contextmanager
+def predictions_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that becomes ``path`` when all went well, or standard output."""
+    if path == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with written_whole(path) as partial, partial.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def prediction_writer(file: BinaryIO, format_: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Writes columns to a CSV or Parquet file, piece after piece."""
+    if format_ == "csv":
+        yield _csv_writer(file)
+        return
+    import pyarrow
+    import pyarrow.parquet
+
+    with ExitStack() as stack:
         writer: Any = None
 
         def write(columns: dict[str, Any]) -> None:
             nonlocal writer
             piece = pyarrow.table(columns)
-            writer = writer or pyarrow.parquet.ParquetWriter(path, piece.schema)
+            if writer is None:
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, piece.schema))
             writer.write_table(piece)
 
-        try:
-            yield write
-        finally:
-            if writer is not None:
-                writer.close()
-        return
-    if path.suffix != ".csv":
-        raise ValueError(f"predictions are written to a .csv or .parquet file, found {path}")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        yield lambda columns: pandas.DataFrame(columns).to_csv(file, index=False, header=file.tell() == 0)
+        yield write
+
+
+def _csv_writer(file: BinaryIO) -> Callable[[dict[str, Any]], None]:
+    pandas = imported_pandas("predictions")
+    header = True
+
+    def write(columns: dict[str, Any]) -> None:
+        nonlocal header
+        text = pandas.DataFrame(columns).to_csv(index=False, header=header)
+        file.write(text.encode("utf-8"))
+        header = False
+
+    return write

@@ -1,17 +1,67 @@
-"""Models, tables and predictions in files, for the command line."""
+"""Tables of rows in files and on standard input, for the command line."""
 
 from __future__ import annotations
 
+import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+STANDARD = Path("-")
+"""What stands for standard input where a table is read, and for standard output where one is written."""
 
-def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
+_ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
+FORMATS = tuple(_ENDINGS.values())
+
+
+class Table(NamedTuple):
+    """A table of rows: a file, or standard input, which can be read once.
+
+    Attributes
+    ----------
+    path : Path
+        The file, or `STANDARD`.
+    format : str
+        One of `FORMATS`.
+    """
+
+    path: Path
+    format: str
+
+    @classmethod
+    def of(cls, path: Path, format_: str | None) -> Table:
+        """The table at ``path``, whose name tells its format; of standard input the user does, and CSV is the default.
+
+        Raises
+        ------
+        ValueError
+            If the name tells none.
+        """
+        if path == STANDARD:
+            return cls(path, format_ or "csv")
+        found = next((kind for ending, kind in _ENDINGS.items() if path.name.lower().endswith(ending)), None)
+        if found is None:
+            raise ValueError(f"{path} is not a known kind of table; give {', '.join(_ENDINGS)}")
+        return cls(path, found)
+
+    def __str__(self) -> str:
+        return "standard input" if self.path == STANDARD else str(self.path)
+
+    def held(self) -> Any:
+        """The file's path, or all of standard input in memory."""
+        return io.BytesIO(sys.stdin.buffer.read()) if self.path == STANDARD else self.path
+
+    def stream(self) -> Any:
+        """The file's path, or standard input to read as it comes."""
+        return sys.stdin.buffer if self.path == STANDARD else self.path
+
+
+def load_table(table: Table, target: str | None) -> tuple[Any, Any]:
     """Features and, if ``target`` names a column or array, labels.
 
     Returns
@@ -24,35 +74,38 @@ def load_table(path: Path, target: str | None) -> tuple[Any, Any]:
     Raises
     ------
     ValueError
-        If the file cannot be read, its kind is not known, or the target is not in it.
+        If the table cannot be read, or the target is not in it.
     """
-    name = path.name.lower()
-    readers = {".npy": _from_npy, ".npz": _from_npz, ".csv": _from_csv, ".csv.gz": _from_csv, ".parquet": _from_parquet}
-    reader = next((reader for ending, reader in readers.items() if name.endswith(ending)), None)
-    if reader is None:
-        raise ValueError(f"{path} is not a known kind of table; give {', '.join(readers)}")
-    try:
-        return reader(path, target)
-    except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} could not be read: {error}") from error
+    return _loaded(table, table.held(), target)
 
 
-def load_features(path: Path, target: str) -> Any:
+def load_features(table: Table, target: str) -> Any:
     """Features of a table that may or may not have the column of labels, which is left out."""
+    held = table.held()
     try:
-        return load_table(path, target)[0]
+        return _loaded(table, held, target)[0]
     except ValueError as missing:
+        if isinstance(held, io.BytesIO):
+            held.seek(0)
         try:
-            return load_table(path, None)[0]
+            return _loaded(table, held, None)[0]
         except ValueError:
             raise missing from None
 
 
-def without(X: Any, names: Sequence[str], path: Path) -> Any:
+def _loaded(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
+    readers = {"npy": _from_npy, "npz": _from_npz, "csv": _from_csv, "csv.gz": _from_csv, "parquet": _from_parquet}
+    try:
+        return readers[table.format](table, held, target)
+    except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{table} could not be read: {error}") from error
+
+
+def without(X: Any, names: Sequence[str], table: Table) -> Any:
     """The table without some columns; ``ValueError`` where it has none of such a name."""
     unknown = [name for name in names if name not in getattr(X, "columns", ())]
     if unknown:
-        raise ValueError(f"{path} has no columns {unknown} to drop; it has {list(getattr(X, 'columns', ()))}")
+        raise ValueError(f"{table} has no columns {unknown} to drop; it has {list(getattr(X, 'columns', ()))}")
     return X.drop(columns=list(names)) if names else X
 
 
@@ -62,50 +115,56 @@ def like_table(X: Any, other: Any) -> Any:
     return X[names] if names and set(names) <= set(getattr(X, "columns", ())) else X
 
 
-def _from_npy(path: Path, target: str | None) -> tuple[Any, Any]:
+def _from_npy(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     if target is not None:
-        raise ValueError(f"{path} holds one array without column names, so --target cannot be taken from it")
-    X = np.load(path, allow_pickle=False)
+        raise ValueError(f"{table} holds one array without column names, so --target cannot be taken from it")
+    X = np.load(held, allow_pickle=False)
     if not isinstance(X, np.ndarray):
-        raise ValueError(f"{path} holds several arrays; name it .npz")
+        raise ValueError(f"{table} holds several arrays; name it .npz")
     return X, None
 
 
-def _from_npz(path: Path, target: str | None) -> tuple[Any, Any]:
-    with np.load(path, allow_pickle=False) as arrays:
+def _from_npz(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
+    with np.load(held, allow_pickle=False) as arrays:
         names = set(arrays.files)
         if target is not None and target not in names:
-            raise ValueError(f"{path} has no array '{target}'; it has {sorted(names)}")
+            raise ValueError(f"{table} has no array '{target}'; it has {sorted(names)}")
         features = names - {target, "y"}
         if "X" in features:
             features = {"X"}
         if len(features) != 1:
-            raise ValueError(f"{path} must hold one array X of features (and labels y), found {sorted(names)}")
+            raise ValueError(f"{table} must hold one array X of features (and labels y), found {sorted(names)}")
         label = target or ("y" if "y" in names else None)
         return arrays[features.pop()], None if label is None else arrays[label]
 
 
-def _from_csv(path: Path, target: str | None) -> tuple[Any, Any]:
-    return _columns(imported_pandas(path).read_csv(path), path, target)
+def _from_csv(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
+    return _columns(read_csv(table, held), table, target)
 
 
-def _from_parquet(path: Path, target: str | None) -> tuple[Any, Any]:
-    return _columns(imported_pandas(path).read_parquet(path), path, target)
+def _from_parquet(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
+    return _columns(imported_pandas(table).read_parquet(held), table, target)
 
 
-def imported_pandas(path: Path) -> Any:
+def read_csv(table: Table, source: Any, **options: Any) -> Any:
+    """The rows of CSV, from a path or as they come."""
+    compression = "gzip" if table.format == "csv.gz" else None
+    return imported_pandas(table).read_csv(source, compression=compression, **options)
+
+
+def imported_pandas(table: Table | str) -> Any:
     try:
         import pandas
     except ImportError:
-        raise ValueError(f"reading {path} needs pandas: pip install rfsize[files]") from None
+        raise ValueError(f"reading or writing {table} needs pandas: pip install rfsize[files]") from None
     return pandas
 
 
-def _columns(frame: Any, path: Path, target: str | None) -> tuple[Any, Any]:
+def _columns(frame: Any, table: Table, target: str | None) -> tuple[Any, Any]:
     labels = None
     if target is not None:
         if target not in frame.columns:
-            raise ValueError(f"{path} has no column '{target}'; it has {list(frame.columns)}")
+            raise ValueError(f"{table} has no column '{target}'; it has {list(frame.columns)}")
         labels = frame.pop(target)
     texts = frame.select_dtypes(include=["object", "string"]).columns
     return frame.astype(dict.fromkeys(texts, "category")), labels

@@ -23,6 +23,8 @@ from rfsize.voting.votes import Votes
 # Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
 _SCORES_HELD = 1 << 25
 
+_LARGEST_SCORE = 1e60
+
 
 @dataclass(frozen=True, eq=False)
 class ForestOnRows:
@@ -169,16 +171,22 @@ class ForestOnRows:
 
         All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a
         sum of what each tree adds to it, and the trees are independent draws.
+
+        Raises
+        ------
+        ValueError
+            If the scores are too large or too small to be multiplied.
         """
         leaves = self.adapter.leaves
         parts: list[Scores] = []
-        added, once = np.zeros(self.adapter.n_trees), self.groups.once
+        added, largest, once = np.zeros(self.adapter.n_trees), 0.0, self.groups.once
 
         def add(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            nonlocal added
+            nonlocal added, largest
             if once is not None and inbag is not None:
                 leaf, inbag = leaf[once[rows]], inbag[once[rows]]
             score = np.asarray(leaves.raw_scores(leaf), dtype=np.float64)
+            largest = max(largest, float(np.abs(score).max(initial=0.0)))
             counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
             asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
             mean = np.sum(score * counts, axis=1, keepdims=True) / asked
@@ -187,10 +195,21 @@ class ForestOnRows:
             ordered, may_vote = out_of_bag_members(leaf, inbag)
             parts.append(Scores.of(score if ordered is leaf else leaves.raw_scores(ordered), may_vote))
 
-        self.visit(add, what="scores")
+        with np.errstate(over="ignore", invalid="ignore"):  # which is refused
+            self.visit(add, what="scores")
+        _check_scale(largest)
         total = added.sum()
         noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
         return Scores.stacked(parts), float(noise)
 
     def _leaf_index(self, start: int, stop: int) -> NDArray[Any]:
         return self.adapter.leaf_index(matrix.take(self.X, start, stop))
+
+
+def _check_scale(largest: float) -> None:
+    """``ValueError`` where products of four scores would overflow or vanish."""
+    if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
+        raise ValueError(
+            f"the trees' scores reach {largest:.3g}, beyond what deviations are computed of ({1.0 / _LARGEST_SCORE:g} "
+            f"to {_LARGEST_SCORE:g}): train on the target in other units"
+        )

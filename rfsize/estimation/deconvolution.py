@@ -48,6 +48,8 @@ _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in th
 # Twice a log-likelihood ratio: where no row is tied, one set of votes in 400 has a larger one by chance.
 MOST_PEAKED = 8.0
 
+_MOST_LIKELY = 300.0  # log of how much likelier 1/2 may be than the grid's most likely point
+
 _TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # of the rows that may be at exactly 1/2
 
 
@@ -310,7 +312,9 @@ class _Likelihood(NamedTuple):
     @classmethod
     def of(cls, cells: Cells, order: int = 0) -> _Likelihood:
         logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
-        values = np.exp(logs - logs.max(axis=1, keepdims=True))
+        # Of a tie of very many votes no point of the grid is as likely as 1/2, and all would be zero beside it.
+        logs -= logs[:, :-1].max(axis=1, keepdims=True)
+        values = np.exp(np.minimum(logs, _MOST_LIKELY))
         return cls(values[:, :-1], values[:, -1], cells.rows, order * np.log(1.0 - 2.0 * _grid()))
 
 

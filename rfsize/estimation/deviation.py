@@ -123,7 +123,7 @@ class Deviations:
             found = self._by_draw(n_trees)
             square[:, index], beyond[:, index] = np.mean(found**2, axis=1), np.mean(found > tolerance, axis=1)
         # Rows that deviate alike at one size do so at the others.
-        middle = np.maximum(square[:, len(around) // 2], 1e-30)
+        middle = np.maximum(square[:, len(around) // 2], _LEAST)
         _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
         rows = np.bincount(group)
         sums = [np.stack([np.bincount(group, weights=column) for column in of.T]) for of in (square, beyond)]

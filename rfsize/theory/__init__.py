@@ -1,5 +1,6 @@
 """The equations of T*(α) and of agreement, as pure functions of arrays: two classes here, more in `multiclass`."""
 
+from rfsize.theory.arguments import MAX_TREES
 from rfsize.theory.asymptotic import (
     HALF_NORMAL,
     asymptotic_disagreement,
@@ -18,7 +19,7 @@ from rfsize.theory.binary import (
     mean_disagreement,
     why_infinite,
 )
-from rfsize.theory.smallest_size import MAX_TREES, smallest_odd
+from rfsize.theory.smallest_size import smallest_odd
 
 __all__ = [
     "HALF_NORMAL",

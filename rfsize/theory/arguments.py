@@ -6,20 +6,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.utils.typing import Floats
+from rfsize.utils.validation import as_numbers
+
+MAX_TREES = 10**9 + 1
+"""The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
+
+_LARGEST_SIZE = 2**31 - 1  # that equations take, as many as votes are counted of: at 1e12 four digits are left
+
+_MOST_DENSE = 1e100  # no square of a density, over a confidence's distance from 1, overflows
 
 
-def checked_fractions(n_trees: ArrayLike, pi: ArrayLike) -> tuple[Floats, Floats]:
-    trees = np.asarray(n_trees, dtype=np.float64)
+def checked_sizes(n_trees: ArrayLike, at_most: float = _LARGEST_SIZE) -> Floats:
+    trees = as_numbers("n_trees", n_trees)
     if not np.all(trees >= 1):
         raise ValueError(f"n_trees must be at least 1, found {np.min(trees):g}")
-    fraction = np.asarray(pi, dtype=np.float64)
+    if not np.all(trees <= at_most):
+        raise ValueError(
+            f"n_trees must be at most {at_most:,}, found {np.max(trees):g}; of larger forests "
+            "rfsize.theory.asymptotic_disagreement tells the disagreement"
+        )
+    return trees
+
+
+def checked_fractions(pi: ArrayLike) -> Floats:
+    fraction = as_numbers("vote fractions", pi)
     if not np.all((fraction >= 0.0) & (fraction <= 1.0)):
         raise ValueError("vote fractions must lie between 0 and 1; found values outside, or NaN")
-    return trees, fraction
+    return fraction
 
 
 def checked_alpha(alpha: ArrayLike) -> Floats:
-    confidence = np.asarray(alpha, dtype=np.float64)
+    confidence = as_numbers("alpha", alpha)
     if not np.all((confidence > 0.0) & (confidence < 1.0)):
         raise ValueError(
             f"alpha must lie strictly between 0 and 1, found {alpha!r}: it is the share of rows on which the "
@@ -28,10 +45,16 @@ def checked_alpha(alpha: ArrayLike) -> Floats:
     return confidence
 
 
+def single(name: str, numbers: Floats) -> float:
+    if numbers.ndim:
+        raise ValueError(f"{name} must be one number, found an array of shape {numbers.shape}")
+    return float(numbers)
+
+
 def checked_density(density_at_half: ArrayLike) -> Floats:
-    density = np.asarray(density_at_half, dtype=np.float64)
-    if not np.all(density >= 0.0):
-        raise ValueError("a density cannot be negative or NaN")
+    density = as_numbers("density_at_half", density_at_half)
+    if not np.all((density >= 0.0) & (density <= _MOST_DENSE)):
+        raise ValueError(f"a density must lie between 0 and {_MOST_DENSE:g}; found {density_at_half!r}")
     return density
 
 
@@ -41,7 +64,11 @@ def checked_weights(pi: ArrayLike, weights: ArrayLike | None) -> Floats:
         raise ValueError(f"vote fractions must be a non-empty 1-D array, found shape {shape}")
     if weights is None:
         return np.ones(shape)
-    weight = np.asarray(weights, dtype=np.float64)
-    if weight.shape != shape or not np.all(weight >= 0.0) or not weight.sum() > 0.0:
-        raise ValueError(f"weights must be non-negative, not all zero, and of shape {shape}; found {weight.shape}")
-    return weight
+    weight = as_numbers("weights", weights)
+    if weight.shape != shape or not np.all((weight >= 0.0) & np.isfinite(weight)) or not weight.any():
+        raise ValueError(
+            f"weights must be finite, non-negative, not all zero, and of shape {shape}; found {weight.shape}"
+        )
+    largest = weight.max()
+    # Sums of the largest numbers overflow, and products of the smallest vanish.
+    return weight if 1e-100 < largest < 1e100 else weight / largest

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from rfsize.theory.arguments import checked_alpha, checked_density, checked_fractions
+from rfsize.theory.arguments import checked_alpha, checked_density, checked_fractions, checked_sizes
 from rfsize.utils.typing import Floats
 
 HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 """∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
+
+_MOST = 1e300  # any finite size that leaves room to compute
 
 
 def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
@@ -48,7 +50,7 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
     [3.0, 130.0, 13524.0, inf]
     """
-    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(1, pi)[1])
+    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(pi))
     quantile = np.maximum(ndtri(confidence), 0.0)
     margin = np.abs(fraction - 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,7 +91,7 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
     >>> size_tail([100, 10_000], alpha=0.99, density_at_half=0.5).round(4).tolist()
     [0.1163, 0.0116]
     """
-    trees, _ = checked_fractions(n_trees, 0.5)
+    trees = checked_sizes(n_trees, at_most=_MOST)
     quantile = np.maximum(ndtri(checked_alpha(alpha)), 0.0)
     return np.minimum(checked_density(density_at_half) * quantile / np.sqrt(trees), 1.0)
 
@@ -122,7 +124,7 @@ def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> F
     >>> asymptotic_disagreement([100, 10_000], density_at_half=0.5).round(4).tolist()
     [0.0199, 0.002]
     """
-    trees, _ = checked_fractions(n_trees, 0.5)
+    trees = checked_sizes(n_trees, at_most=_MOST)
     return checked_density(density_at_half) * HALF_NORMAL / np.sqrt(trees)
 
 

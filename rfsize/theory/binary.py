@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from rfsize.theory.arguments import checked_alpha, checked_fractions, checked_weights
-from rfsize.theory.smallest_size import MAX_TREES, ROUNDING, smallest_odd
+from rfsize.theory.arguments import MAX_TREES, checked_alpha, checked_fractions, checked_sizes, checked_weights, single
+from rfsize.theory.smallest_size import ROUNDING, smallest_odd
 from rfsize.utils.typing import Floats
 
 
@@ -32,7 +32,7 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Parameters
     ----------
     n_trees : array_like of int
-        Ensemble size T, at least 1.
+        Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float
         Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
 
@@ -44,7 +44,7 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If a size is below 1 or a fraction outside [0, 1].
+        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
 
     Examples
     --------
@@ -52,7 +52,7 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     >>> class_probability([1, 11, 101], 0.6).round(4).tolist()
     [0.6, 0.7535, 0.9791]
     """
-    trees, fraction = checked_fractions(n_trees, pi)
+    trees, fraction = checked_sizes(n_trees), checked_fractions(pi)
     half = np.floor(trees / 2.0)
     return np.asarray(betainc(half + 1.0, trees - half, fraction))
 
@@ -66,7 +66,7 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Parameters
     ----------
     n_trees : array_like of int
-        Ensemble size T, at least 1.
+        Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float
         Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
 
@@ -78,7 +78,7 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If a size is below 1 or a fraction outside [0, 1].
+        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
 
     Examples
     --------
@@ -99,7 +99,7 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Parameters
     ----------
     n_trees : array_like of int
-        Ensemble size T, at least 1.
+        Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float
         Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
 
@@ -111,7 +111,7 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If a size is below 1 or a fraction outside [0, 1].
+        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
 
     Examples
     --------
@@ -121,7 +121,7 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     >>> 0.0 < float(disagreement(1001, 0.9)) < 1e-200
     True
     """
-    trees, fraction = checked_fractions(n_trees, pi)
+    trees, fraction = checked_sizes(n_trees), checked_fractions(pi)
     half = np.floor(trees / 2.0)
     class_1_wins = betainc(half + 1.0, trees - half, fraction)
     class_0_wins = betainc(trees - half, half + 1.0, 1.0 - fraction)
@@ -154,7 +154,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     >>> instance_size(0.99, [0.9, 0.6, 0.51, 0.5]).tolist()
     [5.0, 133.0, 13527.0, inf]
     """
-    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(1, pi)[1])
+    confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(pi))
     allowed = (1.0 - confidence) * (1.0 + ROUNDING)
     # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
     low = np.full(fraction.shape, -1, dtype=np.int64)
@@ -177,7 +177,7 @@ def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None
     Parameters
     ----------
     n_trees : int
-        Ensemble size T, at least 1.
+        Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float, shape (n,)
         Vote fractions of the instances.
     weights : array_like of float, shape (n,), optional
@@ -208,7 +208,7 @@ def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = N
     Parameters
     ----------
     n_trees : int
-        Ensemble size T, at least 1.
+        Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float, shape (n,)
         Vote fractions of the instances.
     weights : array_like of float, shape (n,), optional
@@ -230,7 +230,8 @@ def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = N
     >>> round(mean_disagreement(101, [0.03, 0.4, 0.55, 0.95]), 4)
     0.0443
     """
-    return float(np.average(disagreement(n_trees, pi), weights=checked_weights(pi, weights)))
+    size = single("n_trees", checked_sizes(n_trees))
+    return float(np.average(disagreement(size, pi), weights=checked_weights(pi, weights)))
 
 
 def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -261,7 +262,7 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
     >>> limit_agreement([0.1, 0.5, 0.7, 0.9])
     0.875
     """
-    return 1.0 - 0.5 * float(np.average(np.asarray(pi, dtype=np.float64) == 0.5, weights=checked_weights(pi, weights)))
+    return 1.0 - 0.5 * float(np.average(checked_fractions(pi) == 0.5, weights=checked_weights(pi, weights)))
 
 
 def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> int | float:
@@ -301,7 +302,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     3
     """
     weight = checked_weights(pi, weights)
-    fraction = np.asarray(pi, dtype=np.float64)
+    fraction = checked_fractions(pi)
     return smallest_odd(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), alpha)
 
 
@@ -325,7 +326,7 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
     Raises
     ------
     ValueError
-        If a fraction is out of range, no instance is given, or the weights are not positive.
+        If an argument is out of range, no instance is given, or the weights are not positive.
 
     Examples
     --------
@@ -336,7 +337,7 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
     25.00% of the rows have exactly half of their votes for each class; ...
     """
     limit = limit_agreement(pi, weights)
-    if limit < alpha:
+    if limit < single("alpha", checked_alpha(alpha)):
         return (
             f"{2.0 * (1.0 - limit):.2%} of the rows have exactly half of their votes for each class; they "
             f"never converge, so mean agreement cannot exceed {limit:.2%}"

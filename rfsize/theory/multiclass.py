@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.theory.arguments import checked_sizes, single
 from rfsize.utils.typing import Floats
+from rfsize.utils.validation import as_numbers
 
 # Pairs that one thread solves in no time, and pieces per thread, since some rows take longer than others.
 _FEW_PAIRS, _PIECES_PER_THREAD = 20_000, 4
@@ -144,7 +146,7 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If the size is below 1, or a row is no distribution over the classes.
+        If the size is below 1 or above 2³¹ − 1, or a row is no distribution over the classes.
 
     Examples
     --------
@@ -173,7 +175,7 @@ def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If the size is below 1, or a row is no distribution over the classes.
+        If the size is below 1 or above 2³¹ − 1, or a row is no distribution over the classes.
 
     Examples
     --------
@@ -183,13 +185,11 @@ def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
     >>> multiclass.disagreement(1, [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]]).round(3).tolist()
     [0.5, 0.6]
     """
-    if n_trees < 1:
-        raise ValueError(f"n_trees must be at least 1, found {n_trees}")
-    return Rivals.of(pi).disagreement(int(n_trees))
+    return Rivals.of(pi).disagreement(int(single("n_trees", checked_sizes(n_trees))))
 
 
 def _checked_simplex(pi: ArrayLike) -> Floats:
-    fraction = np.asarray(pi, dtype=np.float64)
+    fraction = as_numbers("vote fractions", pi)
     if fraction.ndim != 2 or fraction.shape[0] == 0 or fraction.shape[1] < 2:
         raise ValueError(f"vote fractions must have shape (n ≥ 1, K ≥ 2), found {fraction.shape}")
     if not ((fraction >= 0.0).all() and np.allclose(fraction.sum(axis=1), 1.0, atol=1e-6)):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from rfsize.theory.arguments import checked_alpha
-
-MAX_TREES = 10**9 + 1
-"""The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
+from rfsize.theory.arguments import MAX_TREES, checked_alpha, single
 
 # A confidence that equals an agreement up to rounding counts as reached.
 ROUNDING = 1e-12
@@ -42,12 +39,12 @@ def smallest_odd(mean_disagreement: Callable[[int], float], alpha: float, guess:
     >>> smallest_odd(lambda n_trees: 1.0 / n_trees, alpha=0.98)
     51
     """
-    allowed = float(1.0 - checked_alpha(alpha)) * (1.0 + ROUNDING)
+    allowed = (1.0 - single("alpha", checked_alpha(alpha))) * (1.0 + ROUNDING)
     # Sizes are 2h + 1; ``low`` is known to be too small, ``high`` to be enough.
     last = (MAX_TREES - 1) // 2
     low, high = -1, last + 1
     at_low, at_high = math.inf, 0.0
-    half, stride = min((guess - 1) // 2, last), 1.0
+    half, stride = min(max((guess - 1) // 2, 0), last), 1.0
     while high - low > 1:
         value = mean_disagreement(2 * half + 1)
         if value <= allowed:

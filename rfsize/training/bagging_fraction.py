@@ -21,9 +21,9 @@ from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.training.growing import grown, report_by
-from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, as_numbers, ratio_with_replacement
+from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
-from rfsize.utils.validation import choice, share, whole
+from rfsize.utils.validation import as_numbers, choice, share, whole
 from rfsize.utils.warn import warn
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.utils.validation import as_numbers
+
 
 @overload
 def ratio_with_replacement(fraction: float) -> float: ...
@@ -96,13 +98,6 @@ def fraction_without_replacement(ratio: Any) -> Any:
     if not (np.isfinite(given) & (given > 0.0)).all():
         raise ValueError(f"a sampling ratio is a finite number above 0, found {ratio!r}")
     return (given / (1.0 + given))[()]
-
-
-def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
-    given = np.asarray(value)
-    if given.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")
-    return given.astype(np.float64)
 
 
 # The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement.

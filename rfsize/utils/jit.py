@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.sigutils import normalize_signature
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -17,14 +21,55 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def compiled(function: _Function) -> _Function:
     """``function`` compiled to machine code that releases the GIL, and kept on disk between sessions.
 
-    numba refuses ``cache=True`` where it finds no folder to write to (a read-only image without a home); there
-    the function is compiled anew in each process.
+    Where no folder can be written to (a read-only image without a home), it is compiled anew in each process.
     """
-    with _kept_in_the_users_cache():
+    found: Any = numba.njit(nogil=True)(function)
+    if found is not function:  # as it is under NUMBA_DISABLE_JIT
+        with suppress(RuntimeError), _kept_in_the_users_cache():
+            found._cache = _Cache(found.py_func)  # as Dispatcher.enable_caching does, with numba's own class
+    return cast(_Function, found)
+
+
+class _SignedCode(CompileResultCacheImpl):  # type: ignore[misc]
+    """Machine code on disk, signed: of a damaged or exchanged file numba notices nothing, votes wrongly or crashes."""
+
+    def reduce(self, code: Any) -> tuple[bytes, bytes]:
+        content = pickle.dumps(super().reduce(code))
+        return self._signature(code.codegen, content), content
+
+    def rebuild(self, target_context: Any, reduced: tuple[bytes, bytes]) -> Any:
+        signature, content = reduced
+        if signature != self._signature(target_context.codegen(), content):
+            raise ValueError("damaged, or of another function, version of its source or processor")
+        return super().rebuild(target_context, pickle.loads(content))
+
+    def _signature(self, codegen: Any, content: bytes) -> bytes:
+        of = self.filename_base, self.locator.get_source_stamp(), codegen.magic_tuple()
+        return hashlib.sha256(repr(of).encode() + content).digest()
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of a function, where files that cannot be read or written are none.
+
+    Whatever unpickling raises, and whatever the disk does, the function can still be compiled.
+    """
+
+    _impl_class = _SignedCode
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return cast(_Function, numba.njit(cache=True, nogil=True)(function))
-        except RuntimeError:
-            return cast(_Function, numba.njit(nogil=True)(function))
+            found = super().load_overload(sig, target_context)
+            if found is None or found.signature.args == normalize_signature(sig)[0]:
+                return found
+        except Exception:
+            pass
+        with suppress(Exception):
+            self.flush()  # an index that cannot be read, or names another's files, would stand in the way of saving
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(Exception):
+            super().save_overload(sig, data)
 
 
 @contextmanager

@@ -34,6 +34,14 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -
     return int(value)
 
 
+def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """``value`` as an array of floats, or a ``ValueError`` that names it."""
+    given = np.asarray(value)
+    if given.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")
+    return given.astype(np.float64)
+
+
 def choice(name: str, value: Any, choices: Collection[str], advice: str = "") -> None:
     """Raise a ``ValueError`` that names it where ``value`` is none of the choices."""
     if not isinstance(value, str) or value not in choices:

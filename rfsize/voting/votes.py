@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.utils.validation import whole
+
+MAX_COUNT = 2**31 - 1
+"""The most votes that a row may have, and trees that may have been asked."""
+
 
 @dataclass(frozen=True, eq=False)
 class VoteHistogram:
@@ -54,7 +59,7 @@ class Votes:
     ------
     ValueError
         If the counts are not a matrix of non-negative whole numbers of at least two columns, a label is
-        missing or doubled, or a row was asked more than ``n_trees``.
+        missing or doubled, or a row was asked more than ``n_trees``, or more than 2,147,483,647.
 
     Examples
     --------
@@ -81,7 +86,7 @@ class Votes:
         if self.classes.shape != (n_classes,) or len(set(self.classes.tolist())) != n_classes:
             raise ValueError(f"classes must name the {n_classes} columns of counts, each once; found {self.classes}")
         most = int(self.asked.max(initial=0))
-        self.n_trees = most if n_trees is None else int(n_trees)
+        self.n_trees = most if n_trees is None else whole("n_trees", n_trees, at_least=0, at_most=MAX_COUNT)
         if self.n_trees < most:
             raise ValueError(f"a row has {most} votes, more than the {self.n_trees} trees that n_trees names")
 
@@ -146,7 +151,7 @@ class Votes:
                 f"merge adds the votes of more trees on the same rows, but one has {len(self)} rows and the "
                 f"other {len(other)}; concat appends rows"
             )
-        return Votes(self.counts + other.counts, self.classes, self.n_trees + other.n_trees)
+        return Votes(self.counts.astype(np.int64) + other.counts, self.classes, self.n_trees + other.n_trees)
 
     def concat(self, other: Votes) -> Votes:
         """Votes of one forest on the rows of both.
@@ -246,8 +251,11 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     given = np.asarray(counts)
     if given.ndim != 2 or given.shape[1] < 2:
         raise ValueError(f"counts must have shape (n_rows, n_classes ≥ 2), found {given.shape}")
-    most = np.iinfo(np.int32).max
     numeric = given.dtype.kind in "iuf"
-    if not numeric or not ((given >= 0) & (given <= most) & (given == np.floor(given))).all():
-        raise ValueError(f"counts must be whole numbers from 0 to {most}; found {given.dtype} with other values")
-    return given.astype(np.int32)
+    if not numeric or not ((given >= 0) & (given <= MAX_COUNT) & (given == np.floor(given))).all():
+        raise ValueError(f"counts must be whole numbers from 0 to {MAX_COUNT}; found {given.dtype} with other values")
+    counts = given.astype(np.int32)
+    asked = int(counts.sum(axis=1, dtype=np.int64).max(initial=0))
+    if asked > MAX_COUNT:
+        raise ValueError(f"a row has {asked:,} votes; counts are kept of at most {MAX_COUNT:,} trees")
+    return counts

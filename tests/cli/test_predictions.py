@@ -73,7 +73,7 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["compile", "lgb.txt", "-o", "lgb.txt"], "is one of the files read"),
         (["table", "lgb.txt", "rows.npy", "--alpha", "2", "-o", "new.json"], "at most 1"),
         (["table", "lgb.txt", "rows.npy", "-o", "rows.npy"], "is one of the files read"),
-        (["predict", "lgb.txt", "rows.npy", "-o", "new.csv"], "no forest file"),
+        (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "no forest file"),
         (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
     ],
 )

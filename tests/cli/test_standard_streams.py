@@ -1,0 +1,134 @@
+"""``-``: tables from standard input and to standard output."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import rfsize
+from helpers.command_line import only_line, run
+from helpers.forests import Data
+
+_LINE = "import sys; from rfsize.cli import main; sys.exit(main())"
+
+
+def _piped(folder: Path, given: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """A call of the command line through real pipes."""
+    return subprocess.run([sys.executable, "-c", _LINE, *arguments], input=given, cwd=folder, capture_output=True)
+
+
+def _given(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("model", ["lgb.txt", "xgb.ubj"])
+def test_predictions_through_pipes(model: str, folder: Path, data: Data) -> None:
+    done = _piped(folder, (folder / "train.csv").read_bytes(), "predict", model, "-", "-o", "-", "--proba")
+    assert done.returncode == 0, done.stderr
+    assert b"wrote to standard output: 1,500 rows" in done.stderr
+    written = pd.read_csv(io.BytesIO(done.stdout))
+    expected = pd.DataFrame(data.X, columns=[f"f{index}" for index in range(8)])
+    assert run(folder, "compile", model, "-o", str(folder / "piped.npz")) == 0
+    assert np.array_equal(written["label"], rfsize.load(folder / "piped.npz").predict(expected))
+
+
+def test_parquet_through_pipes(folder: Path) -> None:
+    parquet = ["--input-format", "parquet", "-o", "-", "--output-format", "parquet"]
+    done = _piped(folder, (folder / "train.parquet").read_bytes(), "predict", "lgb.txt", "-", *parquet)
+    assert done.returncode == 0, done.stderr
+    written = pa.parquet.read_table(io.BytesIO(done.stdout))
+    assert written.column_names == ["label", "trees"]
+    assert written.num_rows == 1500
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
+    line = (
+        f"{sys.executable} -c '{_LINE}' predict lgb.txt - -o - --proba < train.csv | head -n 1; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "label,trees,p_0,p_1\n"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("format_", "name"), [("csv", "train.csv"), ("parquet", "train.parquet"), ("npz", "train.npz"), ("csv.gz", "")]
+)
+def test_every_command_reads_rows_from_standard_input(
+    format_: str,
+    name: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    content = (folder / name).read_bytes() if name else gzip.compress((folder / "train.csv").read_bytes())
+    target = "y" if format_ == "npz" else "target"
+    options = ["--input-format", format_, "--target", target]
+    answers = []
+    for given in (name or "train.csv", "-"):
+        _given(monkeypatch, content)
+        assert run(folder, "size", "lgb.txt", given, "--target", target, *(options if given == "-" else [])) in {0, 1}
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+    small, table, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "table.json", "grown.txt"))
+    lightgbm = [*options, "--framework", "lightgbm", "--alpha", "0.8"]
+    for command in (
+        ["truncate", "lgb.txt", "-", *options, "--alpha", "0.9", *small],
+        ["table", "lgb.txt", "-", *options, *table],
+        ["grow", "-", *lightgbm, *grown],
+        ["grow", name or "train.csv", *lightgbm, "--validation", "-", *grown],
+        ["fraction", "-", *lightgbm, "--fractions", "0.5", "--n-trees", "20"],
+    ):
+        _given(monkeypatch, content)
+        assert run(folder, *command) in {0, 1}, capsys.readouterr().err
+
+
+def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _given(monkeypatch, (folder / "train.csv").read_bytes().replace(b",target", b",other"))
+    options = ["--framework", "lightgbm", "--alpha", "0.8", "-o", str(tmp_path / "grown.txt")]
+    assert run(folder, "grow", "train.csv", "--target", "target", "--validation", "-", *options) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["size", "-", "train.csv"], "found - for the model"),
+        (["truncate", "lgb.txt", "train.csv", "-o", "-"], "found - for the output"),
+        (["compile", "lgb.txt", "-o", "-"], "found - for the output"),
+        (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "found - for the table"),
+        (["table", "lgb.txt", "-", "-o", "-"], "found - for the output"),
+        (["predict", "-", "train.csv", "-o", "new.csv"], "found - for the forest"),
+        (["grow", "train.csv", "--target", "target", "--framework", "lightgbm", "-o", "-"], "found - for the output"),
+        (
+            ["grow", "-", "--validation", "-", "--target", "target", "--framework", "lightgbm", "-o", "new.txt"],
+            "standard input can be read only once",
+        ),
+        (
+            ["grow", "-", "--params", "-", "--target", "target", "--framework", "lightgbm", "-o", "new.txt"],
+            "found - for the params",
+        ),
+        (["size", "lgb.txt", "-", "--input-format", "parquet"], "Parquet"),
+        (["size", "lgb.txt", "-", "--input-format", "npy"], "standard input could not be read"),
+        (["size", "lgb.txt", "-", "--target", "none"], "standard input has no column 'none'"),
+    ],
+)
+def test_what_does_not_go_through_standard_streams(
+    arguments: list[str],
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    _given(monkeypatch, b"f0,f1\n1,2\n" if "none" in arguments else b"")
+    assert run(folder, *arguments) == 2
+    assert message in only_line(capfd.readouterr().err)

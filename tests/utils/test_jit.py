@@ -1,0 +1,118 @@
+"""Machine code kept on disk: files that were damaged or exchanged are none."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from rfsize.utils import jit
+
+# Two functions of the same bytecode, which numba's index cannot tell apart, and two kinds of argument.
+_MODULE = """
+from rfsize.utils.jit import compiled
+
+@compiled
+def double(x):
+    return x * 2 + 1
+
+@compiled
+def triple(x):
+    return x * 3 + 1
+"""
+_CALLS = """
+from concurrent.futures import ThreadPoolExecutor
+from functions import double, triple
+
+with ThreadPoolExecutor(4) as pool:
+    found = [pool.submit(function, x) for function, x in ((double, 2), (double, 2.5), (triple, 2)) * 4]
+    print(*(each.result() for each in found[:3]), sum(sum(f.stats.cache_hits.values()) for f in (double, triple)))
+"""
+_RIGHT = "5 6.0 7"
+
+
+def _called(folder: Path) -> tuple[str, int]:
+    """What the functions answer in a new process, and how many of three were read from disk."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    run = subprocess.run(
+        [sys.executable, "-c", _CALLS], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    *answers, hits = run.stdout.split()
+    return " ".join(answers), int(hits)
+
+
+def _assert_healed(folder: Path) -> None:
+    assert _called(folder)[0] == _RIGHT
+    # An index that was written anew has forgotten the other kind of argument, which may take one more process.
+    assert (_RIGHT, 3) in (_called(folder) for _ in range(2))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("jit")
+    (folder / "functions.py").write_text(_MODULE)
+    _called(folder)
+    assert _called(folder) == (_RIGHT, 3)
+    return folder
+
+
+_DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "no pickle": lambda content: bytes(range(255, 0, -1)) * 9,
+    "another pickle": lambda content: pickle.dumps((1, 2)),
+    "zeros at the end": lambda content: content[:300] + bytes(len(content) - 300),
+    "zeros in the middle": lambda content: content[: len(content) // 2] + bytes(99) + content[len(content) // 2 + 99 :],
+    "one bit": lambda content: content[:-700] + bytes([content[-700] ^ 4]) + content[-699:],
+}
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", _DAMAGES)
+def test_a_damaged_cache_is_no_cache(ending: str, damage: str, folder: Path) -> None:
+    for path in folder.glob(f"cache/*/*.{ending}"):
+        path.write_bytes(_DAMAGES[damage](path.read_bytes()))
+    _assert_healed(folder)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("functions.double-*.nbi", "functions.triple-*.nbi"),
+        ("functions.double-*.1.nbc", "functions.triple-*.1.nbc"),
+        ("functions.double-*.1.nbc", "functions.double-*.2.nbc"),
+        ("functions.double-*.nbi", "functions.double-*.1.nbc"),
+    ],
+)
+def test_exchanged_files_are_no_cache(one: str, other: str, folder: Path) -> None:
+    (first,), (second,) = (list(folder.glob(f"cache/*/{name}")) for name in (one, other))
+    contents = first.read_bytes(), second.read_bytes()
+    second.write_bytes(contents[0])
+    first.write_bytes(contents[1])
+    _assert_healed(folder)
+
+
+def test_files_that_can_be_neither_read_nor_written_do_no_harm(folder: Path) -> None:
+    blocked = list(folder.glob("cache/*/*.nb?"))
+    for path in blocked:
+        path.unlink()
+        path.mkdir()
+    assert _called(folder) == (_RIGHT, 0)
+    for path in blocked:
+        path.rmdir()
+    _assert_healed(folder)
+
+
+@pytest.mark.parametrize("package", ["inference", "stopping", "theory"])
+def test_every_kernel_has_such_a_cache(package: str) -> None:
+    module = importlib.import_module(f"rfsize.{package}.kernels")
+    kernels = [found for found in vars(module).values() if isinstance(found, Dispatcher)]
+    assert kernels
+    assert all(isinstance(kernel._cache, jit._Cache) for kernel in kernels)
