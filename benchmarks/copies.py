@@ -4,7 +4,7 @@
     python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
 
 Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (of class 1 every
-eighth row is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each
+third row is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each
 row alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts
 the repetitions in which the interval by default holds the truth.
 """
@@ -23,7 +23,7 @@ from problems import Rows, first_wave, ringnorm, split, twonorm
 
 import rfsize
 
-ALPHA, TREES, TRAINING, FRESH = 0.97, 300, 2000, 10_000
+ALPHA, TREES, TRAINING, FRESH = 0.97, 500, 2000, 5000
 
 
 def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
@@ -47,8 +47,8 @@ OF_FEW_VALUES = (few_values, categories_and_age)
 
 
 def rare(X: np.ndarray, y: np.ndarray) -> Rows:
-    """Every eighth row of class 1."""
-    kept = (y == 0) | (np.cumsum(y) % 8 == 0)
+    """Every third row of class 1."""
+    kept = (y == 0) | (np.cumsum(y) % 3 == 0)
     return X[kept], y[kept]
 
 

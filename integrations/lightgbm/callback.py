@@ -10,7 +10,7 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.counting.copies import resolved
@@ -267,9 +267,12 @@ class _Readers:
         """The estimate from what has been read so far."""
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
-        if self.groups.once is not None:
-            votes, scores = votes.take(self.groups.once), scores.take(self.groups.once[self._each[0].scored])
-        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft")
+        every, once = self._each[0].scored, self.groups.once
+        scored: slice | NDArray[np.int64] = every
+        if once is not None:
+            votes, scores = votes.take(once), scores.take(once[every])
+            scored = np.flatnonzero(np.flatnonzero(once) % every.step == 0)
+        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored)
         return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)
 
     def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:

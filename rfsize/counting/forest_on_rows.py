@@ -121,14 +121,26 @@ class ForestOnRows:
             votes = votes.take(self.groups.once)
         if scores is None:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys)
-        return TreeOutputs(votes, Scores.stacked(scores), adapter.cut(self.threshold), adapter.predict_obeys)
+        cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
+        return TreeOutputs(votes, Scores.stacked(scores), cut, obeys, self._scored())
+
+    def _every(self) -> int:
+        """Of how many rows one is scored."""
+        return 1 + self.n_rows * self.adapter.leaves.n_scores**2 // _SCORES_HELD
+
+    def _scored(self) -> slice | NDArray[np.int64]:
+        """Which of the rows that sizes go by are scored."""
+        once, every = self.groups.once, self._every()
+        if once is None:
+            return slice(None, None, every)
+        return np.flatnonzero(np.flatnonzero(once) % every == 0)
 
     def _counted(self, scores: list[Scores] | None) -> Votes:
         """Votes; the scores of each block of rows are appended where they are asked for."""
         adapter = self.adapter
         n_classes, cast = len(adapter.classes), adapter.voter(self.threshold)
         counts = np.zeros((self.n_rows, n_classes), dtype=np.int32)
-        every, once = 1 + len(counts) * adapter.leaves.n_scores**2 // _SCORES_HELD, self.groups.once
+        every, once = self._every(), self.groups.once
 
         def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             leaf, may_vote = out_of_bag_members(leaf, inbag)

@@ -22,6 +22,10 @@ FEWEST_VOTES = 10
 # A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
 FEW_OUT_OF_BAG = 0.1
 
+# More rows than these without votes make T* that of the others, where they are those of large groups. (XGBoost puts two
+# rows in every bag.)
+_FEW_ROWS, _FEW_UNTOLD = 2, 0.01
+
 
 class Report(ABC):
     """The answer of `rfsize.size`.
@@ -159,6 +163,19 @@ class Report(ABC):
             return [f"{share_copied}: each counts once, and no tree that saw it votes on it"]
         return [f"{share_copied}, and count as rows of their own"]
 
+    def _untold(self) -> str:
+        """Why T* is not known where rows that belong together have no votes left."""
+        share_lost = self.n_dropped / (self.n_rows + self.n_dropped)
+        return f"{share_lost:.1%} of the rows have no out-of-bag votes, since every tree saw a row of their groups"
+
+    def _not_told(self) -> str:
+        """What to say of them."""
+        return (
+            f"{self._untold()}, and they may be the ones that take most trees. Give validation rows, count "
+            "rfsize.cv_votes, lower the bagging fraction, or train on each row once with weights for its copies. All "
+            f"{self.available:,} trees are kept"
+        )
+
     def _few_votes(self, what: str) -> str:
         """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
         return (
@@ -180,6 +197,11 @@ class Report(ABC):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def too_many_untold(n_dropped: int, n_rows: int) -> bool:
+    """Whether T* is not known where so many of the rows that belong together have no votes."""
+    return n_dropped > max(_FEW_ROWS, _FEW_UNTOLD * n_rows)
 
 
 def finite(size: int | float) -> int | None:

@@ -11,7 +11,7 @@ from rfsize import theory
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
-from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice
+from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.utils.validation import positive, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
@@ -84,6 +84,7 @@ class DeviationReport(Report):
     votes_per_row: float
     copied: float | None
     groups: str
+    _is_untold: bool
     _deviations: Deviations
     _forest_on_rows: ForestOnRows | None = None
 
@@ -116,8 +117,9 @@ class DeviationReport(Report):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
         deviations = Deviations(used, link, noise)
         sizes = deviations.sizes(tolerance)
+        untold = groups.index is not None and too_many_untold(len(scores) - len(used), len(scores))
         return cls(
-            n_trees=max(sizes),
+            n_trees=math.inf if untold else max(sizes),
             sizes=sizes,
             criterion=criterion,
             tolerance=tolerance,
@@ -128,6 +130,7 @@ class DeviationReport(Report):
             votes_per_row=float(used.asked.mean()),
             copied=groups.copied,
             groups=groups.by,
+            _is_untold=untold,
             _deviations=deviations,
             _forest_on_rows=rows,
         )
@@ -137,11 +140,15 @@ class DeviationReport(Report):
         """Why T* is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
+        if self._is_untold:
+            return self._untold()
         return f"more than {_MANY_TREES:,} trees would be needed"
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
         """95 % interval of T*, by the bootstrap over rows and the scatter of the trees."""
+        if self._is_untold:
+            return 1, math.inf
         low, high = self._deviations.interval(self.tolerance, self.n_trees)
         return min(low, self.n_trees), max(high, self.n_trees)
 
@@ -207,7 +214,8 @@ class DeviationReport(Report):
         >>> report.size_at(20) < report.n_trees < report.size_at(5)
         True
         """
-        return max(self._deviations.sizes(positive("tolerance", tolerance)))
+        tolerance = positive("tolerance", tolerance)
+        return math.inf if self._is_untold else max(self._deviations.sizes(tolerance))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
@@ -257,6 +265,8 @@ class DeviationReport(Report):
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
             return self._few_votes("scores")
+        if self._is_untold:
+            return self._not_told()
         needed = in_words(self.n_trees) if self.reason is None else f"more than {_MANY_TREES:,}"
         return (
             f"the forest has {self.available:,} trees, but {needed} are needed for {_WHAT[self.criterion]} within "

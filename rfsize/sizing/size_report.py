@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,16 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_percent, in_words, no_votes_advice
+from rfsize.estimation.strata import by_strata
+from rfsize.sizing.base import (
+    FEWEST_VOTES,
+    Report,
+    finite,
+    in_percent,
+    in_words,
+    no_votes_advice,
+    too_many_untold,
+)
 from rfsize.sizing.goal import Goal
 from rfsize.utils.validation import share, whole
 from rfsize.voting.groups import ALONE, Groups
@@ -31,23 +40,48 @@ _WIDE, _FEW_TREES = 4.0, 3
 
 
 class _Rule(NamedTuple):
-    """The estimate by one rule of voting, and the rows that it is from, as a report has them."""
+    """The estimate by one rule of voting, and the rows that it is from, as a report has them.
+
+    Rows that belong together may have no votes left, and are not like the others: unless they are few, ``untold`` says
+    that T* is not known.
+    """
 
     estimate: Estimate
     n_rows: int
     n_dropped: int
     votes_per_row: float
+    untold: bool
 
     @classmethod
-    def of(cls, estimate: Estimate, asked: NDArray[np.int32], *, at_least: int) -> _Rule:
-        """From the rows of which so many trees were asked ``at_least``."""
+    def of(
+        cls,
+        estimate: Callable[[NDArray[np.bool_]], Estimate],
+        asked: NDArray[np.int32],
+        sizes: NDArray[np.int64] | None,
+        *,
+        at_least: int,
+    ) -> _Rule:
+        """From the rows of which so many trees were asked ``at_least``, made of the rows that a mask names.
+
+        ``sizes`` are those of the rows' groups; None where rows stand alone.
+        """
         used = asked[asked >= at_least]
-        return cls(estimate, len(used), len(asked) - len(used), float(used.mean()))
+        n_dropped = len(asked) - len(used)
+        untold = sizes is not None and too_many_untold(n_dropped, len(asked))
+        if sizes is None:
+            found = estimate(np.ones(len(asked), dtype=np.bool_))
+        else:
+            found = by_strata(sizes, asked, estimate, at_least=at_least)
+        return cls(found, len(used), n_dropped, float(used.mean()), untold)
+
+    def size(self, alpha: float) -> int | float:
+        """T*(α); infinite where it is not known."""
+        return math.inf if self.untold else self.estimate.size(alpha)
 
     def said(self, alpha: float) -> dict[str, Any]:
         """What a report says by this rule."""
-        rows = {name: value for name, value in self._asdict().items() if name != "estimate"}
-        return {"n_trees": self.estimate.size(alpha), **rows}
+        rows = {name: getattr(self, name) for name in ("n_rows", "n_dropped", "votes_per_row")}
+        return {"n_trees": self.size(alpha), **rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +166,17 @@ class SizeReport(Report):
         """
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
-        rules = {"hard": _Rule.of(hard.ESTIMATORS[goal.estimator](outputs.votes), outputs.votes.asked, at_least=1)}
-        sized = outputs.scores is not None and (outputs.scores.asked > 1).any()
+        votes, scores, sizes = outputs.votes, outputs.scores, groups.sizes_once
+        by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
+        rules = {"hard": _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, at_least=1)}
+        sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if outputs.scores is not None and sized and (goal.voting == "soft" or outputs.scores.are_finite()):
-            estimate = soft.ESTIMATORS[goal.estimator](outputs.scores, outputs.cut)
-            rules["soft"] = _Rule.of(estimate, outputs.scores.asked, at_least=2)
-        elif goal.voting == "soft" and outputs.scores is not None:
+        if scores is not None and sized and (goal.voting == "soft" or scores.are_finite()):
+            sizes = None if sizes is None else sizes[outputs.scored]
+            rules["soft"] = _Rule.of(
+                lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, at_least=2
+            )
+        elif goal.voting == "soft" and scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
         elif goal.voting == "soft":
             raise ValueError(
@@ -180,6 +218,8 @@ class SizeReport(Report):
         """Why T*(α) is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
+        if self._rules[self.voting].untold:
+            return self._untold()
         return self._estimate.why_infinite(self.alpha)
 
     @cached_property
@@ -189,6 +229,8 @@ class SizeReport(Report):
         By the plug-in estimate, the bootstrap over rows, with the votes of each row held fixed. By the smooth one, the
         posterior distribution of the density, which covers the noise of the votes too.
         """
+        if self._rules[self.voting].untold:
+            return 1, math.inf
         low, high = self.curves().interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
 
@@ -260,7 +302,7 @@ class SizeReport(Report):
         >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
         [9, 71, ...]
         """
-        return self._estimate.size(share("alpha", alpha))
+        return self._rules[self.voting].size(share("alpha", alpha))
 
     def next_look(self) -> int:
         """Trees at which to size a forest that is too small again: min(T*, twice its trees).
@@ -279,7 +321,7 @@ class SizeReport(Report):
             "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
-            "sizes": {voting: finite(one.estimate.size(self.alpha)) for voting, one in self._rules.items()},
+            "sizes": {voting: finite(one.size(self.alpha)) for voting, one in self._rules.items()},
             "predict_obeys": self.predict_obeys,
             "available": self.available,
             "agreement": self.agreement(self.available),
@@ -323,6 +365,8 @@ class SizeReport(Report):
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
             return self._few_votes("votes")
+        if self._rules[self.voting].untold:
+            return self._not_told()
         if self.reason is not None:
             return (
                 f"no forest size reaches {in_percent(self.alpha)} agreement by this estimate: {self.reason}. All "

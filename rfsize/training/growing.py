@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
@@ -16,7 +17,7 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
 from rfsize.sizing.api import report_on
-from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES
+from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
@@ -24,6 +25,7 @@ from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
+from rfsize.voting.votes import Votes
 
 
 class _Predictor(Protocol):
@@ -303,6 +305,7 @@ def grown(
 
 def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> SizeReport:
     outputs = forest.outputs()
+    _refuse_groups_that_are_always_seen(forest, outputs.votes, max(max_trees, forest.n_trees))
     share_of_votes = outputs.votes.asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
@@ -313,6 +316,23 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
             "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
     return SizeReport.of(outputs, goal, available=forest.n_trees, source="oob", groups=forest.groups)
+
+
+def _refuse_groups_that_are_always_seen(forest: ForestInTraining, votes: Votes, max_trees: int) -> None:
+    """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
+    sizes = forest.groups.sizes_once
+    if sizes is None or not votes.asked.any():
+        return
+    smallest = sizes.min()
+    left_out = (votes.asked[sizes == smallest].mean() / forest.n_trees) ** (1.0 / smallest)
+    without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
+    if too_many_untold(round(without), len(sizes)):
+        raise FewVotesError(
+            f"even {max_trees:,} trees would leave {without / len(sizes):.1%} of the rows without out-of-bag votes, "
+            f"since they belong to groups of up to {sizes.max()} rows, of which every tree sees some: train with a "
+            "smaller bagging fraction, or on each row once with weights for its copies, or give X_val, rows that the "
+            "forest is not trained on"
+        )
 
 
 @dataclass(frozen=True)

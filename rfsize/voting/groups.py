@@ -102,6 +102,11 @@ class Groups:
         first[np.unique(self.index, return_index=True)[1]] = True
         return first
 
+    @property
+    def sizes_once(self) -> NDArray[np.int64] | None:
+        """`sizes` of the rows of `once`; None where each row stands alone."""
+        return self.sizes if self.sizes is None or self.once is None else self.sizes[self.once]
+
     def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows that were seen, or of whose group one was; shape (n_rows,)."""
         if self.index is None:

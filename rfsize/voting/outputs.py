@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ class TreeOutputs:
         Scores before the link; of many rows and classes, those of a part of the rows may do.
     cut : float
         Mean score above which the averaged scores of two classes predict class 1.
+    scored : slice or ndarray of int64
+        Rows of the votes that the scores are of.
     predict_obeys : {"hard", "soft"} or None
         Whether the model's own ``predict`` goes by the majority of the votes or the averaged scores; None where there
         is no model.
@@ -34,6 +36,7 @@ class TreeOutputs:
     scores: Scores | None = None
     cut: float = 0.0
     predict_obeys: str | None = None
+    scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
 
     def take(self, rows: NDArray[np.bool_] | None) -> TreeOutputs:
         """The same of some of the rows, a mask, where it is given; for scores that are of all rows."""

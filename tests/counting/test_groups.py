@@ -188,6 +188,22 @@ def test_copies_that_every_tree_saw() -> None:
     assert rfsize.size(model, X, oob=True, groups="rows").n_rows > 0
 
 
+def test_rows_without_votes_leave_the_size_untold() -> None:
+    X, y = continuous(400)
+    rare = np.flatnonzero(y == 1)[:30]
+    X, y = np.concatenate([X, *[X[rare]] * 9]), np.concatenate([y, *[y[rare]] * 9])
+    model = RandomForestClassifier(101, random_state=0).fit(X, y)
+    for criterion in ({"alpha": 0.9}, {"voting": "soft", "alpha": 0.9}, {"criterion": "score", "tolerance": 0.9}):
+        report = rfsize.size(model, X, oob=True, **criterion)
+        assert (report.n_trees, report.interval, report.converged) == (np.inf, (1, np.inf), False)
+        assert report.n_rows + report.n_dropped == 400
+        assert report.reason.startswith(f"{report.n_dropped / 400:.1%} of the rows have no out-of-bag votes")
+        assert "they may be the ones that take most trees. Give validation rows" in str(report)
+    assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
+    with pytest.warns(rfsize.NotConvergedWarning, match="rows have no out-of-bag votes"):
+        assert len(rfsize.truncate(model, X, oob=True, alpha=0.5).estimators_) == 101
+
+
 def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:
     X, y = continuous(N_ROWS)
     model = RandomForestClassifier(101, max_samples=0.5, random_state=0).fit(X, y)

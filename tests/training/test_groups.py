@@ -47,7 +47,7 @@ def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups:
     params, make = framework
     X, y = twice(*continuous(300))
     if groups == "given":
-        groups = np.random.default_rng(0).integers(0, 300, len(X))
+        groups = np.random.default_rng(0).permutation(len(X)) // 2
     booster, report = rfsize.grow(params, make(X, y), groups=groups, return_report=True, **ALL)
     expected = rfsize.size(booster, X, oob=True, alpha=0.9999, groups=groups)
     assert of_same_votes(report) == of_same_votes(expected)
@@ -61,7 +61,7 @@ def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups:
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_estimators(kind: str) -> None:
     X, y = twice(*continuous(300))
-    patients = np.random.default_rng(0).integers(0, 300, len(X))
+    patients = np.random.default_rng(0).permutation(len(X)) // 2
     for groups in (None, patients):
         forest, report = rfsize.grow(ESTIMATORS[kind], X, y, groups=groups, return_report=True, **ALL)
         assert report.groups == ("copies" if groups is None else "given")
@@ -69,6 +69,20 @@ def test_estimators(kind: str) -> None:
         assert of_same_votes(report) == of_same_votes(rfsize.size(forest, X, **options))
         more, report = rfsize.grow(forest, X, y, groups=groups, return_report=True, **ALL | {"max_trees": 150})
         assert of_same_votes(report) == of_same_votes(rfsize.size(more, X, **options))
+
+
+def test_groups_that_every_tree_sees() -> None:
+    X, y = continuous(600)
+    groups = np.arange(len(X)) // 12
+    for data in (lgb.Dataset(X, y), lgb.Dataset(X, y, free_raw_data=False)):
+        with pytest.raises(
+            rfsize.FewVotesError, match=r"110 trees would leave .* they belong to groups of up to 12 rows"
+        ):
+            rfsize.grow(LIGHTGBM, data, groups=groups, **ALL)
+    forest = RandomForestClassifier(max_samples=0.5, random_state=0)
+    model = rfsize.RightSizedClassifier(forest, cv=3, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
+    assert "to groups of up to 12 rows" in model.oob_refusal_
+    assert (model.report_.source, model.report_.groups) == ("cross-validation", "given")
 
 
 def test_rows_that_are_gone_are_not_compared() -> None:
@@ -95,7 +109,7 @@ def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
 def test_the_callback_stops_at_the_size_that_groups_give(groups: Any) -> None:
     X, y = twice(*continuous(300))
     if groups == "given":
-        groups = np.random.default_rng(0).integers(0, 300, len(X))
+        groups = np.random.default_rng(0).permutation(len(X)) // 2
     callback = rfsize.SizeCallback(0.9999, min_trees=20, groups=groups)
     booster = trained(callback, X, y, free_raw_data=False)
     expected = rfsize.size(booster, X, oob=True, alpha=0.9999, groups=groups)
@@ -195,7 +209,7 @@ def test_the_estimator(kind: str) -> None:
     X, y = twice(*continuous(300))
     model = rfsize.RightSizedClassifier(ESTIMATORS[kind], stop_table="threshold", **ALL)
     assert model.fit(X, y).report_.groups == "copies"
-    patients = np.random.default_rng(0).integers(0, 300, len(X))
+    patients = np.random.default_rng(0).permutation(len(X)) // 2
     model.fit(X, y, groups=patients)
     options = {"oob": True, "groups": patients}
     assert of_same_votes(model.report_) == of_same_votes(rfsize.size(model.estimator_, X, alpha=0.9999, **options))
