@@ -90,35 +90,37 @@ def check_form(found: Any, form: Any, name: str) -> None:
         What the part is called.
     """
     if isinstance(form, dict):
-        _check_type(found, dict, name, "an object")
-        for key, of_key in form.items():
-            key, optional = key.removesuffix("?"), key.endswith("?")
-            if key in found:
-                check_form(found[key], of_key, f"{name}.{key}")
-            elif not optional:
-                refuse(f"{name} has no {key!r}")
-    elif isinstance(form, list) and isinstance(form[0], str):
-        _check_type(found, list, name, f"a list of {form[0]}s")
-        other = set(map(type, found)) - _TYPES[form[0]]
-        if other:
-            refuse(f"{name} holds a {min(kind.__name__ for kind in other)}, expected only {form[0]}s")
-        _check_bits(found, form[0], name)
+        _check_object(found, form, name)
     elif isinstance(form, list):
-        _check_type(found, list, name, "a list of objects")
-        for index, entry in enumerate(found):
-            check_form(entry, form[0], f"{name}[{index}]")
+        _check_list(found, form[0], name)
     elif type(found) not in _TYPES[form]:
         refuse(f"{name} is {_short(found)}, expected a {form}")
 
 
-def _check_type(found: Any, kind: type, name: str, expected: str) -> None:
-    if not isinstance(found, kind):
-        refuse(f"{name} is {_short(found)}, expected {expected}")
+def _check_object(found: Any, form: dict[str, Any], name: str) -> None:
+    if not isinstance(found, dict):
+        refuse(f"{name} is {_short(found)}, expected an object")
+    for key, of_key in form.items():
+        key, optional = key.removesuffix("?"), key.endswith("?")
+        if key in found:
+            check_form(found[key], of_key, f"{name}.{key}")
+        elif not optional:
+            refuse(f"{name} has no {key!r}")
 
 
-def _check_bits(found: list[Any], kind: str, name: str) -> None:
+def _check_list(found: Any, of_each: Any, name: str) -> None:
+    kind = of_each if isinstance(of_each, str) else "object"
+    if not isinstance(found, list):
+        refuse(f"{name} is {_short(found)}, expected a list of {kind}s")
+    if kind not in _TYPES:
+        for index, entry in enumerate(found):
+            check_form(entry, of_each, f"{name}[{index}]")
+        return
+    other = set(map(type, found)) - _TYPES[kind]  # all at once: there may be millions
+    if other:
+        refuse(f"{name} holds a {min(one.__name__ for one in other)}, expected only {kind}s")
     try:
-        np.array(found, dtype=None if kind == TEXT else np.int64 if kind == WHOLE else np.float64)
+        np.array(found, dtype={WHOLE: np.int64, NUMBER: np.float64}.get(kind))
     except OverflowError:
         refuse(f"{name} holds a number of more than 64 bits")
 
