@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rfsize.adapters.base import Adapter
@@ -19,6 +20,8 @@ class ScikitLearn(Integration):
     """Random forests, extremely randomised trees and bagging; AdaBoost, to compile it."""
 
     framework = "scikit-learn"
+    file_kind = "a scikit-learn model in a skops file"
+    file_ending = ".skops"
     default_n_jobs = 1
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
@@ -38,6 +41,28 @@ class ScikitLearn(Integration):
 
         label = class_indices(adapter.classes, y, n_rows(X))
         return SklearnInTraining(adapter, X, y, label, sample_weight, threshold, groups)
+
+    def recognises(self, content: bytes) -> bool:
+        return content.startswith(b"PK") and b"schema.json" in content
+
+    def load(self, path: Path) -> Any:
+        from rfsize.integrations.sklearn.model_files import load
+
+        return load(path)
+
+    def check_path(self, path: Path) -> None:
+        if path.suffix != ".skops":
+            raise ValueError(f"a scikit-learn model is written to a .skops file, found {path}")
+
+    def save(self, model: Any, path: Path) -> None:
+        from rfsize.integrations.sklearn.model_files import save
+
+        save(model, path)
+
+    def features_of(self, model: Any, X: Any) -> Any:
+        from rfsize.integrations.sklearn.model_files import features_of
+
+        return features_of(model, X)
 
 
 integration = ScikitLearn()

@@ -169,7 +169,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="LightGBM text file, or XGBoost JSON or UBJ file")
+    parser.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL",
+        help="LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
+    )
 
 
 def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:

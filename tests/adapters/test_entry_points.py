@@ -74,7 +74,7 @@ def test_the_command_line_reads_files_of_the_others(
     (tmp_path / "else.txt").write_text("something else")
     assert main(["size", str(tmp_path / "else.txt"), str(tmp_path / "rows.npy")]) == 2
     error = capsys.readouterr().err
-    assert "is neither a LightGBM text model nor an XGBoost JSON or UBJ model" in error
+    assert "is neither a LightGBM text model nor a scikit-learn model in a skops file nor an XGBoost" in error
     assert "ghost" in error
 
 
@@ -95,9 +95,9 @@ def test_entry_points_that_cannot_be_read_are_warned_of(install: Any, data: Data
 
 
 def test_a_framework_that_none_teaches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n")
+    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n3,0\n4,1\n")
     arguments = ["grow", str(tmp_path / "rows.csv"), "--target", "y", "-o", str(tmp_path / "out.txt"), "--framework"]
     assert main([*arguments, "catboost"]) == 2
     assert "knows no framework 'catboost'; it knows lightgbm, sklearn, xgboost" in capsys.readouterr().err
-    assert main([*arguments, "sklearn"]) == 2
-    assert "not read from files or written to them" in capsys.readouterr().err
+    assert main([*arguments, "sklearn", "-o", str(tmp_path / "out.skops")]) == 2
+    assert "forests are not trained from the command line" in capsys.readouterr().err

@@ -50,6 +50,7 @@ def test_parquet_through_pipes(folder: Path) -> None:
     assert written.num_rows == 1500
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell's pipes")
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     line = (
         f"{sys.executable} -c '{_LINE}' predict lgb.txt - -o - --proba < train.csv | head -n 1; exit ${{PIPESTATUS[0]}}"
