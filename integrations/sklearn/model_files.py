@@ -154,7 +154,7 @@ def _try(model: Any) -> None:
 def _check_tree(tree: Any, n_features: Any) -> None:
     left, right = tree.children_left, tree.children_right
     splits = left >= 0
-    check_children(left[splits], right[splits], tree.node_count)
+    check_children(left[splits], right[splits], tree.node_count, "a tree")
     if not (left[~splits] == right[~splits]).all() or tree.node_count < 1 or tree.n_outputs != 1:
         raise ValueError("a leaf of a tree has a child")
     feature = tree.feature[splits]

@@ -25,7 +25,7 @@ from rfsize.cli.predictions import (
     prediction_writer,
     predictions_file,
 )
-from rfsize.cli.tables import FORMATS, STANDARD, Table, like_table, load_features, load_table, without
+from rfsize.cli.tables import FORMATS, STANDARD, Table, like_table, load_features, load_table, taken_out, without
 from rfsize.counting.api import votes
 from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.hard import ESTIMATORS
@@ -198,6 +198,11 @@ def _add_data(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_drop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns of DATA that are no features")
+    parser.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="column of DATA that names training rows that belong together, or the word copies or rows",
+    )
 
 
 def _add_criterion(parser: argparse.ArgumentParser) -> None:
@@ -260,7 +265,7 @@ def _grow(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, *read)
     integration = integration_named(options.framework)
     integration.check_path(options.output)
-    X, y = _table_of(options)
+    X, y, groups = _table_of(options)
     X_val = None
     if options.validation is not None:
         X_val = like_table(load_features(Table.of(options.validation, options.input_format), options.target), X)
@@ -279,6 +284,7 @@ def _grow(options: argparse.Namespace) -> int:
             threshold=options.threshold,
             max_trees=options.max_trees,
             min_trees=options.min_trees,
+            groups=groups,
             init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,
         )
@@ -306,7 +312,7 @@ def _fraction(options: argparse.Namespace) -> int:
     if options.output is not None:
         _refuse_to_overwrite(options.output, options.data)
         integration.check_path(options.output)
-    X, y = _table_of(options)
+    X, y, groups = _table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
@@ -319,6 +325,7 @@ def _fraction(options: argparse.Namespace) -> int:
             rule=options.rule,
             scoring=options.scoring,
             alpha=options.alpha,
+            groups=groups,
             seed=options.seed,
             resume=options.resume,
             max_trees=options.max_trees,
@@ -336,11 +343,12 @@ def _fraction(options: argparse.Namespace) -> int:
     return DONE if found.report is None or found.report.converged else NOT_CONVERGED
 
 
-def _table_of(options: argparse.Namespace) -> tuple[Any, Any]:
-    """Features and labels of DATA, without the columns that are to be dropped."""
+def _table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Features of DATA, without the columns that are to be dropped, labels, and groups of rows."""
     table = Table.of(options.data, options.input_format)
     X, y = load_table(table, options.target)
-    return without(X, options.drop, table), y
+    X, groups = taken_out(without(X, options.drop, table), options.groups, table)
+    return X, y, groups
 
 
 def _print_categories(X: Any) -> None:
@@ -361,11 +369,11 @@ def _table(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
     model = loaded.model
-    X, y = _table_of(options)
+    X, y, groups = _table_of(options)
     X = loaded.integration.features_of(model, X)
     y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample}
-    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, **bags)
+    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, groups=groups, **bags)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
     table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
     with written_whole(options.output) as partial:
@@ -429,7 +437,7 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
 
 
 def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport:
-    X, y = _table_of(options)
+    X, y, groups = _table_of(options)
     return size(
         loaded.model,
         loaded.integration.features_of(loaded.model, X),
@@ -441,6 +449,7 @@ def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | De
         criterion=options.criterion,
         tolerance=options.tolerance,
         threshold=options.threshold,
+        groups=groups,
         seed=options.seed,
         subsample=options.subsample,
     )

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize.voting.groups import WORDS
+
 STANDARD = Path("-")
 """What stands for standard input where a table is read, and for standard output where one is written."""
 
@@ -107,6 +109,24 @@ def without(X: Any, names: Sequence[str], table: Table) -> Any:
     if unknown:
         raise ValueError(f"{table} has no columns {unknown} to drop; it has {list(getattr(X, 'columns', ()))}")
     return X.drop(columns=list(names)) if names else X
+
+
+def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
+    """The table without the column of groups, and the groups; those that are no column are a word.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    if groups is None or groups in WORDS:
+        return X, groups
+    if groups not in getattr(X, "columns", ()):
+        raise ValueError(
+            f"{table} has no column '{groups}' of groups; it has {list(getattr(X, 'columns', ()))}, and the words are "
+            f"{' and '.join(WORDS)}"
+        )
+    return X.drop(columns=groups), X[groups].to_numpy()
 
 
 def like_table(X: Any, other: Any) -> Any:

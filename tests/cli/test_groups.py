@@ -1,0 +1,64 @@
+"""Rows that belong together, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+
+import rfsize
+from helpers.command_line import NAMES, only_line, run
+from helpers.copied import continuous, twice
+from helpers.forests import train_lightgbm
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of patients, each row twice, and a forest of them."""
+    folder = tmp_path_factory.mktemp("groups")
+    X, y = twice(*continuous(200))
+    table = pd.DataFrame(X, columns=NAMES)
+    train_lightgbm(table, y, bagging_fraction=0.5).save_model(folder / "lgb.txt")
+    table.assign(patient=[f"p{row // 2}" for row in range(400)], sick=y).to_csv(folder / "rows.csv", index=False)
+    return folder
+
+
+def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.read_csv(grouped / "rows.csv")
+    booster = lgb.Booster(model_file=grouped / "lgb.txt")
+    told = ["--oob", "--target", "sick", "--alpha", "0.8", "--json"]
+    for option, groups in (("patient", table["patient"]), ("copies", "copies"), ("rows", "rows")):
+        drop = [] if option == "patient" else ["--drop", "patient"]
+        assert run(grouped, "size", "lgb.txt", "rows.csv", *told, *drop, "--groups", option) in (0, 1)
+        printed = json.loads(capsys.readouterr().out)
+        assert printed == rfsize.size(booster, table[NAMES], oob=True, alpha=0.8, groups=groups).to_dict()
+    assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--drop", "patient") in (0, 1)
+    assert json.loads(capsys.readouterr().out)["groups"] == "copies"
+    stop = ["--oob", "--target", "sick", "--groups", "patient", "-o", str(grouped / "stop.json")]
+    assert run(grouped, "table", "lgb.txt", "rows.csv", *stop) == 0
+
+
+@pytest.mark.parametrize("command", ["grow", "fraction"])
+def test_training(command: str, grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["--target", "sick", "--framework", "lightgbm", "--alpha", "0.8", "--max-trees", "60", "--groups", "patient"]
+    output = ["-o", str(grouped / f"{command}.txt"), "--json"]
+    more = ["--fractions", "0.5", "--n-trees", "30"] if command == "fraction" else []
+    assert run(grouped, command, "rows.csv", *told, *output, *more) in (0, 1)
+    printed = capsys.readouterr().out
+    document = json.loads(printed[printed.index("{") :])
+    assert (document["report"] if command == "fraction" else document)["groups"] == "given"
+
+
+def test_refusals(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["--target", "sick", "--drop", "patient"]
+    assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--oob", "--groups", "person") == 2
+    assert "has no column 'person' of groups; it has ['f0'" in only_line(capsys.readouterr().err)
+    assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--groups", "copies") == 2
+    assert "leave groups out, or give the training rows with oob=True" in only_line(capsys.readouterr().err)
+    np.save(grouped / "rows.npy", np.zeros((3, 8)))
+    assert run(grouped, "size", "lgb.txt", "rows.npy", "--groups", "person") == 2
+    assert "of groups; it has []" in only_line(capsys.readouterr().err)
