@@ -20,9 +20,9 @@ GROUP = Group(
 @GROUP.refuses(
     "a pickle as the model",
     ValueError,
-    "is neither",
-    why="a pickle runs whatever whoever wrote it wanted",
-    instead="LightGBM's text, XGBoost's JSON or UBJ",
+    "is a pickle, which may run any program when it is read",
+    why="it comes from anyone",
+    instead="LightGBM's text, XGBoost's JSON or UBJ, scikit-learn's models as skops files",
 )
 def a_pickle(at: AtHand) -> None:
     at.shell("size", at.file("model.pkl", pickle.dumps(at.forest)), at.table())

@@ -1,11 +1,12 @@
 """Bags that cannot be rebuilt, or that leave no row out."""
 
+import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier
 
 import rfsize
-from refusals.at_hand import AtHand
+from refusals.at_hand import LIGHTGBM, AtHand
 from refusals.entry import Group
 from rfsize import FewVotesError, InbagError
 
@@ -208,3 +209,60 @@ def other_hessians(at: AtHand) -> object:
 )
 def few_votes(at: AtHand) -> object:
     return rfsize.size(at.xgboost(num_parallel_tree=1, subsample=0.9999), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "groups without `oob=True`",
+    ValueError,
+    "groups say on which training rows a tree may not vote, and oob=False asks all trees",
+    why="on rows that no tree saw, all may vote",
+    instead="leave `groups` out, or give the training rows with `oob=True`",
+)
+def groups_of_fresh_rows(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X_val, groups="copies")
+
+
+@GROUP.refuses(
+    "groups that are not one label for each row",
+    ValueError,
+    "groups must hold one label for each of the 400 training rows, found an array of shape (300,)",
+    why="nobody knows to which rows they belong",
+    instead="an array of shape (n_rows,), `'copies'` or `'rows'`",
+)
+def too_few_groups(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X, oob=True, groups=np.arange(300))
+
+
+@GROUP.refuses(
+    "copies of rows that the training data do not hold any more",
+    ValueError,
+    "groups='copies' compares the training rows, which the data no longer hold",
+    why="a `Dataset` gives up its rows when it is binned",
+    instead="`free_raw_data=False`, a `DMatrix` in place of a `QuantileDMatrix`, or the groups themselves",
+)
+def copies_of_nothing(at: AtHand) -> object:
+    return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y, params=LIGHTGBM).construct(), groups="copies")
+
+
+@GROUP.refuses(
+    "groups so large that every tree sees some of each",
+    FewVotesError,
+    "trees would leave 99.7% of the rows without out-of-bag votes, since they belong to groups of up to 21 rows",
+    why="no tree is left to vote on a group",
+    instead="validation rows, `cv_votes`, a smaller bagging fraction, or each row once with weights for its copies",
+)
+def large_groups(at: AtHand) -> object:
+    groups = np.where(np.arange(400) < 20, np.arange(400), np.arange(400) // 20)
+    return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), groups=groups)
+
+
+@GROUP.refuses(
+    "groups in `lgb.cv`",
+    ValueError,
+    "in lgb.cv the folds say which rows belong together",
+    why="two answers to one question",
+    instead="`folds=GroupKFold().split(X, y, groups)`",
+)
+def groups_in_folds(at: AtHand) -> object:
+    callback = rfsize.SizeCallback(groups=np.arange(400))
+    return lgb.cv(LIGHTGBM, lgb.Dataset(at.X, at.y), 20, callbacks=[callback])
