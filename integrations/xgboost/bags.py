@@ -152,8 +152,8 @@ class XgboostBags(Bags):
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
-            "booster taken out of a classifier what it took for missing. Bags cannot be rebuilt with base_margin, "
-            "feature_weights or seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
+            "booster what its DMatrix took for missing=. Bags cannot be rebuilt with base_margin, feature_weights or "
+            "seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
         )
 
 

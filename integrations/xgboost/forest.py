@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,8 @@ class XgboostForest(Adapter):
         What holds the trees.
     tree_of : ndarray of int64, shape (n_trees, n_outputs)
         Trees of the booster that make up each member.
+    missing : float
+        Value of the rows that means missing, besides NaN.
     """
 
     framework = "XGBoost"
@@ -56,6 +60,9 @@ class XgboostForest(Adapter):
     def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
         self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
+        kept = getattr(model, "missing", None)
+        self.missing = math.nan if kept is None else float(kept)
+        self._was_told_missing = False
         with damage_refused():
             self._read(document(self.booster)["learner"], casts_votes)
 
@@ -108,8 +115,17 @@ class XgboostForest(Adapter):
         names = {}
         if not (hasattr(X, "columns") or hasattr(X, "column_names")):
             names = {"feature_names": self.booster.feature_names, "feature_types": self.booster.feature_types}
-        missing = getattr(self._model, "missing", np.nan)
-        return xgb.DMatrix(X, missing=missing, enable_categorical=True, **names)
+        return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
+
+    def read_as_missing(self, missing: float) -> None:
+        if not isinstance(missing, Real) or isinstance(missing, bool):
+            raise ValueError(f"missing must be a number, found {missing!r}")
+        if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
+            raise ValueError(
+                f"missing={missing!r}, but the {type(self._model).__name__} was fitted with missing={self.missing!r}, "
+                "and keeps it: leave missing out"
+            )
+        self.missing, self._was_told_missing = float(missing), True
 
     def tree_table(self, threshold: float) -> TreeTable:
         order = self.tree_of.ravel()
@@ -121,7 +137,9 @@ class XgboostForest(Adapter):
 
     @property
     def conventions(self) -> Conventions:
-        return conventions(document(self.booster)["learner"], float(getattr(self._model, "missing", np.nan)))
+        with np.errstate(over="ignore"):
+            missing = float(np.float32(self.missing))  # as XGBoost keeps it, to compare with rows in single precision
+        return conventions(document(self.booster)["learner"], missing)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
@@ -130,6 +148,11 @@ class XgboostForest(Adapter):
         if isinstance(X, xgb.QuantileDMatrix):
             raise ValueError(
                 "X is a QuantileDMatrix, of which no rows can be taken; give the rows as an array or DataFrame"
+            )
+        if isinstance(X, xgb.DMatrix) and self._was_told_missing:
+            raise ValueError(
+                "X is a DMatrix, which was told what means missing when it was made: leave missing out, or give the "
+                "rows as an array or DataFrame"
             )
         if isinstance(X, xgb.DMatrix) and X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")

@@ -196,6 +196,13 @@ class Adapter(ABC):
         """How the framework reads rows and turns scores into probabilities, for compiling its trees."""
         raise NotAForestError(f"rfsize does not know how {self.framework} reads rows, so it cannot compile its trees")
 
+    def read_as_missing(self, missing: float) -> None:
+        """Take a value of the rows for missing, besides NaN; only where the model does not keep which it was."""
+        raise ValueError(
+            f"missing={missing!r} is for an xgboost.Booster, which does not keep what its DMatrix took for missing; a "
+            f"model of {self.framework} reads rows as it did at training: leave missing out"
+        )
+
     def with_booster(self, booster: Any) -> Any:
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
         return booster

@@ -21,6 +21,7 @@ def votes(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> Votes:
     """Count how many trees vote for each class, row by row.
 
@@ -45,6 +46,9 @@ def votes(
         Probability of class 1 above which a tree votes for it; two classes only.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
+    missing : float, optional
+        Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
+        was trained, which does not keep it. Classifiers and the other frameworks keep their own.
 
     Returns
     -------
@@ -82,15 +86,16 @@ def votes(
         sample_weight=sample_weight,
         seed=seed,
         subsample=subsample,
+        missing=missing,
     ).votes()
 
 
-def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int32]:
+def tree_votes(model: Any, X: Any, *, threshold: float = 0.5, missing: float | None = None) -> NDArray[np.int32]:
     """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
 
     Parameters
     ----------
-    model, X, threshold
+    model, X, threshold, missing
         As in `votes`.
 
     Returns
@@ -119,7 +124,7 @@ def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int3
     >>> votes.sum(axis=1).tolist() == rfsize.votes(forest, X).counts[:, 1].tolist()
     True
     """
-    return ForestOnRows.of(model, X, threshold=threshold).tree_votes()
+    return ForestOnRows.of(model, X, threshold=threshold, missing=missing).tree_votes()
 
 
 def inbag(
@@ -130,6 +135,7 @@ def inbag(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> NDArray[np.bool_]:
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
@@ -152,6 +158,8 @@ def inbag(
         Training weights, where XGBoost had any: its hessians contain them.
     seed, subsample : int and float, optional
         For an XGBoost model loaded from a file, which does not keep them.
+    missing : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -184,5 +192,13 @@ def inbag(
         ...
     rfsize.errors.InbagError: ...
     """
-    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, seed=seed, subsample=subsample)
-    return rows.inbag()
+    return ForestOnRows.of(
+        model,
+        X,
+        y,
+        oob=True,
+        sample_weight=sample_weight,
+        seed=seed,
+        subsample=subsample,
+        missing=missing,
+    ).inbag()

@@ -59,6 +59,7 @@ class ForestOnRows:
         sample_weight: Any = None,
         seed: int | None = None,
         subsample: float | None = None,
+        missing: float | None = None,
     ) -> ForestOnRows:
         """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.votes`.
 
@@ -71,7 +72,7 @@ class ForestOnRows:
         ValueError
             If ``X`` or an option does not fit.
         """
-        adapter = adapter_for(model)
+        adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
         X = adapter.check(X)
         bags = adapter.bags(matrix.n_rows(X), y, sample_weight, seed, subsample) if oob else None

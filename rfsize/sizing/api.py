@@ -38,6 +38,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport: ...
 @overload
 def size(
@@ -51,6 +52,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> DeviationReport: ...
 @overload
 def size(
@@ -68,6 +70,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport | DeviationReport: ...
 def size(
     model: Any,
@@ -84,6 +87,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport | DeviationReport:
     """How many trees are enough: T*.
 
@@ -128,6 +132,8 @@ def size(
         with these criteria.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
+    missing : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -178,7 +184,7 @@ def size(
     choice("criterion", criterion, CRITERIA)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
     given = {name: value for name, value in of_labels.items() if value is not None}
-    of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "missing": missing}
     if criterion == "label":
         if tolerance is not None:
             raise ValueError(
@@ -204,7 +210,8 @@ def _refuse_beside_votes(X: Any, **options: Any) -> None:
     """Raise ``ValueError`` where counted votes are given with what only models have."""
     if X is not None or any(value is not None and value is not False for value in options.values()):
         raise ValueError(
-            "counted Votes are sized as they are: leave out X, oob, threshold, y, sample_weight, seed, subsample"
+            "counted Votes are sized as they are: leave out X, oob, threshold, y, sample_weight, seed, subsample and "
+            "missing"
         )
 
 
@@ -274,6 +281,7 @@ def truncate(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> _Model:
     """A forest of the first T* trees, of the same type as ``model``.
 
@@ -285,7 +293,7 @@ def truncate(
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    alpha, oob, voting, estimator, threshold, criterion, tolerance, sample_weight, seed, subsample
+    alpha, oob, voting, estimator, threshold, criterion, tolerance, sample_weight, seed, subsample, missing
         As in `size`.
 
     Returns
@@ -328,6 +336,7 @@ def truncate(
         "sample_weight": sample_weight,
         "seed": seed,
         "subsample": subsample,
+        "missing": missing,
     }
     adapter = adapter_for(model, casts_votes=n_trees is None and criterion == "label")
     if n_trees is None:
