@@ -19,6 +19,7 @@ from rfsize.adapters.damage import damage_refused, number, refuse
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
+from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
@@ -35,9 +36,6 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
-
-_LARGEST_MARGIN = np.float32(1e30)
-
 
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
@@ -81,7 +79,12 @@ class XgboostForest(Adapter):
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
-        self.leaves = _leaf_table(learner, self.tree_of)
+        margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
+        self.leaves = _leaf_table(learner, self.tree_of, margins)
+        self._start, nodes = start_of(learner, margins), Nodes.of(learner)
+        self._gradient = gradients(nodes)
+        if self._start is not None:
+            refuse_other_starts(self._start, nodes, self._gradient)
         self._children = [
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
             for tree in learner["gradient_booster"]["model"]["trees"]
@@ -167,7 +170,7 @@ class XgboostForest(Adapter):
         found: dict[bytes, XgboostBags] = {}
         likeliest = None
         for drawn in self._possible_bags(seed, subsample):
-            bags = XgboostBags(n_rows, self.tree_of, drawn, mass)
+            bags = XgboostBags(n_rows, self.tree_of, drawn, mass, self._unit_hessian)
             likeliest = likeliest or bags
             if bags.sizes_fit(stored):
                 found[drawn.tree_seed.tobytes()] = bags
@@ -187,6 +190,14 @@ class XgboostForest(Adapter):
             )
         # Where none fits, the proof of the likeliest will say what is wrong.
         return next(iter(found.values()), likeliest)
+
+    @property
+    def _unit_hessian(self) -> NDArray[np.float64]:
+        """What a row of unit weight adds to the hessians of the trees of each output, NaN where that is not known."""
+        if self._start is None:
+            return np.full(self.tree_of.shape[1], np.nan)
+        hessian = np.where(self._start.is_precise, self._start.hessian, np.nan)
+        return hessian if hessian.size == self.tree_of.shape[1] else hessian.sum(keepdims=True)
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as the booster remembers it, not proven; None where it has forgotten."""
@@ -347,14 +358,18 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
         )
 
 
-def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
+def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64], margins: NDArray[np.float32]) -> Leaves:
     """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])
     offset = np.cumsum(sizes) - sizes
     value = leaf_values(learner)
-    base = _base_margins(learner, tree_of)
-    margin = (base if value.ndim > 1 else np.repeat(base, sizes)) + value * np.float32(len(tree_of))
+    base = margins
+    if value.ndim == 1:
+        of_tree = np.empty(tree_of.size, dtype=np.float32)
+        of_tree[tree_of] = margins
+        base = np.repeat(of_tree, sizes)
+    margin = base + value * np.float32(len(tree_of))
     is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
     if not np.isfinite(margin[is_leaf]).all():
         refuse("a tree has a leaf whose score cannot be averaged")
@@ -369,22 +384,3 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
         mass=np.concatenate(mass).astype(np.float64),
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )
-
-
-def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
-    """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
-    stored = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
-    link = LINKS[learner["objective"]["name"]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if link == "logistic":
-            stored = -np.log(1.0 / stored - 1.0)
-        elif link == "exp":
-            stored = np.log(stored)
-    # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
-    stored = np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN)
-    width = scores_per_leaf(learner)
-    if width > 1:
-        return np.broadcast_to(stored, width)
-    margins = np.empty(tree_of.size, dtype=np.float32)
-    margins[tree_of] = np.broadcast_to(stored, tree_of.shape[1])
-    return margins
