@@ -28,7 +28,10 @@ _LARGEST_MARGIN = np.float32(1e30)
 
 # Sums in single precision fulfil the equations to a few millionths.
 _MISFIT = 1e-4
-_SPARE_EQUATIONS = 5
+_SPARE_EQUATIONS = 12
+_ROUNDING = 1e-7
+# Gradients of honest forests were off by up to eight times what the misfit of their equations lets expect.
+_CAUTION = 30.0
 # How far a mean label may lie beyond all labels, as a share of its distance from the start.
 _SLACK = 0.01
 # Nearer to 0 and 1, single precision does not tell a probability.
@@ -129,8 +132,15 @@ def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | N
     return None
 
 
-def gradients(nodes: Nodes) -> Floats | None:
-    """Sum of the gradients at each node; None where no λ and η make those of all children add up to their parents'."""
+class Gradients(NamedTuple):
+    """Sum of the gradients of the rows at each node, shape (n_nodes,), and how far off it may be."""
+
+    total: Floats
+    error: Floats
+
+
+def gradients(nodes: Nodes) -> Gradients | None:
+    """The gradients at all nodes; None where no λ and η make those of all children add up to their parents'."""
     inner = np.flatnonzero(nodes.left != -1)
     if nodes.weight.ndim > 1 or not nodes.hessian.any():
         return None
@@ -138,52 +148,53 @@ def gradients(nodes: Nodes) -> Floats | None:
     splits = np.stack([nodes.weight[inner], nodes.hessian[inner], nodes.weight[nodes.left[inner]]], axis=1)
     if len(np.unique(splits, axis=0)) < 3 + _SPARE_EQUATIONS:
         return None
-    weight, moved = nodes.weight, nodes.weight * nodes.hessian
-    children = np.stack([nodes.left[inner], nodes.right[inner]])
-    of_leaf = nodes.left[children] == -1
-
-    def balance(value: Floats) -> Floats:
-        """A parent's value less those of its children that are inner nodes."""
-        return value[inner] - np.sum(value[children], axis=0, where=~of_leaf)
-
     # −G is moved + λ · weight at inner nodes and moved / η + λ / η · weight at leaves; unknown are λ, 1 / η and λ / η.
-    at_leaves = (np.sum(value[children], axis=0, where=of_leaf) for value in (moved, weight))
-    equations = np.stack([balance(weight), *(-value for value in at_leaves)], axis=1)
+    weight, moved = nodes.weight, nodes.weight * nodes.hessian
+    is_leaf = nodes.left == -1
+    terms = np.stack([np.where(is_leaf, 0.0, weight), np.where(is_leaf, moved, 0.0), np.where(is_leaf, weight, 0.0)], 1)
+    known = np.where(is_leaf, 0.0, moved)
+    left, right = nodes.left[inner], nodes.right[inner]
+    equations, constant = (value[inner] - value[left] - value[right] for value in (terms, known))
     ridge = 1.0
     for _ in range(2):  # the size of the terms, by which misfits are judged, depends on λ
         size = np.abs(weight) * (nodes.hessian + ridge)
-        size = size[inner] + size[children].sum(axis=0)
+        size = size[inner] + size[left] + size[right]
         size = np.maximum(size, 1e-9 * size.max())
         if not size.all():
             return None
-        solution, _, rank, _ = np.linalg.lstsq(equations / size[:, None], -balance(moved) / size, rcond=None)
+        basis, singular, directions = np.linalg.svd(equations / size[:, None], full_matrices=False)
+        if singular[-1] <= 1e-12 * singular[0]:
+            return None
+        solution = -directions.T @ (basis.T @ (constant / size) / singular)
         ridge = max(float(solution[0]), 0.0)
-    misfit = np.abs(equations @ solution + balance(moved)) / size
-    if rank < 3 or misfit.max() > _MISFIT or solution[0] < -_SLACK or solution[1] <= 0.0:
+    misfit = float(np.max(np.abs(equations @ solution + constant) / size))
+    if misfit > _MISFIT or solution[1] <= 0.0:
         return None
-    at_leaf = -(solution[1] * moved + solution[2] * weight)
-    return np.asarray(np.where(nodes.left == -1, at_leaf, -(moved + solution[0] * weight)))
+    # Where the equations hardly tell λ from η, as in trees of one split, rounding is what they tell.
+    doubt = np.linalg.norm(terms @ directions.T / singular, axis=1) * _CAUTION * max(misfit, _ROUNDING)
+    return Gradients(-(known + terms @ solution), doubt)
 
 
-def refuse_other_starts(start: Start, nodes: Nodes, gradient: Floats | None) -> None:
+def refuse_other_starts(start: Start, nodes: Nodes, found: Gradients | None) -> None:
     """Raise `NotAForestError` where the trees of a booster cannot have begun at its base_score.
 
     Parameters
     ----------
     start, nodes
         Of the booster.
-    gradient : ndarray of float64, shape (n_nodes,), or None
+    found : Gradients or None
         What `gradients` found.
     """
     output = np.arange(len(start.prediction)) if nodes.weight.ndim > 1 else nodes.output
     prediction, hessian = start.prediction[output], start.hessian[output]
-    if gradient is None:
+    doubt: Floats | float = 0.0
+    if found is None:
         away = np.where(nodes.left.reshape(-1, *[1] * (nodes.weight.ndim - 1)) != -1, nodes.weight * hessian, 0.0)
     else:
-        away = -gradient * hessian / np.maximum(nodes.hessian, 1e-300)
-        away[nodes.hessian <= 0.0] = 0.0
+        of_hessian = np.divide(hessian, nodes.hessian, out=np.zeros_like(hessian), where=nodes.hessian > 0.0)
+        away, doubt = -found.total * of_hessian, found.error * of_hessian
     slack = 1.0 + _SLACK
-    wrong = (away < -slack * prediction) | (away > slack * (start.largest - prediction))
+    wrong = (away < -slack * prediction - doubt) | (away > slack * (start.largest - prediction) + doubt)
     wrong &= start.is_precise[output]
     if wrong.any():
         mean = np.broadcast_to(prediction, wrong.shape)[wrong] + away[wrong]

@@ -16,10 +16,20 @@ from scipy.special import expit
 
 from rfsize.adapters.base import Adapter, Leaves
 from rfsize.adapters.damage import damage_refused, number, refuse
+from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
-from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
+from rfsize.integrations.xgboost.first_round import (
+    Gradients,
+    Nodes,
+    Start,
+    base_margins,
+    gradients,
+    refuse_other_starts,
+    start_of,
+)
+from rfsize.integrations.xgboost.leaf_labels import leaf_labels
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
@@ -79,9 +89,9 @@ class XgboostForest(Adapter):
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
-        margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
-        self.leaves = _leaf_table(learner, self.tree_of, margins)
-        self._start, nodes = start_of(learner, margins), Nodes.of(learner)
+        self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
+        self.leaves = _leaf_table(learner, self.tree_of, self._margins)
+        self._start, nodes = start_of(learner, self._margins), Nodes.of(learner)
         self._gradient = gradients(nodes)
         if self._start is not None:
             refuse_other_starts(self._start, nodes, self._gradient)
@@ -189,7 +199,18 @@ class XgboostForest(Adapter):
                 "or give validation rows and leave oob=False"
             )
         # Where none fits, the proof of the likeliest will say what is wrong.
-        return next(iter(found.values()), likeliest)
+        bags = next(iter(found.values()), likeliest)
+        if y is not None and self._gradient is not None:
+            bags.labels = self._leaf_labels(self._gradient, y, n_rows)
+        return bags
+
+    def _leaf_labels(self, gradient: Gradients, y: Any, n_rows: int) -> LeafLabels | None:
+        start, output = self._start, np.empty(self.tree_of.size, dtype=np.int64)
+        output[self.tree_of] = np.arange(self.tree_of.shape[1])
+        if start is None:  # squared error, whose hessian is 1 and whose prediction is the margin
+            start = Start(self._margins.astype(np.float64), np.ones(self._margins.size), np.inf)
+        weight = self.leaves.mass / start.hessian[np.repeat(output, [len(left) for left, _ in self._children])]
+        return leaf_labels(self._objective, self.classes, start.prediction, gradient, weight, y, n_rows)
 
     @property
     def _unit_hessian(self) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.utils import matrix
@@ -100,10 +101,13 @@ class Bags(ABC):
         Training rows.
     need_proof : bool
         Whether the framework does not itself say which rows were in the bags.
+    labels : LeafLabels or None
+        What the labels of training make of the leaves, where they were given and that is simple to say.
     """
 
     n_rows: int
     need_proof: bool = True
+    labels: LeafLabels | None = None
 
     @abstractmethod
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:

@@ -37,8 +37,8 @@ def votes(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows to vote on; with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels; only for ``oob``, and only where the bags depend on them (balanced bagging,
-        ``scale_pos_weight``).
+        Training labels; only for ``oob``. Needed where the bags depend on them (balanced bagging,
+        ``scale_pos_weight``); where they are given, leaves that were changed after training are refused, see `inbag`.
     oob : bool, default False
         Count on each row only the trees that did not see it in training. The bags are rebuilt from the
         model's seed and proven, see `inbag`.
@@ -142,8 +142,9 @@ def inbag(
     The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as LightGBM stored in
     ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored in
     ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind; for as many rows as it was
-    trained on, the samples are then what scikit-learn draws again. What the proof cannot see is a booster whose leaves
-    were refitted afterwards (``Booster.refit``): the counts stay those of training, but every row has then been seen.
+    trained on, the samples are then what scikit-learn draws again. Counts cannot tell leaves that were changed after
+    training (``Booster.refit``, edited files), which may know every row: with ``y`` the leaves are compared with what
+    their bags make of the labels, where that is simple to say (see "Bags and their proof").
 
     Parameters
     ----------
@@ -152,10 +153,11 @@ def inbag(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels, where the bags or the proof depend on them: LightGBM's balanced bagging,
-        XGBoost's ``scale_pos_weight``.
+        Training labels, needed where the bags or the proof depend on them: LightGBM's balanced bagging,
+        XGBoost's ``scale_pos_weight``. Where they are given, leaves that were changed after training are refused.
     sample_weight : array_like, shape (n_rows,), optional
-        Training weights, where XGBoost had any: its hessians contain them.
+        Training weights, where XGBoost had any: its hessians contain them. Of other frameworks only for the comparison
+        of leaves with labels.
     seed, subsample : int and float, optional
         For an XGBoost model loaded from a file, which does not keep them.
     missing : float, optional

@@ -105,7 +105,7 @@ def size(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels, only where `inbag` needs them.
+        Training labels; only with ``oob``, see `inbag`.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
