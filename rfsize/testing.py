@@ -271,7 +271,10 @@ def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
     if not forest.bags or not forest.bags.need_proof:
         return
     try:
-        ForestOnRows.of(adapter, shuffled, y, oob=True, groups="rows", **bags).inbag()
+        in_another_order = ForestOnRows.of(adapter, shuffled, y, oob=True, groups="rows", **bags)
+        assert in_another_order.bags is not None
+        in_another_order.bags.labels = None  # which would tell as well
+        in_another_order.inbag()
     except InbagError:
         return
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")

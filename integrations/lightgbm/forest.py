@@ -16,6 +16,7 @@ from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 from rfsize.utils.validation import class_indices, sample_weights
@@ -93,7 +94,10 @@ class LightGbmForest(Adapter):
                 "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
         balanced = any(float(self._forest.parameters.get(f"{sign}_bagging_fraction", 1)) < 1 for sign in ("pos", "neg"))
-        return rebuilt_bags(self._forest, n_rows, self._positive(y, n_rows) if balanced and y is not None else None)
+        bags = rebuilt_bags(self._forest, n_rows, self._positive(y, n_rows) if balanced and y is not None else None)
+        if y is not None:
+            bags.labels = leaf_labels(self._forest, self.classes, y, sample_weight, n_rows)
+        return bags
 
     def _positive(self, y: Any, n_rows: int) -> NDArray[np.bool_]:
         """Training labels that LightGBM took for positive."""

@@ -77,6 +77,12 @@ class ForestText:
         for name in _READ_OF_HEADER:
             if name not in header:
                 refuse(f"its text has no line {name}=")
+        shrunk = {shrinkage for tree in trees for shrinkage in numbers(tree, "shrinkage").tolist()} - {1.0}
+        if shrunk:
+            raise NotAForestError(
+                f"the LightGBM model says that it is a forest, but its trees are weighed by {sorted(shrunk)[:3]}, as "
+                "only those of boosting are, where each tree corrects the ones before it; train with boosting='rf'"
+            )
         values, counts = zip(*map(_leaves, trees), strict=True)
         n_outputs = _n_outputs(header, len(trees))
         _check_numbers(parameters)

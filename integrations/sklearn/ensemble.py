@@ -58,6 +58,10 @@ class SklearnBags(Bags):
         drawn = self._drawn[start:stop]
         return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
+    def drawn_weights(self, weight: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
+        """Weights of rows ``start`` to ``stop``, as often as each was drawn, shape (rows, n_members, 1)."""
+        return self._drawn[start:stop] * weight[start:stop, None, None]
+
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(leaves.mass != rebuilt)
 

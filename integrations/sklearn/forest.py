@@ -12,7 +12,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from rfsize.adapters.base import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, as_array, some_columns
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnBags, SklearnEnsemble, as_array, some_columns
+from rfsize.integrations.sklearn.leaf_labels import leaf_labels
 from rfsize.utils.tags import allows_nan
 
 
@@ -25,8 +26,8 @@ class SklearnForest(SklearnEnsemble):
         super().__init__(model)
         self._trees = [tree.tree_ for tree in model.estimators_]
         sizes = np.array([tree.node_count for tree in self._trees])
-        self._probability = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
-        score = self._probability if len(self.classes) > 2 else self._probability[:, -1]
+        self._node_values = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
+        score = self._node_values if len(self.classes) > 2 else self._node_values[:, -1]
         is_leaf = np.concatenate([tree.children_left for tree in self._trees]) == -1
         self.leaves = Leaves(
             offset=(np.cumsum(sizes) - sizes)[:, None],
@@ -45,6 +46,13 @@ class SklearnForest(SklearnEnsemble):
         of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
         return of_all
 
+    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
+        bags = super().bags(n_rows, y, sample_weight, seed, subsample)
+        if y is not None:
+            weight = self._joined("weighted_n_node_samples").astype(np.float64)
+            bags.labels = leaf_labels(self.booster, self.leaves, self._node_values, weight, bags, y, sample_weight)
+        return bags
+
     def leaf_index(self, X: Any) -> NDArray[Any]:
         if not isinstance(self.booster, BAGGING):
             return np.asarray(self.booster.apply(X))[:, :, None]
@@ -57,7 +65,7 @@ class SklearnForest(SklearnEnsemble):
 
     def leaf_votes(self, threshold: float) -> NDArray[Any]:
         # Each tree's own argmax, whatever rounding makes of a tie.
-        return self._probability.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
+        return self._node_values.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
 
     def tree_table(self, threshold: float) -> TreeTable:
         left = self._joined("children_left")

@@ -12,7 +12,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Bags, Leaves
-from rfsize.errors import InbagError
+from rfsize.errors import InbagError, NotAForestError
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.validation import share
 
@@ -30,6 +30,8 @@ _ATTRIBUTE = "rfsize_bags"
 _RELATIVE_TOLERANCE = 4e-6
 # … and to this share of one average row.
 _ROW_TOLERANCE = 0.02
+# One row of unit weight tells base_score to this share.
+_UNIT_TOLERANCE = 1e-3
 
 
 class DrawnBags(NamedTuple):
@@ -89,6 +91,19 @@ class XgboostBags(Bags):
     The Mersenne twister of the booster's seed gives one seed per tree; from it a multiplicative congruential
     generator modulo 2⁶³ draws once for every row in order, and a row is in the bag where its draw is below
     ``subsample``.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows.
+    tree_of : ndarray of int64, shape (n_members, n_outputs)
+        Trees of the booster that make up each member.
+    drawn : DrawnBags
+        How the bags were drawn.
+    mass : ndarray of float64, shape (n_rows,)
+        Weights of the rows.
+    hessian : ndarray of float64, shape (n_outputs,)
+        Of a row of unit weight, as the booster's base_score has it; NaN where it does not tell.
     """
 
     def __init__(
@@ -97,9 +112,11 @@ class XgboostBags(Bags):
         tree_of: NDArray[np.int64],
         drawn: DrawnBags,
         mass: NDArray[np.float64],
+        hessian: NDArray[np.float64],
     ) -> None:
         self.n_rows = n_rows
         self.drawn = drawn
+        self._hessian = hessian
         self._tree_of = tree_of
         self._level = float(np.float32(drawn.subsample)) * 2.0**63
         self._mass = mass
@@ -145,15 +162,31 @@ class XgboostBags(Bags):
         tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
         # Bags that are nearly empty make any unit, and any tolerance; but a leaf that saw rows saw at least one.
         unseen = (rebuilt == 0.0) & (leaves.mass > 0.0)
-        return np.asarray((np.abs(expected - leaves.mass) > tolerance) | unseen)
+        wrong = np.asarray((np.abs(expected - leaves.mass) > tolerance) | unseen)
+        if not (wrong & leaves.provable).any():
+            self._refuse_other_hessians(unit)
+        return wrong
+
+    def _refuse_other_hessians(self, unit: NDArray[np.float64]) -> None:
+        """Raise `NotAForestError` where the bags are proven, and each of their rows counts what no row can."""
+        ratio = unit / self._hessian
+        # Not where it is NaN, nor for an output whose trees prove nothing.
+        off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
+        if off.size:
+            raise NotAForestError(
+                f"the bags of the forest are as rebuilt, but each row in them has {off[0]:.4g} times the hessian that "
+                "the booster's base_score gives it. Either the rows had weights at training: give them as "
+                "sample_weight=. Or they had a base_margin, which predict knows nothing of: train without it, and give "
+                "a constant one as base_score"
+            )
 
     @property
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
-            "booster taken out of a classifier what it took for missing. Bags cannot be rebuilt with base_margin, "
-            "feature_weights or seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
+            "booster what its DMatrix took for missing=. Bags cannot be rebuilt with base_margin, feature_weights or "
+            "seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
         )
 
 

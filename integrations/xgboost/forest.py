@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,25 @@ from scipy.special import expit
 from rfsize.adapters.base import Adapter, Leaves
 from rfsize.adapters.damage import (
     MOST_FEATURES,
-    NUMBER,
-    check_form,
     damage_refused,
     number,
     refuse,
     whole_number,
 )
+from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
+from rfsize.integrations.xgboost.first_round import (
+    Gradients,
+    Nodes,
+    Start,
+    base_margins,
+    gradients,
+    refuse_other_starts,
+    start_of,
+)
+from rfsize.integrations.xgboost.leaf_labels import leaf_labels
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
@@ -44,9 +55,6 @@ from rfsize.integrations.xgboost.model_json import (
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
 
-_LARGEST_MARGIN = np.float32(1e30)
-
-
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
 
@@ -59,6 +67,8 @@ class XgboostForest(Adapter):
         What holds the trees.
     tree_of : ndarray of int64, shape (n_trees, n_outputs)
         Trees of the booster that make up each member.
+    missing : float
+        Value of the rows that means missing, besides NaN.
     """
 
     framework = "XGBoost"
@@ -66,6 +76,9 @@ class XgboostForest(Adapter):
     def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
         self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
+        kept = getattr(model, "missing", None)
+        self.missing = math.nan if kept is None else float(kept)
+        self._was_told_missing = False
         with damage_refused():
             self._read(document(self.booster)["learner"], casts_votes)
 
@@ -84,7 +97,12 @@ class XgboostForest(Adapter):
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
-        self.leaves = _leaf_table(learner, self.tree_of)
+        self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
+        self.leaves = _leaf_table(learner, self.tree_of, self._margins)
+        self._start, nodes = start_of(learner, self._margins), Nodes.of(learner)
+        self._gradient = gradients(nodes)
+        if self._start is not None:
+            refuse_other_starts(self._start, nodes, self._gradient)
         self._children = [
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
             for tree in learner["gradient_booster"]["model"]["trees"]
@@ -118,8 +136,17 @@ class XgboostForest(Adapter):
         names = {}
         if not (hasattr(X, "columns") or hasattr(X, "column_names")):
             names = {"feature_names": self.booster.feature_names, "feature_types": self.booster.feature_types}
-        missing = getattr(self._model, "missing", np.nan)
-        return xgb.DMatrix(X, missing=missing, enable_categorical=True, **names)
+        return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
+
+    def read_as_missing(self, missing: float) -> None:
+        if not isinstance(missing, Real) or isinstance(missing, bool):
+            raise ValueError(f"missing must be a number, found {missing!r}")
+        if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
+            raise ValueError(
+                f"missing={missing!r}, but the {type(self._model).__name__} was fitted with missing={self.missing!r}, "
+                "and keeps it: leave missing out"
+            )
+        self.missing, self._was_told_missing = float(missing), True
 
     def tree_table(self, threshold: float) -> TreeTable:
         order = self.tree_of.ravel()
@@ -131,7 +158,9 @@ class XgboostForest(Adapter):
 
     @property
     def conventions(self) -> Conventions:
-        return conventions(document(self.booster)["learner"], float(getattr(self._model, "missing", np.nan)))
+        with np.errstate(over="ignore"):
+            missing = float(np.float32(self.missing))  # as XGBoost keeps it, to compare with rows in single precision
+        return conventions(document(self.booster)["learner"], missing)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
@@ -140,6 +169,11 @@ class XgboostForest(Adapter):
         if isinstance(X, xgb.QuantileDMatrix):
             raise ValueError(
                 "X is a QuantileDMatrix, of which no rows can be taken; give the rows as an array or DataFrame"
+            )
+        if isinstance(X, xgb.DMatrix) and self._was_told_missing:
+            raise ValueError(
+                "X is a DMatrix, which was told what means missing when it was made: leave missing out, or give the "
+                "rows as an array or DataFrame"
             )
         if isinstance(X, xgb.DMatrix) and X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
@@ -154,7 +188,7 @@ class XgboostForest(Adapter):
         found: dict[bytes, XgboostBags] = {}
         likeliest = None
         for drawn in self._possible_bags(seed, subsample):
-            bags = XgboostBags(n_rows, self.tree_of, drawn, mass)
+            bags = XgboostBags(n_rows, self.tree_of, drawn, mass, self._unit_hessian)
             likeliest = likeliest or bags
             if bags.sizes_fit(stored):
                 found[drawn.tree_seed.tobytes()] = bags
@@ -173,7 +207,26 @@ class XgboostForest(Adapter):
                 "or give validation rows and leave oob=False"
             )
         # Where none fits, the proof of the likeliest will say what is wrong.
-        return next(iter(found.values()), likeliest)
+        bags = next(iter(found.values()), likeliest)
+        if y is not None and self._gradient is not None:
+            bags.labels = self._leaf_labels(self._gradient, y, n_rows)
+        return bags
+
+    def _leaf_labels(self, gradient: Gradients, y: Any, n_rows: int) -> LeafLabels | None:
+        start, output = self._start, np.empty(self.tree_of.size, dtype=np.int64)
+        output[self.tree_of] = np.arange(self.tree_of.shape[1])
+        if start is None:  # squared error, whose hessian is 1 and whose prediction is the margin
+            start = Start(self._margins.astype(np.float64), np.ones(self._margins.size), np.inf)
+        weight = self.leaves.mass / start.hessian[np.repeat(output, [len(left) for left, _ in self._children])]
+        return leaf_labels(self._objective, self.classes, start.prediction, gradient, weight, y, n_rows)
+
+    @property
+    def _unit_hessian(self) -> NDArray[np.float64]:
+        """What a row of unit weight adds to the hessians of the trees of each output, NaN where that is not known."""
+        if self._start is None:
+            return np.full(self.tree_of.shape[1], np.nan)
+        hessian = np.where(self._start.is_precise, self._start.hessian, np.nan)
+        return hessian if hessian.size == self.tree_of.shape[1] else hessian.sum(keepdims=True)
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as the booster remembers it, not proven; None where it has forgotten."""
@@ -338,14 +391,18 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
         )
 
 
-def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
+def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64], margins: NDArray[np.float32]) -> Leaves:
     """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])
     offset = np.cumsum(sizes) - sizes
     value = leaf_values(learner)
-    base = _base_margins(learner, tree_of)
-    margin = (base if value.ndim > 1 else np.repeat(base, sizes)) + value * np.float32(len(tree_of))
+    base = margins
+    if value.ndim == 1:
+        of_tree = np.empty(tree_of.size, dtype=np.float32)
+        of_tree[tree_of] = margins
+        base = np.repeat(of_tree, sizes)
+    margin = base + value * np.float32(len(tree_of))
     is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
     if not np.isfinite(margin[is_leaf]).all():
         refuse("a tree has a leaf whose score cannot be averaged")
@@ -358,36 +415,3 @@ def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> Leaves:
         mass=np.concatenate(mass).astype(np.float64),
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )
-
-
-def _base_margins(learner: dict[str, Any], tree_of: NDArray[np.int64]) -> NDArray[np.float32]:
-    """What the booster adds to each tree's output, in the order of the trees; or to each class that all trees score."""
-    stored = _base_score(learner["learner_model_param"]["base_score"])
-    link = LINKS[learner["objective"]["name"]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if link == "logistic":
-            stored = -np.log(1.0 / stored - 1.0)
-        elif link == "exp":
-            stored = np.log(stored)
-    # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
-    stored = np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN)
-    width = scores_per_leaf(learner)
-    n_outputs = width if width > 1 else tree_of.shape[1]
-    if stored.size not in (1, n_outputs):
-        refuse(f"base_score holds {stored.size} numbers, expected {n_outputs}")
-    if width > 1:
-        return np.broadcast_to(stored, width)
-    margins = np.empty(tree_of.size, dtype=np.float32)
-    margins[tree_of] = np.broadcast_to(stored, tree_of.shape[1])
-    return margins
-
-
-def _base_score(text: str) -> NDArray[np.float32]:
-    """One number, or since XGBoost 3.0 a list of one for each output."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        refuse(f"base_score is {text[:40]!r}, expected numbers")
-    found = found if isinstance(found, list) else [found]
-    check_form(found, [NUMBER], "base_score")
-    return np.array(found, dtype=np.float32)

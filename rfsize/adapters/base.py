@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.utils import matrix
@@ -100,10 +101,13 @@ class Bags(ABC):
         Training rows.
     need_proof : bool
         Whether the framework does not itself say which rows were in the bags.
+    labels : LeafLabels or None
+        What the labels of training make of the leaves, where they were given and that is simple to say.
     """
 
     n_rows: int
     need_proof: bool = True
+    labels: LeafLabels | None = None
 
     @abstractmethod
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
@@ -195,6 +199,13 @@ class Adapter(ABC):
     def conventions(self) -> Conventions:
         """How the framework reads rows and turns scores into probabilities, for compiling its trees."""
         raise NotAForestError(f"rfsize does not know how {self.framework} reads rows, so it cannot compile its trees")
+
+    def read_as_missing(self, missing: float) -> None:
+        """Take a value of the rows for missing, besides NaN; only where the model does not keep which it was."""
+        raise ValueError(
+            f"missing={missing!r} is for an xgboost.Booster, which does not keep what its DMatrix took for missing; a "
+            f"model of {self.framework} reads rows as it did at training: leave missing out"
+        )
 
     def with_booster(self, booster: Any) -> Any:
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""

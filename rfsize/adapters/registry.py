@@ -105,16 +105,25 @@ def integration_for(thing: Any) -> Integration:
     return integration
 
 
-def adapter_for(model: Any, *, casts_votes: bool = True) -> Adapter:
+def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None = None) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
 
-    With ``casts_votes=False`` regression forests have one too.
+    With ``casts_votes=False`` regression forests have one too. It reads ``missing`` as missing, where that is given.
 
     Raises
     ------
     NotAForestError
         If no integration knows the model, or the model is not a forest.
+    ValueError
+        If the model keeps another value that means missing.
     """
+    adapter = _adapter_of(model, casts_votes=casts_votes)
+    if missing is not None:
+        adapter.read_as_missing(missing)
+    return adapter
+
+
+def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
     if isinstance(model, Adapter):
         return model
     if isinstance(model, type):

@@ -150,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_model(compiling)
     compiling.add_argument("--table", type=Path, metavar="FILE", help="what 'rfsize table' wrote")
     compiling.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    _add_missing(compiling)
     compiling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
     compiling.set_defaults(run=_compile)
 
@@ -187,6 +188,11 @@ def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of row
     parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
+    _add_missing(parser)
+
+
+def _add_missing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--missing", type=float, help="value that an XGBoost forest took for missing, besides NaN")
 
 
 def _add_data(parser: argparse.ArgumentParser, what: str) -> None:
@@ -372,7 +378,7 @@ def _table(options: argparse.Namespace) -> int:
     X, y, groups = _table_of(options)
     X = loaded.integration.features_of(model, X)
     y = loaded.labels(y) if options.oob else None
-    bags = {"seed": options.seed, "subsample": options.subsample}
+    bags = {"seed": options.seed, "subsample": options.subsample, "missing": options.missing}
     counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, groups=groups, **bags)
     target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
     table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
@@ -382,8 +388,9 @@ def _table(options: argparse.Namespace) -> int:
     if options.oob:
         # The forest has seen these rows: its trees agree on them more than they will on others.
         return DONE
-    labels, asked = compiled(model, table, threshold=options.threshold).predict(X, return_trees=True)
-    differ = np.mean(labels != compiled(model, threshold=options.threshold).predict(X))
+    read = {"threshold": options.threshold, "missing": options.missing}
+    labels, asked = compiled(model, table, **read).predict(X, return_trees=True)
+    differ = np.mean(labels != compiled(model, **read).predict(X))
     print(f"on DATA, with the trees in their order: {asked.mean():.1f} trees per row, {differ:.3%} other labels")
     return DONE
 
@@ -391,7 +398,8 @@ def _table(options: argparse.Namespace) -> int:
 def _compile(options: argparse.Namespace) -> int:
     _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
     table = None if options.table is None else StopTable.load(options.table)
-    fast = compiled(load_model(options.model).with_class_names(), table, threshold=options.threshold)
+    model = load_model(options.model).with_class_names()
+    fast = compiled(model, table, threshold=options.threshold, missing=options.missing)
     with written_whole(options.output) as partial:
         fast.save(partial)
     print(fast)
@@ -452,4 +460,5 @@ def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | De
         groups=groups,
         seed=options.seed,
         subsample=options.subsample,
+        missing=options.missing,
     )

@@ -22,6 +22,7 @@ def votes(
     seed: int | None = None,
     subsample: float | None = None,
     groups: ArrayLike | str | None = None,
+    missing: float | None = None,
 ) -> Votes:
     """Count how many trees vote for each class, row by row.
 
@@ -37,8 +38,8 @@ def votes(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows to vote on; with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels; only for ``oob``, and only where the bags depend on them (balanced bagging,
-        ``scale_pos_weight``).
+        Training labels; only for ``oob``. Needed where the bags depend on them (balanced bagging,
+        ``scale_pos_weight``); where they are given, leaves that were changed after training are refused, see `inbag`.
     oob : bool, default False
         Count on each row only the trees that did not see it in training. The bags are rebuilt from the
         model's seed and proven, see `inbag`.
@@ -51,6 +52,9 @@ def votes(
         that saw a row of a group do not vote on the others. "copies" makes groups of identical rows, "rows" leaves each
         row alone; by default copies are groups where they are repetitions, and not where they come by nature, see
         `size`.
+    missing : float, optional
+        Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
+        was trained, which does not keep it. Classifiers and the other frameworks keep their own.
 
     Returns
     -------
@@ -89,15 +93,16 @@ def votes(
         seed=seed,
         subsample=subsample,
         groups=groups,
+        missing=missing,
     ).votes()
 
 
-def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int32]:
+def tree_votes(model: Any, X: Any, *, threshold: float = 0.5, missing: float | None = None) -> NDArray[np.int32]:
     """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
 
     Parameters
     ----------
-    model, X, threshold
+    model, X, threshold, missing
         As in `votes`.
 
     Returns
@@ -126,7 +131,7 @@ def tree_votes(model: Any, X: Any, *, threshold: float = 0.5) -> NDArray[np.int3
     >>> votes.sum(axis=1).tolist() == rfsize.votes(forest, X).counts[:, 1].tolist()
     True
     """
-    return ForestOnRows.of(model, X, threshold=threshold).tree_votes()
+    return ForestOnRows.of(model, X, threshold=threshold, missing=missing).tree_votes()
 
 
 def inbag(
@@ -137,14 +142,16 @@ def inbag(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> NDArray[np.bool_]:
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
     The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as LightGBM stored in
     ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored in
     ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind; for as many rows as it was
-    trained on, the samples are then what scikit-learn draws again. What the proof cannot see is a booster whose leaves
-    were refitted afterwards (``Booster.refit``): the counts stay those of training, but every row has then been seen.
+    trained on, the samples are then what scikit-learn draws again. Counts cannot tell leaves that were changed after
+    training (``Booster.refit``, edited files), which may know every row: with ``y`` the leaves are compared with what
+    their bags make of the labels, where that is simple to say (see "Bags and their proof").
 
     Parameters
     ----------
@@ -153,12 +160,15 @@ def inbag(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels, where the bags or the proof depend on them: LightGBM's balanced bagging,
-        XGBoost's ``scale_pos_weight``.
+        Training labels, needed where the bags or the proof depend on them: LightGBM's balanced bagging,
+        XGBoost's ``scale_pos_weight``. Where they are given, leaves that were changed after training are refused.
     sample_weight : array_like, shape (n_rows,), optional
-        Training weights, where XGBoost had any: its hessians contain them.
+        Training weights, where XGBoost had any: its hessians contain them. Of other frameworks only for the comparison
+        of leaves with labels.
     seed, subsample : int and float, optional
         For an XGBoost model loaded from a file, which does not keep them.
+    missing : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -192,4 +202,4 @@ def inbag(
     rfsize.errors.InbagError: ...
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    return ForestOnRows.of(model, X, y, oob=True, groups="rows", **bags).inbag()
+    return ForestOnRows.of(model, X, y, oob=True, missing=missing, groups="rows", **bags).inbag()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.label_proof import LabelProof, of_cells
 from rfsize.errors import InbagError
 
 
@@ -18,6 +19,7 @@ class BagProof:
         self._adapter = adapter
         self._bags = bags
         self._rebuilt = np.zeros(len(adapter.leaves.score))
+        self._labels = None if bags.labels is None else LabelProof(adapter, bags.labels)
 
     def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
         """Count a block of rows by leaf and return its in-bag mask."""
@@ -25,8 +27,10 @@ class BagProof:
         if not self._bags.need_proof:
             return inbag
         seen = np.broadcast_to(inbag, leaf.shape)
-        mass = np.broadcast_to(self._bags.row_mass(start, stop), leaf.shape)
-        self._rebuilt += np.bincount(leaf[seen], weights=mass[seen], minlength=self._rebuilt.size)
+        reached, mass = leaf[seen], of_cells(self._bags.row_mass(start, stop), seen)
+        self._rebuilt += np.bincount(reached, weights=mass, minlength=self._rebuilt.size)
+        if self._labels is not None:
+            self._labels.add(slice(start, stop), reached, seen, mass)
         return inbag
 
     def conclude(self) -> None:
@@ -47,3 +51,5 @@ class BagProof:
                 f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
                 f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
             )
+        if self._labels is not None:
+            self._labels.conclude(self._rebuilt)

@@ -67,6 +67,7 @@ class ForestOnRows:
         seed: int | None = None,
         subsample: float | None = None,
         groups: Any = None,
+        missing: float | None = None,
     ) -> ForestOnRows:
         """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.votes`.
 
@@ -79,7 +80,7 @@ class ForestOnRows:
         ValueError
             If ``X`` or an option does not fit.
         """
-        adapter = adapter_for(model)
+        adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
         X = adapter.check(X)
         if not oob:

@@ -36,7 +36,14 @@ _TREES_BETWEEN_LOOKS = 8
 _Quantise = Callable[[int, int], NDArray[np.uint16]]
 
 
-def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.5, n_jobs: int = -1) -> CompiledForest:
+def compile(
+    model: Any,
+    table: StopTable | None = None,
+    *,
+    threshold: float = 0.5,
+    n_jobs: int = -1,
+    missing: float | None = None,
+) -> CompiledForest:
     """A forest that predicts many times faster, by majority vote.
 
     Without a table the label is the majority of all trees' votes (of which those are left out that can no longer change
@@ -54,6 +61,9 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
         Probability of class 1 above which a tree votes for it, as in `votes`; two classes only.
     n_jobs : int, default -1
         Threads that predict; -1 for one per core. The predictions are the same for any number.
+    missing : float, optional
+        Value that means missing in the rows to come, besides NaN, as in `votes`; the compiled forest keeps it, and so
+        does its file.
 
     Returns
     -------
@@ -84,7 +94,7 @@ def compile(model: Any, table: StopTable | None = None, *, threshold: float = 0.
     >>> bool(asked.mean() < 20)
     True
     """
-    adapter = weighted_adapter_for(model) or adapter_for(model, casts_votes=False)
+    adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
     if not adapter.classes.size:
         raise NotAForestError(
             "the forest predicts numbers, and a compiled forest labels and probabilities: use its own predict, of "

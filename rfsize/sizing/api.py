@@ -45,6 +45,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport: ...
 @overload
 def size(
@@ -59,6 +60,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> DeviationReport: ...
 @overload
 def size(
@@ -77,6 +79,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport | DeviationReport: ...
 def size(
     model: Any,
@@ -94,6 +97,7 @@ def size(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> SizeReport | DeviationReport:
     """How many trees are enough: T*.
 
@@ -111,7 +115,7 @@ def size(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels, only where `inbag` needs them.
+        Training labels; only with ``oob``, see `inbag`.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
@@ -145,6 +149,8 @@ def size(
         rows have copies too, and rows stand alone; so they do where it is not clear.
     sample_weight, seed, subsample
         See `inbag`; used only with ``oob``.
+    missing : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -198,6 +204,7 @@ def size(
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
     given = {name: value for name, value in of_labels.items() if value is not None}
     of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    of_rows |= {"missing": missing}
     if criterion == "label":
         if tolerance is not None:
             raise ValueError(
@@ -224,7 +231,7 @@ def _refuse_beside_votes(X: Any, **options: Any) -> None:
     if X is not None or any(value is not None and value is not False for value in options.values()):
         raise ValueError(
             "counted Votes are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, "
-            "subsample"
+            "subsample and missing"
         )
 
 
@@ -311,6 +318,7 @@ def truncate(
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
+    missing: float | None = None,
 ) -> _Model:
     """A forest of the first T* trees, of the same type as ``model``.
 
@@ -322,7 +330,7 @@ def truncate(
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    alpha, oob, voting, estimator, threshold, criterion, tolerance, groups, sample_weight, seed, subsample
+    alpha, oob, voting, estimator, threshold, criterion, tolerance, groups, sample_weight, seed, subsample, missing
         As in `size`.
 
     Returns
@@ -368,6 +376,7 @@ def truncate(
         "sample_weight": sample_weight,
         "seed": seed,
         "subsample": subsample,
+        "missing": missing,
     }
     adapter = adapter_for(model, casts_votes=n_trees is None and criterion == "label")
     if n_trees is None:

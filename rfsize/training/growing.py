@@ -163,7 +163,8 @@ def grow(
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
     X_val : array_like, DataFrame, SciPy sparse matrix or Arrow table, optional
-        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes.
+        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes; a `DMatrix`
+        where ``dtrain`` is one that was told what means ``missing``.
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
     voting : {"hard", "soft"}, default "hard"

@@ -21,7 +21,7 @@ from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.xgboost import model_json
-from rfsize.integrations.xgboost.forest import _leaf_table
+from rfsize.integrations.xgboost.first_round import base_margins
 
 OURS = (rfsize.NotAForestError, rfsize.InbagError)
 
@@ -196,7 +196,7 @@ def test_names_of_categories_that_end_elsewhere(ends: list[int], categorical: di
 def test_margins_of_no_trees(text: str, message: str, document: dict[str, Any]) -> None:
     learner = at(document["learner"], "learner_model_param.base_score", text)
     with pytest.raises(rfsize.NotAForestError, match=message):
-        _leaf_table(learner, model_json.members(learner))
+        base_margins(learner, model_json.members(learner).shape[1])
 
 
 def test_xgboost_models_that_xgboost_loads(document: dict[str, Any], data: Data) -> None:

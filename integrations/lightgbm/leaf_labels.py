@@ -1,0 +1,83 @@
+"""What labels make of the leaves of LightGBM's forests, whose trees all begin at the mean label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from rfsize.adapters.leaf_labels import LeafLabels, known_labels, known_numbers
+from rfsize.integrations.lightgbm.model_text import ForestText, numbers
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import sample_weights
+
+# Parameters that make leaves other than the regularised mean of their gradients, where they do not say this.
+_PLAIN = {
+    "lambda_l1": 0.0,
+    "max_delta_step": 0.0,
+    "path_smooth": 0.0,
+    "use_quantized_grad": 0.0,
+    "is_unbalance": 0.0,
+    "scale_pos_weight": 1.0,
+    "reg_sqrt": 0.0,
+}
+
+
+def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_rows: int) -> LeafLabels | None:
+    """What labels make of the leaves; None where the formula is another."""
+    objective = forest.header.get("objective", "custom").partition(" ")[0]
+    if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova", "regression"):
+        return None
+    as_numbers = objective in ("cross_entropy", "regression")
+    label = known_numbers(y, n_rows) if as_numbers else known_labels(classes, y, n_rows)
+    if label is None or not _is_plain(forest.parameters):
+        return None
+    weight = sample_weights(sample_weight, n_rows)
+    kept = label.astype(np.float32)  # as LightGBM keeps it
+    target = kept if forest.n_outputs == 1 else kept[:, None] == np.arange(forest.n_outputs)
+    target = target.astype(np.float64).reshape(n_rows, -1)
+    if not weight.sum() > 0.0:
+        return None
+    mean, from_mean = np.average(target, axis=0, weights=weight), forest.parameters["boost_from_average"] == "1"
+    if not from_mean:
+        mean = np.full_like(mean, {"regression": 0.0, "multiclass": 1.0 / forest.n_outputs}.get(objective, 0.5))
+    start, slope, hessian = _start(objective, mean, forest.sigmoid)
+    if not from_mean:
+        start = np.zeros_like(start)
+    if not (np.isfinite(start) & (hessian > 0.0)).all():
+        return None
+    sizes = [value.size for value in forest.leaf_value]
+    output = np.repeat(np.arange(len(sizes)) % forest.n_outputs, sizes)
+    stored = np.concatenate([_leaf_weight(tree, size) for tree, size in zip(forest.trees, sizes, strict=True)])
+    raw = np.concatenate(forest.leaf_value) - start[output]
+    implied = raw * (stored + float(forest.parameters["lambda_l2"])) / slope
+    of_rows = None if sample_weight is None else lambda first, last: weight[first:last, None, None]
+    return LeafLabels(target - mean, implied, stored / hessian[output], of_rows)
+
+
+def _is_plain(parameters: dict[str, str]) -> bool:
+    try:
+        plain = all(float(parameters[name]) == value for name, value in _PLAIN.items())
+        unlimited = not parameters["monotone_constraints"] and float(parameters["lambda_l2"]) >= 0.0
+        return plain and unlimited and "boost_from_average" in parameters
+    except (KeyError, ValueError):
+        return False
+
+
+def _start(objective: str, mean: Floats, sigmoid: float) -> tuple[Floats, float, Floats]:
+    """Score before any tree, slope of the gradient by the label, and hessian of a row of unit weight, by output."""
+    with np.errstate(divide="ignore"):
+        if objective == "regression":
+            return mean, 1.0, np.ones_like(mean)
+        if objective == "multiclass":
+            return np.log(mean), 1.0, mean.size / (mean.size - 1) * mean * (1.0 - mean)
+        slope = 1.0 if objective == "cross_entropy" else sigmoid
+        return logit(mean) / slope, slope, slope**2 * mean * (1.0 - mean)
+
+
+def _leaf_weight(tree: str, n_leaves: int) -> Floats:
+    """Hessians of a tree's leaves; NaN where their values depend on more, as after a split by categories."""
+    weight = numbers(tree, "leaf_weight")
+    is_told = weight.size == n_leaves > 1 and not numbers(tree, "num_cat").any()
+    return weight if is_told else np.full(n_leaves, np.nan)

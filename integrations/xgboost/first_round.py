@@ -1,0 +1,224 @@
+"""Whether the trees of a forest begin at its booster's base_score, told by what XGBoost keeps at their nodes.
+
+In the first round all rows have one prediction p, and with it one hessian h for each unit of weight. So a node whose
+hessians sum to H has rows of weight H / h, and from the sum of its gradients, G = weight · (p − mean label), their mean
+label is p − G · h / H: however rows were weighted, it lies where labels can lie. A base_margin, or rounds of boosting
+before, give rows other gradients and hessians, from which mean labels follow that no labels have.
+
+Of G the model keeps −G / (H + λ) at inner nodes and η times that at leaves. A file forgets λ and η. But what two
+children have adds up to what their parent has, at each split: far more equations than unknowns. Where these have no
+common solution, something else limits the weights (alpha, max_delta_step, monotone constraints), and then λ = 0 says at
+least how near to p the mean labels of inner nodes are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from rfsize.adapters.damage import NUMBER, check_form, number, refuse
+from rfsize.errors import NotAForestError
+from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, leaf_values, scores_per_leaf
+from rfsize.utils.typing import Floats
+
+_LARGEST_MARGIN = np.float32(1e30)
+
+# Sums in single precision fulfil the equations to a few millionths.
+_MISFIT = 1e-4
+_SPARE_EQUATIONS = 12
+_ROUNDING = 1e-7
+# Gradients of honest forests were off by up to eight times what the misfit of their equations lets expect.
+_CAUTION = 30.0
+# How far a mean label may lie beyond all labels, as a share of its distance from the start.
+_SLACK = 0.01
+# Nearer to 0 and 1, single precision does not tell a probability.
+_NEAREST = 1e-5
+
+
+class Start(NamedTuple):
+    """What a booster predicts before any tree, by output.
+
+    Attributes
+    ----------
+    prediction, hessian : ndarray of float64, shape (n_outputs,)
+        Of each row, and the hessian of a row of unit weight.
+    largest : float
+        No label is larger, and none is negative.
+    """
+
+    prediction: Floats
+    hessian: Floats
+    largest: float
+
+    @property
+    def is_precise(self) -> NDArray[np.bool_]:
+        """Outputs of which single precision tells enough."""
+        return np.asarray(np.minimum(self.prediction, self.largest - self.prediction) > _NEAREST)
+
+
+class Nodes(NamedTuple):
+    """Nodes of all trees, one tree after another.
+
+    Attributes
+    ----------
+    weight : ndarray of float64, shape (n_nodes,) or (n_nodes, n_outputs)
+        What XGBoost calls so: a step against the gradient, at leaves times the learning rate.
+    hessian : ndarray of float64, shape (n_nodes,)
+        Sums over the rows of the bag that reach the node; 0 where the model keeps none.
+    left, right : ndarray of int64, shape (n_nodes,)
+        Children, as indices of nodes; -1 at leaves.
+    output : ndarray of int64, shape (n_nodes,)
+        Output that the tree is for.
+    """
+
+    weight: Floats
+    hessian: Floats
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    output: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, learner: dict[str, Any]) -> Nodes:
+        """From a model that `check` found whole."""
+        stored = learner["gradient_booster"]["model"]
+        trees, width = stored["trees"], scores_per_leaf(learner)
+        sizes = [len(tree["left_children"]) for tree in trees]
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        left, right = (np.concatenate([tree[f"{side}_children"] for tree in trees]) for side in ("left", "right"))
+        inner = left != -1
+        weight = leaf_values(learner).astype(np.float64)
+        kept = np.concatenate([np.asarray(tree["base_weights"], dtype=np.float64) for tree in trees])
+        weight[inner] = kept.reshape(weight.shape)[inner]
+        hessian = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
+        return cls(
+            weight,
+            np.concatenate(hessian).astype(np.float64),
+            np.where(inner, left + first, -1),
+            np.where(inner, right + first, -1),
+            np.repeat(np.zeros(len(trees), np.int64) if width > 1 else np.asarray(stored["tree_info"]), sizes),
+        )
+
+
+def base_margins(learner: dict[str, Any], n_outputs: int) -> NDArray[np.float32]:
+    """What the booster adds to the trees of each output, shape (n_outputs,)."""
+    stored = _base_score(learner["learner_model_param"]["base_score"])
+    link = LINKS[learner["objective"]["name"]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if link == "logistic":
+            stored = -np.log(1.0 / stored - 1.0)
+        elif link == "exp":
+            stored = np.log(stored)
+    if stored.size not in (1, n_outputs):
+        refuse(f"base_score holds {stored.size} numbers, expected {n_outputs}")
+    # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
+    return np.broadcast_to(np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN), n_outputs)
+
+
+def _base_score(text: str) -> NDArray[np.float32]:
+    """One number, or since XGBoost 3.0 a list of one for each output."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        refuse(f"base_score is {text[:40]!r}, expected numbers")
+    found = found if isinstance(found, list) else [found]
+    check_form(found, [NUMBER], "base_score")
+    return np.array(found, dtype=np.float32)
+
+
+def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | None:
+    """Where the trees of a booster began; None where its objective's hessians differ, or say nothing of the start."""
+    objective, margin = learner["objective"]["name"], margins.astype(np.float64)
+    if objective not in CONSTANT_HESSIAN:
+        return None
+    if LINKS[objective] == "softmax":
+        share = softmax(margin)
+        return Start(share, 2.0 * share * (1.0 - share), 1.0)
+    if LINKS[objective] == "logistic":
+        return Start(expit(margin), expit(margin) * expit(-margin), 1.0)
+    if LINKS[objective] == "exp":
+        mean = np.exp(np.clip(margin, -80.0, 80.0))
+        told = learner["objective"].get("poisson_regression_param", {}).get("max_delta_step", 0.7)
+        limit = number(told, "max_delta_step", 0.0, 80.0)
+        return Start(mean, mean * np.exp(limit), np.inf)
+    return None
+
+
+class Gradients(NamedTuple):
+    """Sum of the gradients of the rows at each node, shape (n_nodes,), and how far off it may be."""
+
+    total: Floats
+    error: Floats
+
+
+def gradients(nodes: Nodes) -> Gradients | None:
+    """The gradients at all nodes; None where no λ and η make those of all children add up to their parents'."""
+    inner = np.flatnonzero(nodes.left != -1)
+    if nodes.weight.ndim > 1 or not nodes.hessian.any():
+        return None
+    # Trees without bagging may be all the same, and say nothing new.
+    splits = np.stack([nodes.weight[inner], nodes.hessian[inner], nodes.weight[nodes.left[inner]]], axis=1)
+    if len(np.unique(splits, axis=0)) < 3 + _SPARE_EQUATIONS:
+        return None
+    # −G is moved + λ · weight at inner nodes and moved / η + λ / η · weight at leaves; unknown are λ, 1 / η and λ / η.
+    weight, moved = nodes.weight, nodes.weight * nodes.hessian
+    is_leaf = nodes.left == -1
+    terms = np.stack([np.where(is_leaf, 0.0, weight), np.where(is_leaf, moved, 0.0), np.where(is_leaf, weight, 0.0)], 1)
+    known = np.where(is_leaf, 0.0, moved)
+    left, right = nodes.left[inner], nodes.right[inner]
+    equations, constant = (value[inner] - value[left] - value[right] for value in (terms, known))
+    ridge = 1.0
+    for _ in range(2):  # the size of the terms, by which misfits are judged, depends on λ
+        size = np.abs(weight) * (nodes.hessian + ridge)
+        size = size[inner] + size[left] + size[right]
+        size = np.maximum(size, 1e-9 * size.max())
+        if not size.all():
+            return None
+        basis, singular, directions = np.linalg.svd(equations / size[:, None], full_matrices=False)
+        if singular[-1] <= 1e-12 * singular[0]:
+            return None
+        solution = -directions.T @ (basis.T @ (constant / size) / singular)
+        ridge = max(float(solution[0]), 0.0)
+    misfit = float(np.max(np.abs(equations @ solution + constant) / size))
+    if misfit > _MISFIT or solution[1] <= 0.0:
+        return None
+    # Where the equations hardly tell λ from η, as in trees of one split, rounding is what they tell.
+    doubt = np.linalg.norm(terms @ directions.T / singular, axis=1) * _CAUTION * max(misfit, _ROUNDING)
+    return Gradients(-(known + terms @ solution), doubt)
+
+
+def refuse_other_starts(start: Start, nodes: Nodes, found: Gradients | None) -> None:
+    """Raise `NotAForestError` where the trees of a booster cannot have begun at its base_score.
+
+    Parameters
+    ----------
+    start, nodes
+        Of the booster.
+    found : Gradients or None
+        What `gradients` found.
+    """
+    output = np.arange(len(start.prediction)) if nodes.weight.ndim > 1 else nodes.output
+    prediction, hessian = start.prediction[output], start.hessian[output]
+    doubt: Floats | float = 0.0
+    if found is None:
+        away = np.where(nodes.left.reshape(-1, *[1] * (nodes.weight.ndim - 1)) != -1, nodes.weight * hessian, 0.0)
+    else:
+        of_hessian = np.divide(hessian, nodes.hessian, out=np.zeros_like(hessian), where=nodes.hessian > 0.0)
+        away, doubt = -found.total * of_hessian, found.error * of_hessian
+    slack = 1.0 + _SLACK
+    wrong = (away < -slack * prediction - doubt) | (away > slack * (start.largest - prediction) + doubt)
+    wrong &= start.is_precise[output]
+    if wrong.any():
+        mean = np.broadcast_to(prediction, wrong.shape)[wrong] + away[wrong]
+        worst = mean[np.argmax(np.abs(mean - 0.5))]
+        within = "from 0 to 1" if np.isfinite(start.largest) else "from 0 up"
+        raise NotAForestError(
+            f"the trees of the forest did not begin at its base_score: of {wrong.sum()} of {wrong.size} nodes the "
+            f"gradients that XGBoost stored would be those of a mean label such as {worst:.3g}, where labels are "
+            f"{within}. Either it was trained with a base_margin, which predict knows nothing of: give a constant one "
+            "as base_score. Or it is a slice of the later rounds of a boosted model, whose trees correct those before: "
+            "train one round of parallel trees"
+        )

@@ -1,0 +1,74 @@
+"""What the labels of training make of the leaves of a forest, to tell leaves that were changed afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.typing import Floats
+
+
+@dataclass(frozen=True)
+class LeafLabels:
+    """Sums over the rows of a bag that reach a leaf, as labels give them and as the model's leaf implies them.
+
+    An integration makes them where the formula of its leaves is simple, and leaves them out elsewhere.
+
+    Attributes
+    ----------
+    target : ndarray of float64, shape (n_rows, 1) or (n_rows, n_outputs)
+        What a row of unit weight adds, such as the distance of its label from what was predicted before any tree.
+    stored : ndarray of float64, shape (n_leaves,)
+        Sum of weight × target that the leaf's value implies; NaN where it implies none.
+    stored_weight : ndarray of float64, shape (n_leaves,)
+        Sum of the weights, as the model has it.
+    weight : callable or None
+        Weights of rows ``start`` to ``stop``, shape (rows, n_members or 1, 1); None where they are the masses that
+        prove the bags.
+    error : ndarray of float64, shape (n_leaves,), or float
+        How far off ``stored`` may be, beside the rounding of sums.
+    """
+
+    target: Floats
+    stored: Floats
+    stored_weight: Floats
+    weight: Callable[[int, int], Floats] | None = None
+    error: Floats | float = 0.0
+
+
+def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Index into ``classes``, which are sorted, of each label; None where some are not the model's, and tell nothing.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label for each row.
+    """
+    label = _one_per_row(y, n_rows)
+    try:
+        index = np.minimum(np.searchsorted(classes, label), len(classes) - 1)
+        return index if np.array_equal(classes[index], label) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def known_numbers(y: Any, n_rows: int) -> Floats | None:
+    """Labels as numbers; None where some are none."""
+    label = _one_per_row(y, n_rows)
+    try:
+        number = label.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number).all() else None
+
+
+def _one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
+    """Labels as an array, which are as many as the rows."""
+    label = np.asarray(y).ravel()
+    if label.shape != (n_rows,):
+        raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {label.size} found")
+    return label
