@@ -24,9 +24,9 @@ _WINDOWS = 8
 _FEWEST_COLUMNS = 4
 
 # Copies are repetitions where so small a share of the rows with copies have neighbours as well, unless all columns take
-# few values, where nothing tells; and natural where so large a share have, and there are about as many rows with
-# neighbours as with copies. Measured by `benchmarks/copies.py`.
-_REPEATED, _NATURAL, _AS_MANY = 0.1, 0.75, 0.9
+# few values, where nothing tells; and natural where so large a share have, and so many more rows have neighbours than
+# copies, as they would not if rows had been repeated. Measured by `benchmarks/copies.py`.
+_REPEATED, _NATURAL, _MANY_MORE = 0.1, 0.75, 2.5
 _FEW_VALUES = 16
 _ROWS_LOOKED_AT = 10_000
 
@@ -88,10 +88,10 @@ def found(X: Any) -> Groups:
         return Groups(copied=copied)
     if matrix.n_features(X) == 1:
         return Groups(copied=copied, of_copies=of_copies)
-    with_neighbours, as_many = _neighbours(X, of_copies)
+    with_neighbours, times_as_many = _neighbours(X, of_copies)
     if with_neighbours <= _REPEATED and _most_values(X, of_copies) > _FEW_VALUES:
         return of_copies
-    is_natural = with_neighbours >= _NATURAL and as_many >= _AS_MANY
+    is_natural = with_neighbours >= _NATURAL and times_as_many >= _MANY_MORE
     return Groups(copied=copied, of_copies=None if is_natural else of_copies)
 
 
@@ -118,8 +118,8 @@ def _neighbours(X: Any, of_copies: Groups) -> tuple[float, float]:
         _, place, rows = np.unique(window, return_inverse=True, return_counts=True)
         has_neighbour = rows[place] > 1
         shares.append((has_neighbour[has_copy].mean(), has_neighbour.mean() / has_copy.mean()))
-    _, (of_copied, as_many), *_ = sorted(shares)
-    return float(of_copied), float(as_many)
+    _, (of_copied, times_as_many), *_ = sorted(shares)
+    return float(of_copied), float(times_as_many)
 
 
 def _most_values(X: Any, of_copies: Groups) -> int:

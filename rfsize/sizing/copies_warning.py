@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from rfsize.errors import CopiesWarning, FewVotesError
@@ -29,12 +30,14 @@ def warn_where_copies_decide(
     try:
         other = size_by(groups.of_copies).n_trees
     except FewVotesError:
-        found = "is not known, because too few trees saw no copy of a row"
-    else:
-        low, high = report.interval
-        if low <= other <= high:
-            return
+        other = math.inf
+    low, high = report.interval
+    if low <= other <= high:
+        return
+    if math.isfinite(other):
         found = f"is {in_words(other)}"
+    else:
+        found = "cannot be told, because too few trees saw none of a row's copies"
     warn(
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
         f"Where rows come again by nature, as those of few values do, T* is {in_words(report.n_trees)}, which is what "
