@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from refusals.at_hand import LIGHTGBM, AtHand
+from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
 from refusals.entry import Group
 from rfsize import NotAForestError
 from rfsize.integrations.xgboost.merging import merged
@@ -310,3 +310,50 @@ def categories_beyond_ascii(at: AtHand) -> object:
 )
 def the_same_seed(at: AtHand) -> object:
     return merged([at.booster, at.xgboost()])
+
+
+@GROUP.refuses(
+    "an XGBoost forest that was trained with a `base_margin`",
+    NotAForestError,
+    "did not begin at its base_score",
+    why="its own `predict` knows nothing of the margin, so every tree would vote for something else",
+    instead="`base_score` for a margin that is the same for all rows",
+)
+def base_margin(at: AtHand) -> object:
+    data = xgb.DMatrix(at.X, at.y, base_margin=np.full(400, 1.5))
+    return rfsize.votes(xgb.train(XGBOOST, data, 1), at.X_val)
+
+
+@GROUP.refuses(
+    "`booster[2:3]` of a boosted model",
+    NotAForestError,
+    "did not begin at its base_score",
+    why="its trees correct those of the rounds before",
+    instead="one round of `num_parallel_tree` trees",
+)
+def slice_of_boosting(at: AtHand) -> object:
+    return rfsize.votes(at.xgboost(n_rounds=3, max_depth=0, min_child_weight=0.1)[2:3], at.X_val)
+
+
+@GROUP.refuses(
+    "a boosted LightGBM text that was edited to call itself a forest",
+    NotAForestError,
+    "says that it is a forest, but its trees are weighed by",
+    why="each tree corrects the ones before it",
+    instead='`boosting="rf"`',
+)
+def relabelled(at: AtHand) -> object:
+    boosted = at.lightgbm(boosting="gbdt", learning_rate=0.1).model_to_string()
+    text = boosted.replace("\nfeature_names=", "\naverage_output\nfeature_names=", 1)
+    return rfsize.votes(lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]")), at.X_val)
+
+
+@GROUP.refuses(
+    "`missing=` for a model that keeps its own",
+    ValueError,
+    "is for an xgboost.Booster",
+    why="two answers to one question",
+    instead="leave it out; a booster of XGBoost alone does not keep what its `DMatrix` was told",
+)
+def missing_of_lightgbm(at: AtHand) -> object:
+    return rfsize.votes(at.model, at.X_val, missing=0.0)

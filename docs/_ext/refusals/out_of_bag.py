@@ -266,3 +266,14 @@ def large_groups(at: AtHand) -> object:
 def groups_in_folds(at: AtHand) -> object:
     callback = rfsize.SizeCallback(groups=np.arange(400))
     return lgb.cv(LIGHTGBM, lgb.Dataset(at.X, at.y), 20, callbacks=[callback])
+
+
+@GROUP.refuses(
+    "leaves that were changed after the training, where `y` is given",
+    InbagError,
+    "do not hold what their bags make of the labels",
+    why="after `refit` they know rows that their bags left out",
+    instead="the model as it was trained, or validation rows",
+)
+def refitted(at: AtHand) -> object:
+    return rfsize.size(at.model.refit(at.X, 1 - at.y, decay_rate=0.5), at.X, at.y, oob=True)
