@@ -44,6 +44,7 @@ from rfsize.integrations.lightgbm import model_text
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.xgboost import model_json
+from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.forest import _leaf_table, _refuse_other_models, _refuse_other_objectives
 from rfsize.stopping.document import checksum
 from rfsize.training.checkpoint import SearchFile
@@ -189,7 +190,11 @@ def xgboost_json() -> Loader:
             _refuse_other_objectives(learner["objective"]["name"], casts_votes=False)
             model_json.check(learner)
             members, value = model_json.members(learner), model_json.leaf_values(learner)
-            _leaf_table(learner, members)
+            margins = base_margins(learner, max(members.shape[1], model_json.scores_per_leaf(learner)))
+            _leaf_table(learner, members, margins)
+            start, nodes = start_of(learner, margins), Nodes.of(learner)
+            if start is not None:
+                refuse_other_starts(start, nodes, gradients(nodes))
             model_json.conventions(learner, np.nan)
             model_json.tree_table(learner, members.ravel(), value.reshape(len(value), -1), np.zeros(0))
 
