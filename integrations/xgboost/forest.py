@@ -166,9 +166,10 @@ class XgboostForest(Adapter):
         X = super().check(X)
         if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
             check_names(document(self.booster)["learner"], X)
-        if isinstance(X, xgb.QuantileDMatrix):
+        if isinstance(X, xgb.DMatrix) and not holds_rows(X):
             raise ValueError(
-                "X is a QuantileDMatrix, of which no rows can be taken; give the rows as an array or DataFrame"
+                f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which none can be taken; "
+                "give the rows as an array or DataFrame"
             )
         if isinstance(X, xgb.DMatrix) and self._was_told_missing:
             raise ValueError(
@@ -312,6 +313,17 @@ class XgboostForest(Adapter):
         data = self.matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data
+
+
+def holds_rows(data: xgb.DMatrix) -> bool:
+    """Whether rows can be taken of it: they are neither binned nor in external memory."""
+    if isinstance(data, xgb.QuantileDMatrix):
+        return False
+    try:
+        data.slice([0])
+    except xgb.core.XGBoostError:
+        return False
+    return True
 
 
 def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:

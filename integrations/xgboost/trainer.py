@@ -18,7 +18,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags
-from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
+from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, holds_rows
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING
 from rfsize.utils.validation import share, whole
@@ -182,8 +182,8 @@ class XgboostTrainer(Trainer):
 
 
 def rows_of(dtrain: xgb.DMatrix) -> xgb.DMatrix | None:
-    """Data whose rows can be read, None where they are binned."""
-    return dtrain if type(dtrain) is xgb.DMatrix else None
+    """Data whose rows can be read; None for others."""
+    return dtrain if isinstance(dtrain, xgb.DMatrix) and holds_rows(dtrain) else None
 
 
 def fold_votes(
@@ -196,8 +196,11 @@ def fold_votes(
     threshold: float,
 ) -> NDArray[np.int32]:
     """Votes of a forest of some of the rows on others; see `rfsize.adapters.registry.fold_votes`."""
-    if isinstance(dtrain, xgb.QuantileDMatrix):
-        raise ValueError("dtrain is a QuantileDMatrix, of which no rows can be taken: give a DMatrix")
+    if not holds_rows(dtrain):
+        raise ValueError(
+            f"dtrain holds binned rows, or rows in external memory ({type(dtrain).__name__}), of which none can be "
+            "taken: give a DMatrix of all rows"
+        )
     settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
     booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, dtrain.slice(train), 1)
     forest = XgboostForest(booster)

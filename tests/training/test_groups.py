@@ -100,6 +100,36 @@ def test_rows_that_are_gone_are_not_compared() -> None:
         assert report.groups == "unknown"
 
 
+class InTwo(xgb.DataIter):
+    """Rows in two pieces, which XGBoost keeps in external memory."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
+        self.pieces = list(zip(np.array_split(X, 2), np.array_split(y, 2), strict=True))
+        self.place = 0
+        super().__init__()
+
+    def next(self, input_data: Any) -> bool:
+        if self.place == len(self.pieces):
+            return False
+        X, y = self.pieces[self.place]
+        input_data(data=X, label=y)
+        self.place += 1
+        return True
+
+    def reset(self) -> None:
+        self.place = 0
+
+
+def test_rows_in_external_memory_are_not_compared() -> None:
+    X, y = twice(*continuous(300))
+    booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(InTwo(X, y)), alpha=0.5, return_report=True)
+    assert report.groups == "unknown"
+    with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which none can be taken"):
+        rfsize.size(booster, xgb.DMatrix(InTwo(X, y)), oob=True)
+    with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which none can be taken"):
+        rfsize.cv_votes(XGBOOST, xgb.DMatrix(InTwo(X, y)), n_trees=5)
+
+
 def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
     return lgb.train(LIGHTGBM, lgb.Dataset(X, y, **dataset), 60, callbacks=[callback])
 

@@ -219,7 +219,7 @@ def lazy(at: AtHand) -> object:
 @GROUP.refuses(
     "a `QuantileDMatrix`",
     ValueError,
-    "X is a QuantileDMatrix, of which no rows can be taken",
+    "X holds binned rows, or rows in external memory (QuantileDMatrix), of which none can be taken",
     why="it has bins in place of numbers",
     instead="an array, a DataFrame, or a `DMatrix`",
 )
