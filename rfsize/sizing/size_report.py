@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
     @classmethod
     def of(
         cls,
-        estimate: Callable[[NDArray[np.bool_]], Estimate],
+        estimate: Callable[[NDArray[np.bool_] | slice], Estimate],
         asked: NDArray[np.int32],
         sizes: NDArray[np.int64] | None,
         *,
@@ -68,10 +68,7 @@ class _Rule(NamedTuple):
         used = asked[asked >= at_least]
         n_dropped = len(asked) - len(used)
         untold = sizes is not None and too_many_untold(n_dropped, len(asked))
-        if sizes is None:
-            found = estimate(np.ones(len(asked), dtype=np.bool_))
-        else:
-            found = by_strata(sizes, asked, estimate, at_least=at_least)
+        found = estimate(slice(None)) if sizes is None else by_strata(sizes, asked, estimate, at_least=at_least)
         return cls(found, len(used), n_dropped, float(used.mean()), untold)
 
     def size(self, alpha: float) -> int | float:

@@ -106,7 +106,7 @@ class Scores:
         """Whether no score is NaN or infinite."""
         return bool(np.isfinite(self.mean).all() and np.isfinite(self.scatter).all())
 
-    def take(self, rows: NDArray[Any]) -> Scores:
+    def take(self, rows: NDArray[Any] | slice) -> Scores:
         """Those of some of the rows."""
         return Scores(*(part[rows] for part in self._arrays()))
 

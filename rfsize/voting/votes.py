@@ -185,12 +185,12 @@ class Votes:
             )
         return Votes(np.concatenate([self.counts, other.counts]), self.classes, self.n_trees)
 
-    def take(self, rows: NDArray[Any]) -> Votes:
+    def take(self, rows: NDArray[Any] | slice) -> Votes:
         """Votes on some of the rows.
 
         Parameters
         ----------
-        rows : ndarray of int or bool
+        rows : ndarray of int or bool, or slice
             Which rows, as numbers or as a mask of shape (n_rows,).
 
         Returns
