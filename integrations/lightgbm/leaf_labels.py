@@ -12,6 +12,9 @@ from rfsize.integrations.lightgbm.model_text import ForestText, numbers
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
 
+# What six digits of a model's text, and sums in another order, make of scores.
+_DIGITS = 6e-6
+
 # Parameters that make leaves other than the regularised mean of their gradients, where they do not say this.
 _PLAIN = {
     "lambda_l1": 0.0,
@@ -33,7 +36,7 @@ def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_
     label = known_numbers(y, n_rows) if as_numbers else known_labels(classes, y, n_rows)
     if label is None or not _is_plain(forest.parameters):
         return None
-    weight = sample_weights(sample_weight, n_rows)
+    weight = sample_weights(sample_weight, n_rows).astype(np.float32).astype(np.float64)  # as LightGBM keeps them
     kept = label.astype(np.float32)  # as LightGBM keeps it
     target = kept if forest.n_outputs == 1 else kept[:, None] == np.arange(forest.n_outputs)
     target = target.astype(np.float64).reshape(n_rows, -1)
@@ -51,9 +54,10 @@ def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_
     output = np.repeat(np.arange(len(sizes)) % forest.n_outputs, sizes)
     stored = np.concatenate([_leaf_weight(tree, size) for tree, size in zip(forest.trees, sizes, strict=True)])
     raw = np.concatenate(forest.leaf_value) - start[output]
-    implied = raw * (stored + float(forest.parameters["lambda_l2"])) / slope
+    per_score = (stored + float(forest.parameters["lambda_l2"])) / slope
+    error = _DIGITS * (np.abs(raw) + np.abs(start[output])) * per_score
     of_rows = None if sample_weight is None else lambda first, last: weight[first:last, None, None]
-    return LeafLabels(target - mean, implied, stored / hessian[output], of_rows)
+    return LeafLabels(target - mean, raw * per_score, stored / hessian[output], of_rows, error)
 
 
 def _is_plain(parameters: dict[str, str]) -> bool:

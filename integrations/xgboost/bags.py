@@ -12,7 +12,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Bags, Leaves
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.errors import InbagError
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.validation import share
 
@@ -30,6 +30,8 @@ _ATTRIBUTE = "rfsize_bags"
 _RELATIVE_TOLERANCE = 4e-6
 # … and to this share of one average row.
 _ROW_TOLERANCE = 0.02
+# Rows of no weight leave next to nothing: this share of the largest sum.
+_OF_NO_WEIGHT = 1e-12
 # One row of unit weight tells base_score to this share.
 _UNIT_TOLERANCE = 1e-3
 
@@ -161,19 +163,19 @@ class XgboostBags(Bags):
         expected = rebuilt * unit[group]
         tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
         # Bags that are nearly empty make any unit, and any tolerance; but a leaf that saw rows saw at least one.
-        unseen = (rebuilt == 0.0) & (leaves.mass > 0.0)
+        unseen = (rebuilt == 0.0) & (leaves.mass > _OF_NO_WEIGHT * leaves.mass.max(initial=0.0))
         wrong = np.asarray((np.abs(expected - leaves.mass) > tolerance) | unseen)
         if not (wrong & leaves.provable).any():
             self._refuse_other_hessians(unit)
         return wrong
 
     def _refuse_other_hessians(self, unit: NDArray[np.float64]) -> None:
-        """Raise `NotAForestError` where the bags are proven, and each of their rows counts what no row can."""
+        """Raise `InbagError` where the bags are proven, and each of their rows counts what no row can."""
         ratio = unit / self._hessian
         # Not where it is NaN, nor for an output whose trees prove nothing.
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
-            raise NotAForestError(
+            raise InbagError(
                 f"the bags of the forest are as rebuilt, but each row in them has {off[0]:.4g} times the hessian that "
                 "the booster's base_score gives it. Either the rows had weights at training: give them as "
                 "sample_weight=. Or they had a base_margin, which predict knows nothing of: train without it, and give "

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from rfsize.adapters.damage import NUMBER, check_form, number, refuse
 from rfsize.errors import NotAForestError
@@ -134,11 +133,14 @@ def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | N
     objective, margin = learner["objective"]["name"], margins.astype(np.float64)
     if objective not in CONSTANT_HESSIAN:
         return None
-    if LINKS[objective] == "softmax":
-        share = softmax(margin)
-        return Start(share, 2.0 * share * (1.0 - share), 1.0)
-    if LINKS[objective] == "logistic":
-        return Start(expit(margin), expit(margin) * expit(-margin), 1.0)
+    if LINKS[objective] in ("softmax", "logistic"):
+        # In single precision, as XGBoost has it: where p is near 1, what is left of 1 − p is coarse.
+        one, likely = np.float32(1.0), np.exp(margins - margins.max())
+        if LINKS[objective] == "softmax":
+            share, times = (likely / likely.sum(dtype=np.float64)).astype(np.float32), 2.0
+        else:
+            share, times = one / (one + np.exp(-margins)), 1.0
+        return Start(share.astype(np.float64), times * (share * (one - share)).astype(np.float64), 1.0)
     if LINKS[objective] == "exp":
         mean = np.exp(np.clip(margin, -80.0, 80.0))
         told = learner["objective"].get("poisson_regression_param", {}).get("max_delta_step", 0.7)

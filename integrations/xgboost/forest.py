@@ -55,6 +55,9 @@ from rfsize.integrations.xgboost.model_json import (
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
 
+# What is left to the largest label, below which single precision is too coarse to compare leaves with labels.
+_COARSE = 0.01
+
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
 
@@ -136,7 +139,11 @@ class XgboostForest(Adapter):
         names = {}
         if not (hasattr(X, "columns") or hasattr(X, "column_names")):
             names = {"feature_names": self.booster.feature_names, "feature_types": self.booster.feature_types}
-        return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
+        try:
+            return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
+        except xgb.core.XGBoostError as error:  # infinite numbers, for instance
+            reason = str(error).partition("\n")[0].rpartition(": ")[2]
+            raise ValueError(f"XGBoost does not take the rows X: {reason}") from error
 
     def read_as_missing(self, missing: float) -> None:
         if not isinstance(missing, Real) or isinstance(missing, bool):
@@ -218,6 +225,8 @@ class XgboostForest(Adapter):
         output[self.tree_of] = np.arange(self.tree_of.shape[1])
         if start is None:  # squared error, whose hessian is 1 and whose prediction is the margin
             start = Start(self._margins.astype(np.float64), np.ones(self._margins.size), np.inf)
+        if (start.largest - start.prediction < _COARSE).any():
+            return None
         weight = self.leaves.mass / start.hessian[np.repeat(output, [len(left) for left, _ in self._children])]
         return leaf_labels(self._objective, self.classes, start.prediction, gradient, weight, y, n_rows)
 

@@ -119,9 +119,10 @@ def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
     ValueError
         If there is no such column.
     """
-    if groups is None or groups in WORDS:
+    columns = getattr(X, "columns", ())
+    if groups is None or (groups in WORDS and groups not in columns):
         return X, groups
-    if groups not in getattr(X, "columns", ()):
+    if groups not in columns:
         raise ValueError(
             f"{table} has no column '{groups}' of groups; it has {list(getattr(X, 'columns', ()))}, and the words are "
             f"{' and '.join(WORDS)}"

@@ -27,8 +27,11 @@ _FEWEST_COLUMNS = 4
 # few values, where nothing tells; and natural where so large a share have, and so many more rows have neighbours than
 # copies, as they would not if rows had been repeated. Measured by `benchmarks/copies.py`.
 _REPEATED, _NATURAL, _MANY_MORE = 0.1, 0.75, 2.5
-_FEW_VALUES = 16
-_ROWS_LOOKED_AT = 10_000
+_FEW_VALUES, _ROWS_LOOKED_AT = 16, 1000
+
+# A row that is there so often, and makes up so much of all copies, is what is written where nothing is known: all
+# missing, all zero, all by default. Nothing tells whether fresh rows are such ones too.
+_OFTEN, _MUCH = 10, 0.1
 
 
 def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
@@ -48,6 +51,7 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     ValueError
         If ``groups`` is no such thing, or asks for copies of rows that are not at hand.
     """
+    X = X.tocsr() if issparse(X) else matrix.from_polars(X)
     if groups is None:
         return Groups("unknown") if X is None else found(X)
     if not isinstance(groups, str):
@@ -89,7 +93,7 @@ def found(X: Any) -> Groups:
     if matrix.n_features(X) == 1:
         return Groups(copied=copied, of_copies=of_copies)
     with_neighbours, times_as_many = _neighbours(X, of_copies)
-    if with_neighbours <= _REPEATED and _most_values(X, of_copies) > _FEW_VALUES:
+    if with_neighbours <= _REPEATED and not _is_by_default(of_copies) and _takes_many_values(X, of_copies):
         return of_copies
     is_natural = with_neighbours >= _NATURAL and times_as_many >= _MANY_MORE
     return Groups(copied=copied, of_copies=None if is_natural else of_copies)
@@ -122,17 +126,28 @@ def _neighbours(X: Any, of_copies: Groups) -> tuple[float, float]:
     return float(of_copied), float(times_as_many)
 
 
-def _most_values(X: Any, of_copies: Groups) -> int:
-    """Values of the column that takes most of them, by the first of the distinct rows."""
+def _is_by_default(of_copies: Groups) -> bool:
+    """Whether one row makes up much of all copies."""
+    assert of_copies.index is not None
+    rows = np.bincount(of_copies.index[of_copies.index >= 0])
+    return bool(rows.max() > _OFTEN and rows.max() > _MUCH * rows.sum())
+
+
+def _takes_many_values(X: Any, of_copies: Groups) -> bool:
+    """Whether a column takes more than a few values, by the first of the distinct rows."""
     assert of_copies.once is not None
     some = np.flatnonzero(of_copies.once)[:_ROWS_LOOKED_AT]
     X = matrix.take(X, 0, int(some[-1]) + 1)
-    each = np.eye(matrix.n_features(X), dtype=np.bool_)
-    most = 0
-    for start in range(0, len(each), _WINDOWS):
-        hashes = _hashes(X, each[:, start : start + _WINDOWS])[some]
-        most = max(most, *(len(np.unique(column)) for column in hashes.T))
-    return most
+    if hasattr(X, "num_row"):
+        X = X.get_data()
+    if issparse(X):
+        by_column = X[some].tocsc()
+        columns = iter(np.split(by_column.data, by_column.indptr[1:-1]))
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        columns = iter(X[some].T)
+    else:
+        columns = (cells[some] for cells in _columns(X))
+    return any(len(np.unique(cells)) > _FEW_VALUES for cells in columns)
 
 
 def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:

@@ -111,7 +111,9 @@ def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int, groups:
         kind = StratifiedKFold if stratified else KFold
         return kind(nfold, shuffle=True, random_state=seed).split(rows, label)
     of_groups = StratifiedGroupKFold if stratified else GroupKFold
-    whole("nfold", nfold, at_least=2, at_most=len(np.unique(groups.numbers)))
+    n_groups = len(np.unique(groups.numbers))
+    if nfold > n_groups:
+        raise ValueError(f"{nfold} folds cannot hold out whole groups of which there are {n_groups}: give fewer folds")
     return of_groups(nfold, shuffle=True, random_state=seed).split(rows, label, groups.numbers)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.errors import FewVotesError
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
@@ -117,6 +118,11 @@ class Candidate:
     def _check_votes(self) -> None:
         share, sizes = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, self.groups.sizes
         expected = float(np.mean((1.0 - self.fraction) ** (1 if sizes is None else sizes)))
+        if self.groups.index is not None and (expected * self.n_trees < 1.0 or not share):
+            raise FewVotesError(
+                f"at fraction {self.fraction:g} hardly a tree saw none of a row's group: give smaller fractions, or "
+                "train on each row once with weights for its copies"
+            )
         if share < _FAIR_SHARE * expected:
             raise ValueError(
                 f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "

@@ -52,20 +52,23 @@ class Groups:
         ValueError
             If there is not one label for each row.
         """
-        label = np.asarray(groups)
+        label = _as_labels(groups)
         if label.shape != (n_rows,):
             raise ValueError(
                 f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
                 f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
             )
-        missing = [index for index, one in enumerate(label.tolist()) if one is None or one != one]
+        missing = [index for index, one in enumerate(label.tolist()) if _is_missing(one)]
         if missing:
             raise ValueError(
                 f"groups has no label for row {missing[0]} ({len(missing)} rows in all): give rows that belong to no "
                 "other a label of their own"
             )
         if label.dtype.kind == "O":
-            number = {one: place for place, one in enumerate(dict.fromkeys(label.tolist()))}
+            try:
+                number = {one: place for place, one in enumerate(dict.fromkeys(label.tolist()))}
+            except TypeError:
+                raise ValueError("groups must hold labels such as numbers or text, found others") from None
             label = np.array([number[one] for one in label.tolist()])
         return cls.numbered("given", label)
 
@@ -115,6 +118,28 @@ class Groups:
         hit[self.index[seen]] = True
         hit[-1] = False
         return np.asarray(seen | hit[self.index])
+
+
+def _as_labels(groups: ArrayLike) -> NDArray[Any]:
+    """Labels as an array; those of a list keep their kinds, which NumPy would make one of."""
+    if np.ma.is_masked(groups):
+        raise ValueError("groups is a masked array with masked labels: give rows that belong to no other a label")
+    if isinstance(groups, (list, tuple)) and not any(isinstance(one, (list, tuple, np.ndarray)) for one in groups):
+        label = np.empty(len(groups), dtype=object)
+        label[:] = groups
+        return label
+    try:
+        return np.asarray(groups)
+    except ValueError:
+        raise ValueError("groups must hold one label for each training row, found rows of several lengths") from None
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or what does not even tell whether it is itself."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError, ArithmeticError):
+        return True
 
 
 ALONE = Groups()

@@ -42,6 +42,13 @@ def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(grouped, "table", "lgb.txt", "rows.csv", *stop) == 0
 
 
+def test_a_column_goes_before_a_word(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.read_csv(grouped / "rows.csv").rename(columns={"patient": "rows"}).to_csv(grouped / "named.csv", index=False)
+    told = ["--oob", "--target", "sick", "--alpha", "0.8", "--json", "--groups", "rows"]
+    assert run(grouped, "size", "lgb.txt", "named.csv", *told) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["groups"] == "given"
+
+
 @pytest.mark.parametrize("command", ["grow", "fraction"])
 def test_training(command: str, grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = ["--target", "sick", "--framework", "lightgbm", "--alpha", "0.8", "--max-trees", "60", "--groups", "patient"]

@@ -206,3 +206,28 @@ def test_trees_of_one_split_hardly_tell_their_gradients(ridge: float, data: Data
     for seed in range(8):
         given = {"max_depth": 1, "eta": 0.05, "reg_lambda": ridge, "seed": seed, "num_parallel_tree": 30}
         assert inbag(of_xgboost(data.X, data.y, **given), data.X, data.y).any()
+
+
+@pytest.mark.parametrize("reg_lambda", [0.0, 10.0, 1000.0])
+def test_weights_of_a_small_sum_and_digits_that_are_cut_are_no_change(reg_lambda: float, data: Data) -> None:
+    weight = np.random.default_rng(0).random(len(data.X))
+    weight /= weight.sum()
+    params = {**LIGHTGBM, "lambda_l2": reg_lambda, "sigmoid": 0.1234565, "min_sum_hessian_in_leaf": 0.0}
+    model = lgb.train(params, lgb.Dataset(data.X, data.y, weight=weight), 9)
+    assert rfsize.inbag(model, data.X, data.y, sample_weight=weight).any()
+
+
+@pytest.mark.parametrize("objective", ["binary:logistic", "multi:softprob"])
+def test_nearly_certain_classes_are_no_change(objective: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 5)), (rng.random(20_000) > 1e-3).astype(int)
+    params = {"objective": objective, "subsample": 0.5, "num_parallel_tree": 8, "eta": 1, "min_child_weight": 0}
+    several = {"num_class": 3} if objective == "multi:softprob" else {}
+    model = xgb.train(params | several, xgb.DMatrix(X, y), 1)
+    assert rfsize.inbag(model, X, y).any()
+
+
+def test_infinite_rows_are_refused_by_a_value_error(data: Data) -> None:
+    model = of_xgboost(data.X, data.y)
+    with pytest.raises(ValueError, match=r"XGBoost does not take the rows X: .*inf"):
+        rfsize.votes(model, np.full((3, data.X.shape[1]), np.inf))

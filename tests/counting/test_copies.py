@@ -146,6 +146,45 @@ def test_groups_that_are_given() -> None:
     assert resolved(None, None, 40).by == "unknown"
 
 
+def test_rows_by_default_are_not_told_from_repetitions() -> None:
+    X, _ = continuous(400)
+    for filler in (np.nan, 0.0):
+        rows = X.copy()
+        rows[np.random.default_rng(0).random(400) < 0.15] = filler
+        groups = found(rows)
+        assert groups.by == "rows"
+        assert groups.of_copies is not None
+        assert found(np.concatenate([rows, X[:200]])).of_copies is not None
+
+
+def test_wide_rows_are_looked_at_once() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4000))
+    rows = np.concatenate([X, X])
+    for kind in (np.asarray, pd.DataFrame, sparse.csr_matrix, xgb.DMatrix):
+        assert resolved(None, kind(rows), 120).by == "copies"
+    coarse = np.random.default_rng(0).integers(0, 3, (60, 4000)).astype(float)
+    for kind in (np.asarray, pd.DataFrame, sparse.csr_matrix, xgb.DMatrix):
+        groups = resolved(None, kind(np.concatenate([coarse, coarse])), 120)
+        assert groups.by == "rows"
+        assert groups.of_copies is not None
+
+
+@pytest.mark.parametrize("kind", [sparse.csc_matrix, sparse.coo_array])
+def test_training_data_may_be_sparse_in_any_way(kind: Any) -> None:
+    X, _ = twice(*continuous(30))
+    X = X[:, np.arange(60) % 8]  # as many columns as rows
+    assert resolved(None, kind(X), 60).copied == 1.0
+    assert resolved("copies", kind(X), 60).copied == 1.0
+
+
+def test_labels_keep_their_kinds() -> None:
+    large = [2**63, 2**63 + 1, 2**53, 2**53 + 1, 1.5, "1", 1, "a", "a\0"]
+    assert Groups.given(large, len(large)).index is None
+    assert Groups.given([*large, 1], 10).index.tolist() == [-1] * 6 + [0, -1, -1, 0]
+    assert Groups.given(pd.Categorical(["u", "v", "u"]), 3).index.tolist() == [0, -1, 0]
+    assert Groups.given(pd.Series(["u", "v", "u"], index=[7, 8, 9]), 3).index.tolist() == [0, -1, 0]
+
+
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
@@ -153,6 +192,11 @@ def test_groups_that_are_given() -> None:
         (np.zeros((40, 1)), r"shape \(40, 1\)"),
         ([*range(39), None], "no label for row 39"),
         ([np.nan, np.nan, *range(38)], r"no label for row 0 \(2 rows in all\)"),
+        (["a", *[float("nan")] * 39], r"no label for row 1 \(39 rows in all\)"),
+        ([*range(39), pd.NA], "no label for row 39"),
+        (np.ma.array(range(40), mask=[True] + [False] * 39), "masked labels"),
+        ([{}] * 40, "labels such as numbers or text, found others"),
+        ([[1], [1, 2]] * 20, "one label for each training row, found rows of several lengths"),
         ("copy", "groups must be one of 'copies', 'rows', found 'copy'; or give an array"),
     ],
 )

@@ -229,7 +229,7 @@ def test_folds_hold_out_whole_groups(framework: Any) -> None:
     )
     with pytest.raises(ValueError, match="leave out groups, or folds"):
         rfsize.cv_votes(params, make(X, y), groups=labels, folds=folds)
-    with pytest.raises(ValueError, match="nfold must be a whole number from 2 to 4"):
+    with pytest.raises(ValueError, match="5 folds cannot hold out whole groups of which there are 4"):
         rfsize.cv_votes(params, make(X, y), 5, groups=labels % 4)
 
 

@@ -82,12 +82,12 @@ def test_out_of_bag_the_hessian_of_a_row_tells(kind: str, data: Data) -> None:
     model = train(data, kind, base_margin=margin(kind, -0.84, data), **settings)
     asked = {"oob": True, "criterion": "score", "tolerance": 1.0}
     assert is_taken(model)
-    with pytest.raises(rfsize.NotAForestError, match=r"times the hessian.*sample_weight=.*base_margin"):
+    with pytest.raises(rfsize.InbagError, match=r"times the hessian.*sample_weight=.*base_margin"):
         rfsize.size(model, data.X, **asked)
     weight = np.full(len(data.X), 3.0)
     weighted = train(data, kind, weight=weight, **settings)
     assert rfsize.size(weighted, data.X, sample_weight=weight, **asked).source == "oob"
-    with pytest.raises(rfsize.NotAForestError, match=r"3 times the hessian"):
+    with pytest.raises(rfsize.InbagError, match=r"3 times the hessian"):
         rfsize.size(weighted, data.X, **asked)
 
 
