@@ -75,10 +75,20 @@ _DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", _DAMAGES)
-def test_a_damaged_cache_is_no_cache(ending: str, damage: str, folder: Path) -> None:
-    for path in folder.glob(f"cache/*/*.{ending}"):
-        path.write_bytes(_DAMAGES[damage](path.read_bytes()))
+@pytest.mark.parametrize(
+    "damages",
+    [
+        ("empty", "cut"),
+        ("no pickle", "another pickle"),
+        ("zeros at the end", "zeros in the middle"),
+        ("one bit", "empty"),
+    ],
+)
+def test_a_damaged_cache_is_no_cache(ending: str, damages: tuple[str, str], folder: Path) -> None:
+    paths = sorted(folder.glob(f"cache/*/*.{ending}"))
+    assert len(paths) >= 2
+    for place, path in enumerate(paths):
+        path.write_bytes(_DAMAGES[damages[place % 2]](path.read_bytes()))
     _assert_healed(folder)
 
 
