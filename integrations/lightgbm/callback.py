@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.counting.copies import resolved
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.sizing.api import report_on
+from rfsize.sizing.api import report_by
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
@@ -268,11 +266,9 @@ class _Readers:
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
         every, once = self._each[0].scored, self.groups.once
-        scored: slice | NDArray[np.int64] = every
         if once is not None:
             votes, scores = votes.take(once), scores.take(once[every])
-            scored = np.flatnonzero(np.flatnonzero(once) % every.step == 0)
-        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored)
+        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", self.groups.scored(every.step))
         return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)
 
     def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:
@@ -281,9 +277,8 @@ class _Readers:
         def size_by(groups: Groups) -> SizeReport:
             booster, dataset = self._each[0].booster, self._each[0].dataset
             forest = LightGbmForest(lgb.Booster(model_str=booster.model_to_string()))
-            X, y = rows_of(dataset), dataset.get_label()
-            rows = ForestOnRows.of(forest, X, y, oob=True, threshold=self._threshold, groups="rows")
-            return report_on(replace(rows, groups=groups), goal)
+            rows = rows_of(dataset), dataset.get_label(), dataset.get_weight()
+            return report_by(groups, forest, *rows, goal=goal, threshold=self._threshold)
 
         warn_where_copies_decide(report, self.groups, size_by, through="lightgbm")
 

@@ -19,7 +19,7 @@ from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
-from rfsize.utils.validation import class_indices, sample_weights
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 
 class LightGbmForest(Adapter):
@@ -103,12 +103,11 @@ class LightGbmForest(Adapter):
         """Training labels that LightGBM took for positive."""
         if hasattr(self._model, "classes_"):
             return class_indices(self.classes, y, n_rows) > 0
+        labels = one_per_row(y, n_rows)
         try:
-            label = np.asarray(y, dtype=np.float64).ravel()
+            label = labels.astype(np.float64)
         except ValueError:
             raise ValueError("y must hold the numbers that the Booster was trained on, found text") from None
-        if label.shape != (n_rows,):
-            raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {label.size} found")
         return label > 0
 
     def truncated(self, n_trees: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats
+from rfsize.utils.validation import one_per_row
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64
     ValueError
         If there is not one label for each row.
     """
-    label = _one_per_row(y, n_rows)
+    label = one_per_row(y, n_rows)
     try:
         index = np.minimum(np.searchsorted(classes, label), len(classes) - 1)
         return index if np.array_equal(classes[index], label) else None
@@ -58,17 +59,9 @@ def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64
 
 def known_numbers(y: Any, n_rows: int) -> Floats | None:
     """Labels as numbers; None where some are none."""
-    label = _one_per_row(y, n_rows)
+    label = one_per_row(y, n_rows)
     try:
         number = label.astype(np.float64)
     except (TypeError, ValueError):
         return None
     return number if np.isfinite(number).all() else None
-
-
-def _one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
-    """Labels as an array, which are as many as the rows."""
-    label = np.asarray(y).ravel()
-    if label.shape != (n_rows,):
-        raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {label.size} found")
-    return label

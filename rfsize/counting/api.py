@@ -39,7 +39,7 @@ def votes(
         Rows to vote on; with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels; only for ``oob``. Needed where the bags depend on them (balanced bagging,
-        ``scale_pos_weight``); where they are given, leaves that were changed after training are refused, see `inbag`.
+        ``scale_pos_weight``); where they are given, leaves are compared with them, see `inbag`.
     oob : bool, default False
         Count on each row only the trees that did not see it in training. The bags are rebuilt from the
         model's seed and proven, see `inbag`.
@@ -161,7 +161,8 @@ def inbag(
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels, needed where the bags or the proof depend on them: LightGBM's balanced bagging,
-        XGBoost's ``scale_pos_weight``. Where they are given, leaves that were changed after training are refused.
+        XGBoost's ``scale_pos_weight``. Where they are given, leaves of LightGBM and scikit-learn that were changed
+        after training are refused.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights, where XGBoost had any: its hessians contain them. Of other frameworks only for the comparison
         of leaves with labels.

@@ -42,7 +42,7 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     groups : array_like of shape (n_rows,), "copies", "rows" or None
         A label for each row; groups of identical rows; none; or, left out, whatever the rows tell.
     X
-        Rows that have been checked, or None where they are not at hand.
+        Training rows as a framework takes them, or None where they are not at hand.
     n_rows : int
         Training rows.
 
@@ -51,7 +51,8 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     ValueError
         If ``groups`` is no such thing, or asks for copies of rows that are not at hand.
     """
-    X = X.tocsr() if issparse(X) else matrix.from_polars(X)
+    X = X.get_data() if hasattr(X, "num_row") else matrix.from_polars(X)
+    X = X.tocsr() if issparse(X) else X
     if groups is None:
         return Groups("unknown") if X is None else found(X)
     if not isinstance(groups, str):
@@ -138,8 +139,6 @@ def _takes_many_values(X: Any, of_copies: Groups) -> bool:
     assert of_copies.once is not None
     some = np.flatnonzero(of_copies.once)[:_ROWS_LOOKED_AT]
     X = matrix.take(X, 0, int(some[-1]) + 1)
-    if hasattr(X, "num_row"):
-        X = X.get_data()
     if issparse(X):
         by_column = X[some].tocsc()
         columns = iter(np.split(by_column.data, by_column.indptr[1:-1]))
@@ -157,8 +156,8 @@ def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
     probability of 3e-6.
     """
     rows = np.zeros((matrix.n_rows(X), chosen.shape[1]), dtype=np.uint64)
-    if issparse(X) or hasattr(X, "num_row"):
-        return _of_sparse(X if issparse(X) else X.get_data(), chosen)
+    if issparse(X):
+        return _of_sparse(X, chosen)
     if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
         step = max(1, _CELLS // X.shape[1])
         column = np.arange(X.shape[1])

@@ -123,18 +123,11 @@ class ForestOnRows:
         if scores is None:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys)
         cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
-        return TreeOutputs(votes, Scores.stacked(scores), cut, obeys, self._scored())
+        return TreeOutputs(votes, Scores.stacked(scores), cut, obeys, self.groups.scored(self._every()))
 
     def _every(self) -> int:
         """Of how many rows one is scored."""
         return 1 + self.n_rows * self.adapter.leaves.n_scores**2 // _SCORES_HELD
-
-    def _scored(self) -> slice | NDArray[np.int64]:
-        """Which of the rows that sizes go by are scored."""
-        once, every = self.groups.once, self._every()
-        if once is None:
-            return slice(None, None, every)
-        return np.flatnonzero(np.flatnonzero(once) % every == 0)
 
     def _counted(self, scores: list[Scores] | None) -> Votes:
         """Votes; the scores of each block of rows are appended where they are asked for."""

@@ -20,6 +20,7 @@ from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import choice, positive, whole
 from rfsize.utils.warn import warn
+from rfsize.voting.groups import Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
@@ -256,6 +257,14 @@ def report_on(rows: ForestOnRows, goal: Goal) -> SizeReport:
     """T* of labels of a forest on rows."""
     n_trees = rows.adapter.n_trees
     return SizeReport.of(rows.outputs(), goal, available=n_trees, source=rows.source, rows=rows, groups=rows.groups)
+
+
+def report_by(
+    groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
+) -> SizeReport:
+    """What the trees of a finished forest say of their training rows by other groups of these."""
+    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, groups="rows", threshold=threshold)
+    return report_on(replace(rows, groups=groups), goal)
 
 
 def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **options: Any) -> DeviationReport:

@@ -155,7 +155,7 @@ class Report(ABC):
         if self.groups == "given":
             return ["grouped: no tree votes on a row of whose group it saw one"]
         if self.groups == "unknown":
-            return ["copies of rows were not looked for: the training data do not hold their rows any more"]
+            return ["copies of rows were not looked for: the training data hold no rows that can be read"]
         if not self.copied:
             return []
         share_copied = f"{max(self.copied, 0.0001):.2%} of the rows have a copy"

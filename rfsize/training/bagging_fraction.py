@@ -17,10 +17,11 @@ from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.errors import NotConvergedWarning
+from rfsize.sizing.api import report_by
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
-from rfsize.training.growing import grown, report_by
+from rfsize.training.growing import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import as_numbers, choice, share, whole
@@ -260,6 +261,8 @@ def select_bagging_fraction(
         If the parameters do not train a forest of independent trees.
     InbagError
         If its bags cannot be rebuilt and proven.
+    FewVotesError
+        If hardly a tree saw none of a row's group.
     ValueError
         If an option or the data do not fit, or the file was written for others.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -16,7 +16,7 @@ from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
-from rfsize.sizing.api import report_on
+from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal
@@ -359,14 +359,6 @@ class _Growth:
     def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> SizeReport:
         """What the trees grown so far say by other groups of rows."""
         return report_by(groups, self.model(self.forest.booster()), *self.rows, goal=goal, threshold=threshold)
-
-
-def report_by(
-    groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
-) -> SizeReport:
-    """What the trees of a finished forest say of their training rows by other groups of these."""
-    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, groups="rows", threshold=threshold)
-    return report_on(replace(rows, groups=groups), goal)
 
 
 def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float, groups: Any) -> _Growth:

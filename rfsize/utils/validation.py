@@ -48,11 +48,17 @@ def choice(name: str, value: Any, choices: Collection[str], advice: str = "") ->
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{advice}")
 
 
-def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
-    """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
+def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
+    """Labels as an array of shape (n_rows,); ``ValueError`` where there is not one for each row."""
     labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
+    return labels
+
+
+def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
+    """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
+    labels = one_per_row(y, n_rows)
     index_of = {label: index for index, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in index_of]
     if unknown:

@@ -110,6 +110,12 @@ class Groups:
         """`sizes` of the rows of `once`; None where each row stands alone."""
         return self.sizes if self.sizes is None or self.once is None else self.sizes[self.once]
 
+    def scored(self, every: int) -> slice | NDArray[np.int64]:
+        """Which of the rows of `once` are scored, where one of so many rows is."""
+        if self.once is None:
+            return slice(None, None, every)
+        return np.flatnonzero(np.flatnonzero(self.once) % every == 0)
+
     def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows that were seen, or of whose group one was; shape (n_rows,)."""
         if self.index is None:

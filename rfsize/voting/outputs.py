@@ -25,11 +25,11 @@ class TreeOutputs:
         Scores before the link; of many rows and classes, those of a part of the rows may do.
     cut : float
         Mean score above which the averaged scores of two classes predict class 1.
-    scored : slice or ndarray of int64
-        Rows of the votes that the scores are of.
     predict_obeys : {"hard", "soft"} or None
         Whether the model's own ``predict`` goes by the majority of the votes or the averaged scores; None where there
         is no model.
+    scored : slice or ndarray of int64
+        Rows of the votes that the scores are of.
     """
 
     votes: Votes

@@ -79,6 +79,8 @@ def test_groups_that_every_tree_sees() -> None:
             rfsize.FewVotesError, match=r"110 trees would leave .* they belong to groups of up to 12 rows"
         ):
             rfsize.grow(LIGHTGBM, data, groups=groups, **ALL)
+    with pytest.raises(rfsize.FewVotesError, match="hardly a tree saw none of a row's group: give smaller fractions"):
+        rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, y), [0.5], n_trees=30, groups=groups)
     forest = RandomForestClassifier(max_samples=0.5, random_state=0)
     model = rfsize.RightSizedClassifier(forest, cv=3, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
     assert "to groups of up to 12 rows" in model.oob_refusal_
@@ -90,7 +92,7 @@ def test_rows_that_are_gone_are_not_compared() -> None:
     gone = lgb.Dataset(X, y, params=LIGHTGBM).construct()
     _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5, return_report=True)
     assert (report.groups, report.copied) == ("unknown", None)
-    assert "copies of rows were not looked for: the training data do not hold their rows any more" in str(report)
+    assert "copies of rows were not looked for: the training data hold no rows that can be read" in str(report)
     with pytest.raises(ValueError, match="which the data no longer hold"):
         rfsize.grow(LIGHTGBM, gone, groups="copies")
     with pytest.raises(ValueError, match="X_val are rows that no tree saw"):
