@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
+from rfsize.counting.counted import Counted, count
 from rfsize.errors import (
     CopiesWarning,
     FewVotesError,
@@ -42,6 +43,7 @@ __all__ = [
     "BanfieldSize",
     "CompiledForest",
     "CopiesWarning",
+    "Counted",
     "DeviationReport",
     "FewVotesError",
     "ForestFileError",
@@ -61,6 +63,7 @@ __all__ = [
     "Votes",
     "banfield_size",
     "compile",
+    "count",
     "cv_votes",
     "fraction_without_replacement",
     "grow",

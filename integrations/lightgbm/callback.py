@@ -266,9 +266,13 @@ class _Readers:
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
         every, once = self._each[0].scored, self.groups.once
+        # Trees of one fold's forest say nothing of another's: what their rows share is of that fold alone.
+        blocks = self._each[0].blocks if len(self._each) == 1 else None
         if once is not None:
             votes, scores = votes.take(once), scores.take(once[every])
-        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", self.groups.scored(every.step))
+            blocks = None if blocks is None else blocks.take(once)
+        scored = self.groups.scored(every.step)
+        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored, blocks)
         return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)
 
     def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:

@@ -308,7 +308,7 @@ class LightGbmInTraining(ForestInTraining):
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
                 "leaves (min_data_in_leaf, min_gain_to_split)"
             )
-        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.scores))
+        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.scores, reader.blocks))
 
     def booster(self) -> lgb.Booster:
         """All trees so far as one new booster."""

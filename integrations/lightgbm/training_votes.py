@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
@@ -24,6 +25,7 @@ from rfsize.integrations.lightgbm.score_noise import (
     rounding_noise,
     tied,
 )
+from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 
@@ -131,7 +133,10 @@ class TrainingVoteReader:
         self.asked = np.zeros(n_rows, dtype=np.int32)
         cells = n_rows * n_outputs * (n_outputs + 1) // 2
         self.scored = slice(None, None, 1 if every_tree else 1 + cells // _SCATTER_CELLS)
-        self.scores = Scores.nothing(len(self.asked[self.scored]), n_outputs)
+        rows = np.arange(n_rows)[self.scored]
+        self.scores = Scores.nothing(len(rows), n_outputs)
+        self._in_blocks = rows_in_blocks(len(rows), n_classes, n_outputs)
+        self._blocks = TreeBlocks.nothing(rows[self._in_blocks], n_classes, n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[Newest, NDArray[np.bool_]] | None = None
@@ -186,6 +191,12 @@ class TrainingVoteReader:
             if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
                 self.prove_newest()
         self._add(newest, vote, certain & ~seen, sharp)
+
+    @property
+    def blocks(self) -> TreeBlocks:
+        """What blocks of the trees read say of some of the rows that are scored."""
+        counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
+        return replace(self._blocks, counts=counts, scores=scores)
 
     @property
     def can_tell(self) -> bool:
@@ -312,8 +323,10 @@ class TrainingVoteReader:
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
-        score = newest.score[:, self.scored].T / self.link.slope
-        self.scores.add(score, (may_count & sharp)[self.scored])
+        score, may_score = newest.score[:, self.scored].T / self.link.slope, (may_count & sharp)[self.scored]
+        self.scores.add(score, may_score)
+        rows = self._blocks.rows
+        self._blocks.add(vote[rows], may_count[rows], score[self._in_blocks], may_score[self._in_blocks])
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.

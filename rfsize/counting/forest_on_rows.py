@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
-from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves, votes_by_class
+from rfsize.counting.tally import Tally, asked_of, squares_added
+from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves
 from rfsize.utils import matrix
+from rfsize.utils.typing import Floats
+from rfsize.voting.averages import Averages
+from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
@@ -111,44 +115,58 @@ class ForestOnRows:
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
-        return self._counted(None)
+        tally = Tally(self.adapter, self.n_rows, len(self.adapter.classes), self.threshold)
+        self.visit(tally.add, what="votes")
+        return Votes(tally.counts, self.adapter.classes, self.adapter.n_trees)
 
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
-        adapter = self.adapter
-        scores: list[Scores] | None = [] if adapter.averages_scores else None
-        votes = self._counted(scores)
-        if self.groups.once is not None:
-            votes = votes.take(self.groups.once)
-        if scores is None:
-            return TreeOutputs(votes, predict_obeys=adapter.predict_obeys)
-        cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
-        return TreeOutputs(votes, Scores.stacked(scores), cut, obeys, self.groups.scored(self._every()))
+        tally, every = self._tally()
+        self.visit(tally.add, what="votes")
+        return self.outputs_of(tally, every)
 
-    def _every(self) -> int:
-        """Of how many rows one is scored."""
-        return 1 + self.n_rows * self.adapter.leaves.n_scores**2 // _SCORES_HELD
+    def told(self) -> Told:
+        """All that `rfsize.count` keeps, of classification or regression."""
+        adapter, averages = self.adapter, None
+        links: set[Link] = set()
+        if adapter.averages_scores:
+            n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
+            averages = Averages.empty(self.n_rows, adapter.n_trees, adapter.leaves.n_scores, n_bags)
+            links = {adapter.link, Link("identity")}
+        tally, every = self._tally(averages=averages, links=tuple(links))
+        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
+            self.visit(tally.add, what="votes and scores")
+        votes = self.outputs_of(tally, every) if len(adapter.classes) else None
+        return Told(votes, tally.scores if adapter.averages_scores else None, averages, tally.added)
 
-    def _counted(self, scores: list[Scores] | None) -> Votes:
-        """Votes; the scores of each block of rows are appended where they are asked for."""
-        adapter = self.adapter
-        n_classes, cast = len(adapter.classes), adapter.voter(self.threshold)
-        counts = np.zeros((self.n_rows, n_classes), dtype=np.int32)
-        every, once = self._every(), self.groups.once
+    def _tally(self, **more: Any) -> tuple[Tally, int]:
+        """What adds up votes and scores, and one row in how many is scored."""
+        adapter, once = self.adapter, self.groups.once
+        n_rows, n_classes, n_scores = self.n_rows, len(adapter.classes), adapter.leaves.n_scores
+        every = 1 + n_rows * n_scores**2 // _SCORES_HELD
+        scored = np.ones(n_rows, dtype=np.bool_) if once is None else once.copy()
+        scored &= np.arange(n_rows) % every == 0
+        tally = Tally(
+            adapter,
+            n_rows,
+            n_classes,
+            self.threshold,
+            scored=scored if adapter.averages_scores else None,
+            in_blocks=rows_in_blocks(n_rows, n_classes, n_scores),
+            **more,
+        )
+        return tally, every
 
-        def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            leaf, may_vote = out_of_bag_members(leaf, inbag)
-            counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
-            if scores is not None:
-                part: Any = slice(-rows.start % every, None, every)
-                if once is not None:
-                    part = np.arange(rows.start, rows.stop)[part] - rows.start
-                    part = part[once[rows][part]]
-                raw = adapter.leaves.raw_scores(leaf[part])
-                scores.append(Scores.of(raw, None if may_vote is None else may_vote[part]))
-
-        self.visit(count, what="votes")
-        return Votes(counts, adapter.classes, adapter.n_trees)
+    def outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
+        """What the votes and scores that were added up say of the rows that sizes go by."""
+        adapter, once = self.adapter, self.groups.once
+        votes, blocks = Votes(tally.counts, adapter.classes, adapter.n_trees), tally.blocks
+        if once is not None:
+            votes, blocks = votes.take(once), blocks.take(once)
+        if not adapter.averages_scores:
+            return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
+        cut, obeys, scored = adapter.cut(self.threshold), adapter.predict_obeys, self.groups.scored(every)
+        return TreeOutputs(votes, tally.scores, cut, obeys, scored, blocks)
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""
@@ -193,26 +211,48 @@ class ForestOnRows:
                 leaf, inbag = leaf[once[rows]], inbag[once[rows]]
             score = np.asarray(leaves.raw_scores(leaf), dtype=np.float64)
             largest = max(largest, float(np.abs(score).max(initial=0.0)))
-            counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
-            asked = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-            mean = np.sum(score * counts, axis=1, keepdims=True) / asked
-            away = link.moved(mean, (score - mean) * counts)
-            added += np.sum(away**2 / asked, axis=(0, 2))
+            added += squares_added(score, asked_of(leaf, inbag), link)
             ordered, may_vote = out_of_bag_members(leaf, inbag)
             parts.append(Scores.of(score if ordered is leaf else leaves.raw_scores(ordered), may_vote))
 
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused
             self.visit(add, what="scores")
-        _check_scale(largest)
-        total = added.sum()
-        noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
-        return Scores.stacked(parts), float(noise)
+        check_scale(largest)
+        return Scores.stacked(parts), noise_of(added)
 
     def _leaf_index(self, start: int, stop: int) -> NDArray[Any]:
         return self.adapter.leaf_index(matrix.take(self.X, start, stop))
 
 
-def _check_scale(largest: float) -> None:
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the trees say of rows, for `rfsize.count`.
+
+    Attributes
+    ----------
+    outputs : TreeOutputs or None
+        Votes and scores of the rows that sizes go by; None of regression.
+    scores : Scores or None
+        Scores of these rows, or of a part of them; None where members are no trees.
+    averages : Averages or None
+        Averaged scores of all rows.
+    added : dict of Link to ndarray of float64, shape (n_trees,)
+        As in `Tally`.
+    """
+
+    outputs: TreeOutputs | None
+    scores: Scores | None
+    averages: Averages | None
+    added: dict[Link, Floats]
+
+
+def noise_of(added: Floats) -> float:
+    """How uncertain the mean squared deviation is, as a share, by what each tree adds to it."""
+    total = added.sum()
+    return float(math.sqrt(added.size) * np.std(added, ddof=1) / total) if added.size > 1 and total > 0.0 else 0.0
+
+
+def check_scale(largest: float) -> None:
     """``ValueError`` where products of four scores would overflow or vanish."""
     if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
         raise ValueError(

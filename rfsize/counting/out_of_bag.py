@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.walk import LeafIndex, out_of_bag_members, visit_leaves, votes_by_class
+from rfsize.counting.tally import Tally
+from rfsize.counting.walk import LeafIndex, visit_leaves
+from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
-from rfsize.voting.scores import Scores
 
 
 def out_of_bag(
@@ -46,15 +44,14 @@ def out_of_bag(
     ValueError
         If a threshold is given for more than two classes.
     """
-    cast = adapter.voter(adapter.checked_threshold(threshold))
-    counts = np.zeros((bags.n_rows, n_classes), dtype=np.int32)
-    scores: list[Scores] = []
-
-    def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-        leaf, may_vote = out_of_bag_members(leaf, inbag)
-        scores.append(Scores.of(adapter.leaves.raw_scores(leaf), may_vote))
-        if n_classes:
-            counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
-
-    visit_leaves(adapter, bags, bags.n_rows, leaf_index, count, what="out-of-bag votes", groups=groups)
-    return OutOfBag(counts, Scores.stacked(scores))
+    n_scores = adapter.leaves.n_scores
+    tally = Tally(
+        adapter,
+        bags.n_rows,
+        n_classes,
+        adapter.checked_threshold(threshold),
+        scored=np.ones(bags.n_rows, dtype=np.bool_),
+        in_blocks=rows_in_blocks(bags.n_rows, n_classes, n_scores),
+    )
+    visit_leaves(adapter, bags, bags.n_rows, leaf_index, tally.add, what="out-of-bag votes", groups=groups)
+    return OutOfBag(tally.counts, tally.scores, tally.blocks)

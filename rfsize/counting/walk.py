@@ -99,9 +99,14 @@ def out_of_bag_members(
         return leaf, None
     if inbag.shape[2] == 1:
         return leaf, np.logical_not(inbag[:, :, 0])
-    order = np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
+    order = trees_of_members(inbag)
     complete = inbag.shape[1] - inbag.sum(axis=1).max(axis=1)
     return np.take_along_axis(leaf, order, axis=1), np.arange(inbag.shape[1]) < complete[:, None]
+
+
+def trees_of_members(inbag: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The tree of each class that takes part in each member's vote; shape and order of members as in the mask."""
+    return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
 def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:

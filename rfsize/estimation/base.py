@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.utils.typing import Floats
+from rfsize.estimation.shared_trees import LeadChanges, shared_noise
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import TreeBlocks
 
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval
@@ -112,6 +114,43 @@ class Estimate(ABC):
     @abstractmethod
     def replicates(self, size: int | float) -> Curves:
         """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
+
+    @abstractmethod
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        """Disagreement at some sizes by the rows of blocks, to whose votes the noise of the trees is added once more.
+
+        Parameters
+        ----------
+        blocks : TreeBlocks
+            Of rows that the estimate was made from.
+        weights : ndarray of float, shape (n_blocks,)
+            What of each block's part in the votes is added; see `shared_trees`.
+        sizes : ndarray of int64, shape (n_sizes,)
+
+        Returns
+        -------
+        ndarray of float, shape (n_sizes,)
+        """
+
+    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+        """How far ahead the leading classes are, by the votes."""
+        return LeadChanges.of_votes(blocks)
+
+    def shaken_replicates(self, size: int | float, blocks: TreeBlocks | None) -> Curves:
+        """`replicates` with the noise that all rows share, where blocks of the trees tell it."""
+        curves = self.replicates(size)
+        n_blocks = 0 if blocks is None else int(np.count_nonzero(blocks.asked.any(axis=(0, 2))))
+        if blocks is None or n_blocks < 2:
+            return curves
+        generator, at = np.random.default_rng(SEED + 1), sizes_around(size)
+        own_share = self.leads(blocks).own_share(at)
+        drawn = shared_noise(lambda weights: self.with_noise(blocks, weights, at), n_blocks, own_share, generator)
+        noise = np.stack([np.interp(np.log(curves.sizes), np.log(at), one) for one in drawn])
+        mixed = generator.standard_normal((len(curves.disagreement), len(noise)))
+        # The scatter of so few blocks is itself uncertain: Student's t.
+        freedom = n_blocks - 1.0
+        mixed *= np.sqrt(freedom / generator.chisquare(freedom, size=(len(mixed), 1)) / len(noise))
+        return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(mixed @ noise), 1.0))
 
     @abstractmethod
     def margins(self) -> Margins:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 from rfsize import theory
 from rfsize.estimation.base import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
-from rfsize.utils.typing import Floats
+from rfsize.estimation.shared_trees import noisy_counts
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.votes import VoteHistogram
 
 _SPLINES = 20
@@ -41,6 +43,7 @@ _STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, the smoothest first, from
 _LEVEL = 1e-3  # precision of the coefficients' common level, which f does not depend on
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
+_ROUGHLY, _LIKELY = 1e-2, 0.2  # the same where many fits tell a scatter; weights of what is fitted, beside the largest
 _PROPOSED = 4  # draws for each of those that are kept
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
 _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
@@ -51,6 +54,15 @@ MOST_PEAKED = 8.0
 _MOST_LIKELY = 300.0  # log of how much likelier 1/2 may be than the grid's most likely point
 
 _TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # of the rows that may be at exactly 1/2
+
+
+class _Weighted(NamedTuple):
+    """One fit of those that a density is the mean of: its weight, the rows, the penalty and the coefficients."""
+
+    weight: float
+    rows: float
+    penalty: Floats
+    coefficients: Floats
 
 
 class Density(NamedTuple):
@@ -66,12 +78,28 @@ class Density(NamedTuple):
         The same for draws from the posterior distribution of the density.
     peak : float
         Twice the gain in log-likelihood by a share of rows at exactly 1/2, beside the density.
+    order : int
+        Of the density's zero at 1/2.
+    fits : tuple
+        The fits that the density is the mean of, for `fit_again`.
     """
 
     fractions: Floats
     mass: Floats
     draws: Floats
     peak: float
+    order: int
+    fits: tuple[_Weighted, ...]
+
+    def fit_again(self, cells: Cells) -> Floats:
+        """Probability of each of the density's cells, fitted to other votes of as many rows."""
+        n_rows = self.fits[0].rows
+        likelihood = _Likelihood.of(cells, self.order)
+        likelihood = likelihood._replace(rows=likelihood.rows * (n_rows / likelihood.rows.sum()))
+        found = [_maximised(likelihood, one.penalty, one.coefficients, tolerance=_ROUGHLY) for one in self.fits]
+        coefficients = np.stack([fitted.coefficients for fitted in found])
+        weights = np.array([one.weight for one in self.fits])
+        return np.asarray(weights / weights.sum() @ _model()[0].mass(coefficients, self.order))
 
 
 class SmoothFractions(TwoClassFractions):
@@ -81,13 +109,18 @@ class SmoothFractions(TwoClassFractions):
 
     def __init__(self, density: Density) -> None:
         super().__init__(density.fractions, density.mass)
-        self._draws = density.draws
+        self._density = density
         self.peak = density.peak
 
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities drawn from the posterior."""
         sizes, disagreement = _disagreement()
-        return Curves(sizes, self._draws @ disagreement)
+        return Curves(sizes, self._density.draws @ disagreement)
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        counts = noisy_counts(blocks, weights)
+        cells = VoteCells.binned(counts.min(axis=1), counts.sum(axis=1), np.ones(len(counts)))[0]
+        return np.asarray(self._density.fit_again(cells) @ theory.disagreement(sizes, self._fractions[:, None]))
 
 
 class Cells(Protocol):
@@ -123,15 +156,18 @@ class VoteCells(NamedTuple):
 
     @classmethod
     def of(cls, cells: VoteHistogram) -> VoteCells:
-        """Means over alike cells, which keep the mean log-likelihood."""
-        losing = np.minimum(cells.count, cells.asked - cells.count)
-        group = alike(cells)
-        rows = np.bincount(group, weights=cells.rows).astype(np.float64)
-        return cls(
-            np.bincount(group, weights=cells.rows * losing) / rows,
-            np.bincount(group, weights=cells.rows * cells.asked) / rows,
-            rows,
-        )
+        """Those of counted votes."""
+        return cls.binned(np.minimum(cells.count, cells.asked - cells.count), cells.asked, cells.rows)[0]
+
+    @classmethod
+    def binned(cls, losing: NDArray[Any], asked: NDArray[Any], rows: NDArray[Any]) -> tuple[VoteCells, Int64s]:
+        """Means over alike cells, which keep the mean log-likelihood, and the one that each of those given is in."""
+        place = np.floor(np.arcsin(np.sqrt(losing / asked)) * (4.0 / math.pi) * _BINS)
+        size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
+        group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
+        in_group = np.bincount(group, weights=rows).astype(np.float64)
+        mean_losing, mean_asked = (np.bincount(group, weights=rows * of) / in_group for of in (losing, asked))
+        return cls(mean_losing, mean_asked, in_group), group
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes."""
@@ -141,14 +177,6 @@ class VoteCells(NamedTuple):
             np.outer(self.losing, log_pi) + np.outer(winning, log_rest),
             np.outer(winning, log_pi) + np.outer(self.losing, log_rest),
         )
-
-
-def alike(cells: VoteHistogram) -> NDArray[np.int64]:
-    """The cell of `VoteCells` that each one of a histogram goes into, shape (n_cells,)."""
-    losing = np.minimum(cells.count, cells.asked - cells.count)
-    place = np.floor(np.arcsin(np.sqrt(losing / cells.asked)) * (4.0 / math.pi) * _BINS)
-    size = np.floor(np.log(cells.asked) / math.log(_ASKED_RATIO))
-    return np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
 
 
 def fit_density(cells: Cells, order: int = 0) -> Density:
@@ -192,6 +220,12 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
         mass=weights @ basis.mass(found, order),
         draws=basis.mass(_draws(likelihood, penalties, fits, weights), order),
         peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
+        order=order,
+        fits=tuple(
+            _Weighted(float(weight), float(cells.rows.sum()), each, fitted.coefficients)
+            for weight, each, fitted in zip(weights, penalties, fits, strict=True)
+            if weight >= _LIKELY * weights.max()
+        ),
     )
 
 
@@ -331,7 +365,7 @@ class _Fit(NamedTuple):
     axes: Floats
 
 
-def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
+def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, tolerance: float = _TOLERANCE) -> _Fit:
     """Newton's method; where the likelihood is not concave, along the axes of its curvature, all taken as positive."""
     coefficients = start
     value, mass, cell = _penalised(likelihood, penalty, coefficients)
@@ -345,7 +379,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
             moved = _penalised(likelihood, penalty, coefficients + step)
             gain = moved[0] - value
             step, taken = step / 2.0, step
-        if not gain > _TOLERANCE:
+        if not gain > tolerance:
             break
         coefficients, (value, mass, cell) = coefficients + taken, moved
     evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())

@@ -14,17 +14,20 @@ leader than it is, and the next less close; the product makes good for most of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, VoteCells
+from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.votes import VoteHistogram, Votes
+from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.votes import Votes
 
 _RIVALS = 2
 _FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the posterior knows the disagreement
@@ -48,10 +51,9 @@ class ClassPair(NamedTuple):
     def of(cls, leader: Int64s, rival: Int64s, asked: Int64s, order: int) -> ClassPair:
         """Fit both to votes for the leader and the rival, and trees asked, each of shape (n_rows,)."""
         either = leader + rival
-        by_row = VoteHistogram(rival, either, np.ones_like(rival))
-        cells = VoteCells.of(by_row)
+        cells, cell = VoteCells.binned(rival, either, np.ones_like(rival))
         density = deconvolution.fit_density(cells, order)
-        thinned = np.bincount(deconvolution.alike(by_row), weights=np.sqrt(asked / either)) / cells.rows
+        thinned = np.bincount(cell, weights=np.sqrt(asked / either)) / cells.rows
         return cls(density, deconvolution.given_fraction(cells, density, thinned) ** -2.0)
 
     def overtaken(self, n_trees: int) -> Floats:
@@ -63,6 +65,10 @@ class ClassPair(NamedTuple):
             for wins in (False, True)
         ]
         return (tied[0].disagreement(n_trees) + tied[1].disagreement(n_trees)) / 2.0
+
+    def overtaken_at(self, sizes: Int64s) -> Floats:
+        """The same at several sizes, shape (n_fractions, n_sizes)."""
+        return np.stack([self.overtaken(int(size)) for size in sizes], axis=1)
 
 
 class SmoothPairs(Estimate):
@@ -80,8 +86,7 @@ class SmoothPairs(Estimate):
         if not len(counts):
             raise ValueError("no row has a vote: there is nothing to fit a density to")
         asked = counts.sum(axis=1)
-        ranked = -np.sort(np.partition(-counts, _RIVALS, axis=1)[:, : _RIVALS + 1], axis=1)
-        leader, *rivals = ranked.T
+        leader, *rivals = _ranked(counts)
         if not rivals[-1].any():
             del rivals[-1]
         return cls([ClassPair.of(leader, rival, asked, order) for order, rival in enumerate(rivals)])
@@ -106,6 +111,19 @@ class SmoothPairs(Estimate):
         around = min(size, theory.MAX_TREES / _FACTORS[-1]) * _FACTORS
         sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
         density = self._contests[0].density
-        overtaken = np.stack([self._contests[0].overtaken(int(size)) for size in sizes], axis=1)
+        overtaken = self._contests[0].overtaken_at(sizes)
         added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
         return Curves(sizes, density.draws @ overtaken * added)
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        leader, *rivals = _ranked(noisy_counts(blocks, weights))
+        agrees = []
+        for contest, rival in zip(self._contests, rivals, strict=False):
+            cells = VoteCells.binned(rival, leader + rival, np.ones(len(leader)))[0]
+            agrees.append(1.0 - contest.density.fit_again(cells) @ contest.overtaken_at(sizes))
+        return np.asarray(1.0 - np.prod(agrees, axis=0))
+
+
+def _ranked(counts: NDArray[Any]) -> NDArray[Any]:
+    """Votes for the leading class and for its first rivals, shape (n, n_rows)."""
+    return np.asarray(-np.sort(np.partition(-counts, _RIVALS, axis=1)[:, : _RIVALS + 1], axis=1).T)

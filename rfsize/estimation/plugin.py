@@ -13,8 +13,10 @@ import numpy as np
 
 from rfsize import theory
 from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.votes import Votes
 
 
@@ -55,16 +57,29 @@ class TwoClassFractions(Estimate):
         return Margins("vote fraction of the losing class", 0.5, 0.0, self._fractions, self._weights)
 
     def replicates(self, size: int | float) -> Curves:
-        bins = np.floor(np.arcsin(np.sqrt(self._fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
-        _, bins = np.unique(bins, return_inverse=True)
-        rows = np.bincount(bins, weights=self._weights).astype(np.float64)
-        centre = np.bincount(bins, weights=self._weights * self._fractions) / rows
+        centre, rows = _binned(self._fractions, self._weights)
         sizes = spread_sizes()
-        return Curves.drawn_again(sizes, theory.disagreement(sizes, np.minimum(centre, 0.5)[:, None]), rows)
+        return Curves.drawn_again(sizes, theory.disagreement(sizes, centre[:, None]), rows)
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        counts = noisy_counts(blocks, weights)
+        centre, rows = _binned(counts.min(axis=1) / counts.sum(axis=1), np.ones(len(counts)))
+        return np.asarray(rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum())
+
+
+def _binned(fractions: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Fractions of at most 1/2 put together where they hardly differ: the mean of each bin, and its weight."""
+    bins = np.floor(np.arcsin(np.sqrt(fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
+    _, bins = np.unique(bins, return_inverse=True)
+    rows = np.bincount(bins, weights=weights).astype(np.float64)
+    return np.minimum(np.bincount(bins, weights=weights * fractions) / rows, 0.5), rows
 
 
 # Rows from which the size is guessed before all are looked at.
 _ROWS_TO_GUESS = 1000
+
+# Rows of several classes that tell what the noise of the trees does.
+_ROWS_WITH_NOISE = 2000
 
 
 class ManyClassFractions(Estimate):
@@ -103,5 +118,14 @@ class ManyClassFractions(Estimate):
 
     def replicates(self, size: int | float) -> Curves:
         sizes = sizes_around(size)
-        by_row = np.stack([self._rivals.disagreement(int(one)) for one in sizes], axis=1)
+        by_row = _by_row(self._rivals, sizes)
         return Curves.of_rows(sizes, by_row, np.ones(len(by_row)))
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        counts = noisy_counts(blocks, weights)[:: max(1, len(blocks.rows) // _ROWS_WITH_NOISE)]
+        return _by_row(Rivals.of(counts / counts.sum(axis=1, keepdims=True)), sizes).mean(axis=0)
+
+
+def _by_row(rivals: Rivals, sizes: Int64s) -> Floats:
+    """Disagreement of each row, shape (n_rows, n_sizes)."""
+    return np.stack([rivals.disagreement(int(one)) for one in sizes], axis=1)

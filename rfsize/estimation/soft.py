@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,9 @@ from scipy.special import log_ndtr, ndtr
 from rfsize import theory
 from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
-from rfsize.utils.typing import Floats
+from rfsize.estimation.shared_trees import LeadChanges
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
 # Relative to the scores, what rounding makes of a difference, and of a variance that is a difference, where both are 0.
@@ -89,6 +92,50 @@ class Leads(NamedTuple):
         return cls(lead, scores.asked)
 
 
+class NoisyScores(NamedTuple):
+    """Measured scores of rows that two trees or more scored, and what blocks of trees are beyond their means.
+
+    Attributes
+    ----------
+    scores : Scores
+        Of all trees.
+    beyond : ndarray of float, shape (n_rows, n_blocks, n_scores)
+        What each block adds to the row's means beyond as many average trees.
+    """
+
+    scores: Scores
+    beyond: Floats
+
+    @classmethod
+    def of(cls, blocks: TreeBlocks) -> NoisyScores:
+        """Those of the rows of the blocks."""
+        blocks = blocks.where(blocks.scores.asked > 1)
+        asked = np.maximum(blocks.asked.sum(axis=1), 1)
+        mean = blocks.total.sum(axis=1) / asked
+        return cls(blocks.scores, (blocks.total - blocks.asked * mean[:, None]) / asked[:, None])
+
+    def with_noise(self, weights: Floats) -> Scores:
+        """The scores, with the noise of the trees added to their means once more."""
+        return replace(self.scores, mean=self.scores.mean + np.einsum("rbs,b->rs", self.beyond, weights))
+
+    def leads(self, cut: float) -> LeadChanges:
+        """Leads over the nearest rivals."""
+        scores, each = self.scores, np.arange(len(self.scores))
+        lead, asked = Leads.of(scores, cut)
+        if scores.n_scores == 1:
+            variance = scores.covariance(0, 0)
+            beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
+        else:
+            leader, nearest = scores.mean.argmax(axis=1), lead.argmin(axis=1)
+            rival = nearest + (nearest >= leader)
+            variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
+            variance -= 2.0 * scores.covariance(leader, rival)
+            beyond = self.beyond[each, :, leader] - self.beyond[each, :, rival]
+        certain = np.isinf(lead.min(axis=1)) | ~(variance > 0.0)
+        change = np.where(certain[:, None], 0.0, beyond / np.sqrt(np.where(certain, 1.0, variance))[:, None])
+        return LeadChanges(lead.min(axis=1), change, asked.astype(np.float64))
+
+
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
     """|μ|/σ; trees that, but for rounding, all say the same are certain."""
     level = np.maximum(np.abs(mean), level)
@@ -104,30 +151,31 @@ class SoftLeads(Estimate):
     they do not, it claims too much by no more than the product of the probabilities that either rival overtakes.
     """
 
-    def __init__(self, lead: Floats, rows: Floats) -> None:
+    def __init__(self, lead: Floats, rows: Floats, cut: float = 0.0) -> None:
         self._lead = lead
         self._rows = rows
+        self._cut = cut
 
     @classmethod
-    def of(cls, leads: Leads) -> SoftLeads:
+    def of(cls, leads: Leads, cut: float = 0.0) -> SoftLeads:
         """Those measured; of two classes alike ones are put together, which changes agreement by 1e-6 of itself."""
         lead = leads.lead
         if lead.shape[1] > 1:
-            return cls(lead, np.ones(len(lead)))
+            return cls(lead, np.ones(len(lead)), cut)
         lead = np.minimum(lead[:, 0], _MOST)
         place = np.ceil(np.log(np.maximum(lead, _LEAST) / _LEAST) * _PARTS).astype(np.int64)
         rows = np.bincount(place).astype(np.float64)
         some = np.flatnonzero(rows)
-        return cls((np.bincount(place, weights=lead)[some] / rows[some])[:, None], rows[some])
+        return cls((np.bincount(place, weights=lead)[some] / rows[some])[:, None], rows[some], cut)
 
     def nearest(self) -> SoftLeads:
         """Those over the nearest rival alone."""
-        return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows)
+        return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows, self._cut)
 
     def some(self, n_rows: int) -> SoftLeads:
         """Those of about so many rows, or of all."""
         step = max(1, len(self._rows) // n_rows)
-        return SoftLeads(self._lead[::step], self._rows[::step])
+        return SoftLeads(self._lead[::step], self._rows[::step], self._cut)
 
     def _by_row(self, n_trees: int) -> Floats:
         overtaken = ndtr(-math.sqrt(n_trees) * self._lead)
@@ -147,6 +195,13 @@ class SoftLeads(Estimate):
         sizes = sizes_around(size)
         return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
 
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        found = SoftLeads.of(Leads.of(NoisyScores.of(blocks).with_noise(weights), self._cut), self._cut)
+        return np.array([found.disagreement(int(size)) for size in sizes])
+
+    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+        return NoisyScores.of(blocks).leads(self._cut)
+
     def why_infinite(self, alpha: float) -> str:
         level = float(np.average((self._lead <= 0.0).any(axis=1), weights=self._rows))
         if level / 2.0 <= 1.0 - alpha:
@@ -160,7 +215,7 @@ def _margins(lead: Floats, rows: Floats) -> Margins:
 
 def plug_in(scores: Scores, cut: float) -> SoftLeads:
     """The measured leads; raises ``ValueError`` as `Leads.of` does."""
-    return SoftLeads.of(Leads.of(scores, cut))
+    return SoftLeads.of(Leads.of(scores, cut), cut)
 
 
 class LeadCells(NamedTuple):
@@ -214,10 +269,9 @@ class SmoothLeads(Estimate):
 
     name = "smooth"
 
-    def __init__(self, density: Density, measured: SoftLeads) -> None:
+    def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
         self._lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
-        self._mass = density.mass
-        self._draws = density.draws
+        self._density, self._cut = density, cut
         sizes = spread_sizes()[::2]
         some = measured.some(_RIVAL_ROWS)
         every, nearest = ([one.disagreement(int(size)) for size in sizes] for one in (some, some.nearest()))
@@ -225,27 +279,39 @@ class SmoothLeads(Estimate):
         # Where rows are certain there is nothing that could be a share of anything.
         self._added = np.divide(every, nearest, out=np.ones(len(sizes)), where=np.array(nearest) > 0.0)
 
-    def _curve(self, sizes: NDArray[np.int64], mass: Floats) -> Floats:
-        overtaken = ndtr(-np.sqrt(sizes)[:, None] * self._lead) @ mass.T
-        return np.minimum((overtaken.T * np.interp(np.log(sizes), self._log_sizes, self._added)), 1.0)
+    def _by_lead(self, sizes: Int64s) -> Floats:
+        """Disagreement at each of the leads, shape (n_leads, n_sizes)."""
+        overtaken = ndtr(-np.sqrt(sizes) * self._lead[:, None])
+        return np.asarray(overtaken * np.interp(np.log(sizes), self._log_sizes, self._added))
+
+    def _curve(self, sizes: Int64s, mass: Floats) -> Floats:
+        return np.minimum(mass @ self._by_lead(sizes), 1.0)
 
     def disagreement(self, n_trees: int) -> float:
-        return float(self._curve(np.array([n_trees]), self._mass)[0])
+        return float(self._curve(np.array([n_trees]), self._density.mass)[0])
 
     def margins(self) -> Margins:
-        return _margins(self._lead, self._mass)
+        return _margins(self._lead, self._density.mass)
 
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities drawn from the posterior."""
         sizes = spread_sizes()
-        return Curves(sizes, self._curve(sizes, self._draws))
+        return Curves(sizes, self._curve(sizes, self._density.draws))
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        leads = Leads.of(NoisyScores.of(blocks).with_noise(weights), self._cut)
+        mass = self._density.fit_again(LeadCells.of(leads.lead.min(axis=1), leads.asked))
+        return self._curve(sizes, mass)
+
+    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+        return NoisyScores.of(blocks).leads(self._cut)
 
 
 def smooth(scores: Scores, cut: float) -> SmoothLeads:
     """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
     leads = Leads.of(scores, cut)
     density = fit_density(LeadCells.of(leads.lead.min(axis=1), leads.asked))
-    found = SmoothLeads(density, SoftLeads.of(leads))
+    found = SmoothLeads(density, SoftLeads.of(leads, cut), cut)
     found.caveat = peak_caveat(density.peak, "scores")
     return found
 

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.utils.typing import Floats
+from rfsize.estimation.shared_trees import LeadChanges
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import TreeBlocks
 
 # Fewer rows than this say too little by themselves, and are put with those of the next larger groups.
 _FEWEST_ROWS = 50
@@ -38,10 +40,12 @@ def by_strata(
         Makes the estimate of some of the rows, a mask of shape (n_rows,).
     """
     used = asked >= at_least
-    parts = [used & np.isin(_doublings(sizes), each) for each in _strata(_doublings(sizes[used]))]
+    strata = _strata(_doublings(sizes[used]))
+    parts = [used & np.isin(_doublings(sizes), each) for each in strata]
     if len(parts) == 1:
         return estimate(used)
-    return Strata([estimate(part) for part in parts], np.array([part.sum() for part in parts]) / used.sum())
+    shares = np.array([part.sum() for part in parts]) / used.sum()
+    return Strata([estimate(part) for part in parts], shares, strata)
 
 
 def _doublings(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -64,10 +68,10 @@ def _strata(doublings: NDArray[np.int64]) -> list[list[int]]:
 
 
 class Strata(Estimate):
-    """The mean of the estimates of strata, weighted by their shares of the rows."""
+    """The mean of the estimates of strata, weighted by their shares of the rows; each is of some doublings."""
 
-    def __init__(self, parts: Sequence[Estimate], shares: Floats) -> None:
-        self._parts, self._shares = parts, shares
+    def __init__(self, parts: Sequence[Estimate], shares: Floats, strata: Sequence[Sequence[int]]) -> None:
+        self._parts, self._shares, self._strata = parts, shares, strata
         self.name = parts[int(np.argmax(shares))].name
         self.caveat = next((part.caveat for part in parts if part.caveat is not None), None)
 
@@ -80,6 +84,18 @@ class Strata(Estimate):
         sizes = curves[0].sizes
         at_sizes = [_at(curve, sizes) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
+
+    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+        assert blocks.group_sizes is not None
+        doublings = _doublings(blocks.group_sizes)
+        total = np.zeros(len(sizes))
+        for part, share, each in zip(self._parts, self._shares, self._strata, strict=True):
+            rows = np.isin(doublings, each)
+            total += share * part.with_noise(blocks.where(rows), weights, sizes)
+        return total
+
+    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+        return self._parts[0].leads(blocks)
 
     def margins(self) -> Margins:
         margins = [part.margins() for part in self._parts]

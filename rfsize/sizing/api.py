@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import Adapter, warn_of_dependence
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.sizing.base import Report
@@ -110,9 +111,10 @@ def size(
     Parameters
     ----------
     model
-        As in `votes`, or counted `Votes`, for which ``X`` is left out. With ``criterion="score"`` also a regression
-        forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster` or `XGBRegressor`, or
-        scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees.
+        As in `votes`, or counted `Votes`, or what `count` counted, for which ``X`` is left out. With
+        ``criterion="score"`` also a regression forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster` or
+        `XGBRegressor`, or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over
+        trees.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -214,8 +216,11 @@ def size(
         at_threshold = {"threshold": given.pop("threshold")} if "threshold" in given else {}
         goal = Goal(**given)
         if isinstance(model, Votes):
-            _refuse_beside_votes(X, oob=oob, **at_threshold, **of_rows)
+            _refuse_beside(model, X, oob=oob, **at_threshold, **of_rows)
             return _report_of_votes(model, goal)
+        if isinstance(model, Counted):
+            _refuse_beside(model, X, oob=oob, **at_threshold, **of_rows)
+            return _warned(partial(report_of, goal=goal), model)
         return _size_report(model, X, goal, oob=oob, **at_threshold, **of_rows)
     if given:
         raise ValueError(
@@ -224,15 +229,20 @@ def size(
         )
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    return _deviation_report(model, X, criterion, positive("tolerance", tolerance), oob=oob, **of_rows)
+    tolerance = positive("tolerance", tolerance)
+    if isinstance(model, Counted):
+        _refuse_beside(model, X, oob=oob, **of_rows)
+        return _warned(partial(_deviation_of, criterion=criterion, tolerance=tolerance), model)
+    return _deviation_report(model, X, criterion, tolerance, oob=oob, **of_rows)
 
 
-def _refuse_beside_votes(X: Any, **options: Any) -> None:
-    """Raise ``ValueError`` where counted votes are given with what only models have."""
+def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
+    """Raise ``ValueError`` where what was counted is given with what only models have."""
     if X is not None or any(value is not None and value is not False for value in options.values()):
+        what = "counted Votes" if isinstance(counted, Votes) else "what rfsize.count counted"
         raise ValueError(
-            "counted Votes are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, "
-            "subsample and missing"
+            f"{what} are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, subsample and "
+            "missing"
         )
 
 
@@ -253,10 +263,31 @@ def _sized(rows: ForestOnRows, report: Callable[[ForestOnRows], _Report]) -> _Re
     return found
 
 
+def _warned(report: Callable[[Counted], _Report], counted: Counted) -> _Report:
+    """The report on what was counted, with a warning where copies among the rows decide."""
+    found, forest = report(counted), counted.forest
+
+    def by(groups: Groups) -> _Report:
+        return report(Counted.of(replace(forest, groups=groups)))
+
+    warn_where_copies_decide(found, forest.groups, by)
+    return found
+
+
 def report_on(rows: ForestOnRows, goal: Goal) -> SizeReport:
     """T* of labels of a forest on rows."""
     n_trees = rows.adapter.n_trees
     return SizeReport.of(rows.outputs(), goal, available=n_trees, source=rows.source, rows=rows, groups=rows.groups)
+
+
+def report_of(counted: Counted, goal: Goal) -> SizeReport:
+    """T* of labels by what was counted."""
+    if counted.told.outputs is None:
+        raise NotAForestError(
+            "the trees of a regression forest cast no votes, of which T*(α) is; name criterion='score' and a tolerance"
+        )
+    of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
+    return SizeReport.of(counted.told.outputs, goal, rows=counted, **of)
 
 
 def report_by(
@@ -274,6 +305,26 @@ def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **op
             f"criterion={criterion!r} needs the trees' scores, of which counted Votes know nothing: give the model"
         )
     adapter = adapter_for(model, casts_votes=False)
+    link = _link_of(adapter, criterion)
+
+    def report(rows: ForestOnRows) -> DeviationReport:
+        scores, noise = rows.scores_and_noise(link)
+        of: dict[str, Any] = {"available": adapter.n_trees, "source": rows.source, "groups": rows.groups, "rows": rows}
+        return DeviationReport.of(scores, link, noise, criterion=criterion, tolerance=tolerance, **of)
+
+    return _sized(_forest_on_rows(adapter, X, **options), report)
+
+
+def _deviation_of(counted: Counted, criterion: str, tolerance: float) -> DeviationReport:
+    """T* of probabilities or scores by what was counted."""
+    link = _link_of(counted.forest.adapter, criterion)
+    scores, noise = counted.scores_and_noise(link)
+    of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
+    return DeviationReport.of(scores, link, noise, criterion=criterion, tolerance=tolerance, rows=counted, **of)
+
+
+def _link_of(adapter: Adapter, criterion: str) -> Link:
+    """What turns the mean scores into what is to be near the infinite forest's."""
     if not adapter.averages_scores:
         raise NotAForestError(
             f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
@@ -283,23 +334,7 @@ def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **op
         raise ValueError(
             "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
         )
-    link = adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
-
-    def report(rows: ForestOnRows) -> DeviationReport:
-        scores, noise = rows.scores_and_noise(link)
-        return DeviationReport.of(
-            scores,
-            link,
-            noise,
-            criterion=criterion,
-            tolerance=tolerance,
-            available=adapter.n_trees,
-            source=rows.source,
-            rows=rows,
-            groups=rows.groups,
-        )
-
-    return _sized(_forest_on_rows(adapter, X, **options), report)
+    return adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
 
 
 def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
@@ -334,7 +369,7 @@ def truncate(
     Parameters
     ----------
     model
-        As in `votes`; it is not changed.
+        As in `votes`, or what `count` counted; it is not changed.
     X, y
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
@@ -387,9 +422,14 @@ def truncate(
         "subsample": subsample,
         "missing": missing,
     }
-    adapter = adapter_for(model, casts_votes=n_trees is None and criterion == "label")
+    casts_votes = n_trees is None and criterion == "label"
+    asked: Any = model
+    if isinstance(asked, Counted):
+        adapter = asked.forest.adapter
+    else:
+        asked = adapter = adapter_for(model, casts_votes=casts_votes)
     if n_trees is None:
-        report = size(adapter, X, oob=oob, criterion=criterion, **of_size)
+        report = size(asked, X, oob=oob, criterion=criterion, **of_size)
         if not report.converged:
             warn(report.not_converged(), NotConvergedWarning)
         n_trees = report.n_kept

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.metrics import MetricLike
@@ -59,7 +60,7 @@ class Report(ABC):
     votes_per_row: float
     copied: float | None
     groups: str
-    _forest_on_rows: ForestOnRows | None
+    _asked: ForestOnRows | Counted | None
 
     @property
     def converged(self) -> bool:
@@ -97,11 +98,14 @@ class Report(ABC):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it over the number of trees."""
 
-    def metric_gap(self, metric: MetricLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> MetricGap:
+    def metric_gap(
+        self, metric: MetricLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+    ) -> MetricGap:
         """How much a metric of what the framework predicts will still move, up to the infinite forest.
 
-        The trees are asked once more, on the rows that the report was made from, and drawn again with replacement
-        (Lopes 2019); with out-of-bag rows each row only by the trees that did not see it.
+        The trees are drawn again with replacement (Lopes 2019); with out-of-bag rows each row is asked only of those
+        that did not see it. A report made from what `rfsize.count` counted need not ask them, others ask them once
+        more.
 
         Parameters
         ----------
@@ -109,8 +113,8 @@ class Report(ABC):
             "logloss", "auc" (two classes) or "accuracy"; of a regression forest "rmse" or "mae"; or a function of the
             truth and the predictions that returns a number. It is given the probability of the second class, of
             more classes an array of shape (n_rows, n_classes), of a regression forest its predictions.
-        y : array_like, shape (n_rows,)
-            Truth of the rows, in the encoding of the model.
+        y : array_like, shape (n_rows,), optional
+            Truth of the rows, in the encoding of the model; by default what `rfsize.count` was given.
         sample_weight : array_like, shape (n_rows,), optional
             Weights of the rows in the metric.
 
@@ -143,12 +147,14 @@ class Report(ABC):
         >>> gap.value > 0.9, abs(gap.change) < 0.02
         (True, True)
         """
-        if self._forest_on_rows is None:
+        asked = self._asked
+        if asked is None:
             raise ValueError(
                 "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
                 "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
             )
-        return metric_gap(self._forest_on_rows, metric, y, sample_weight)
+        counted = asked if isinstance(asked, Counted) else Counted.of(asked)
+        return metric_gap(counted, metric, counted.y if y is None else y, sample_weight)
 
     def _said_of_groups(self) -> list[str]:
         """What a report says of rows that belong together."""
@@ -193,7 +199,7 @@ class Report(ABC):
         return "Train more trees"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_forest_on_rows": None}  # neither model nor rows go into a pickle
+        return {**self.__dict__, "_asked": None}  # neither model nor rows go into a pickle
 
     def __repr__(self) -> str:
         return str(self)

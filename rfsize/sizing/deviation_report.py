@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rfsize import theory
+from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes
@@ -86,7 +87,7 @@ class DeviationReport(Report):
     groups: str
     _is_untold: bool
     _deviations: Deviations
-    _forest_on_rows: ForestOnRows | None = None
+    _asked: ForestOnRows | Counted | None = None
 
     @classmethod
     def of(
@@ -99,7 +100,7 @@ class DeviationReport(Report):
         tolerance: float,
         available: int,
         source: str,
-        rows: ForestOnRows | None = None,
+        rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
@@ -132,7 +133,7 @@ class DeviationReport(Report):
             groups=groups.by,
             _is_untold=untold,
             _deviations=deviations,
-            _forest_on_rows=rows,
+            _asked=rows,
         )
 
     @property

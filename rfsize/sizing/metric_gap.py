@@ -35,12 +35,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.counted import Counted
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.metrics import LARGEST, MeanMetric, MetricLike, WholeMetric, metric_with_truth
+from rfsize.utils.matrix import blocks
 from rfsize.utils.typing import Floats
 
 # What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
@@ -121,21 +122,23 @@ class MetricGap:
 
 
 def metric_gap(
-    rows: ForestOnRows, metric: MetricLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    counted: Counted, metric: MetricLike, y: ArrayLike | None, sample_weight: ArrayLike | None = None
 ) -> MetricGap:
     """Predict what infinitely many trees change a metric by; see `SizeReport.metric_gap`."""
-    n_trees = rows.adapter.n_trees
-    if not rows.adapter.averages_scores:
+    rows, n_trees, averages = counted.forest, counted.n_trees, counted.told.averages
+    if averages is None:
         raise ValueError(
             "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
             "predict averages"
         )
+    if y is None:
+        raise ValueError("y is missing: a metric needs the truth of the rows; give it here or to rfsize.count")
     judge = metric_with_truth(metric, rows, y, sample_weight)
-    rng = np.random.default_rng(SEED)
-    weights = rng.multinomial(n_trees, np.full(n_trees, 1.0 / n_trees), size=REPLICATES).astype(np.float64)
-    cells = rows.n_rows * max(1, len(rows.adapter.classes))
+    rng, n_parts = np.random.default_rng(SEED), len(averages.parts)
+    weights = rng.multinomial(n_parts, np.full(n_parts, 1.0 / n_parts), size=REPLICATES).astype(np.float64)
+    cells = len(averages.total) * max(1, len(rows.adapter.classes))
     batch = REPLICATES if isinstance(judge, MeanMetric) else max(1, _CELLS_HELD // cells)
-    found = [_measured(rows, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
+    found = [_measured(counted, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
     now, asked, used = found[0].now, found[0].asked, found[0].n_rows
     if asked < _FEWEST_TREES:
         raise FewVotesError(
@@ -216,33 +219,27 @@ class _Measured(NamedTuple):
     n_rows: int
 
 
-def _measured(forest: ForestOnRows, judge: MeanMetric | WholeMetric, weights: Floats) -> _Measured:
-    """Ask the trees once, and average them by each row of ``weights``, shape (n_replicates, n_trees)."""
-    adapter, n_replicates = forest.adapter, len(weights)
+def _measured(counted: Counted, judge: MeanMetric | WholeMetric, weights: Floats) -> _Measured:
+    """Average the trees by each row of ``weights``, shape (n_replicates, n_parts)."""
+    forest, averages, n_replicates = counted.forest, counted.told.averages, len(weights)
+    assert averages is not None
+    predict = forest.adapter.link.probabilities if forest.adapter.classes.size else forest.adapter.link.predicted
     # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
     kinds = 1 if forest.bags is None else 2
     measured = judge.start(1 + kinds * n_replicates)
     total = n_rows = 0
-
-    def add(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-        nonlocal total, n_rows
-        score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
-        # One column where the trees of a member share a bag, else one for each class.
-        counts = np.ones((*score.shape[:2], 1)) if inbag is None else 1.0 - inbag
-        known = (counts.sum(axis=1) > 1).all(axis=1)
-        score, counts = score[known], counts[known]
-        asked = counts.sum(axis=1)
-        mean = (score * counts).sum(axis=1) / asked
-        drawn = np.maximum(_summed(weights, counts), 1e-9)  # where none was drawn, the mean stays
-        noise = _summed(weights, (score - mean[:, None, :]) * counts) / drawn * np.sqrt(asked / (asked - 1.0))
-        parts = [mean[None], mean + noise * np.sqrt(asked / adapter.n_trees), mean + noise][: 1 + kinds]
-        score = np.concatenate(parts)
-        predicted = adapter.link.probabilities(score) if adapter.classes.size else adapter.link.predicted(score)
-        measured.add(np.arange(rows.start, rows.stop)[known], predicted)
-        total, n_rows = total + asked.mean(axis=1).sum(), n_rows + len(asked)
-
-    cells = (2 + 2 * kinds) * n_replicates * max(adapter.leaves.n_scores, len(adapter.classes))
-    forest.visit(add, what="metric", cells=cells)
+    cells = (2 + 2 * kinds) * n_replicates * max(averages.mean.shape[1], len(forest.adapter.classes))
+    for start, stop in blocks(len(averages.total), cells, what="metric"):
+        part = averages.take(start, stop)
+        # Deviations need two parts that were asked for each score.
+        part = part.where(part.n_parts_asked.min(axis=1) > 1)
+        drawn = np.maximum(_summed(weights, part.asked_of), 1e-9)  # where none was drawn, the mean stays
+        spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
+        noise = _summed(weights, part.total - part.mean[:, None] * part.asked_of) / drawn * spread
+        scaled = noise * np.sqrt(part.asked / counted.n_trees)
+        score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
+        measured.add(part.rows, predict(score))
+        total, n_rows = total + part.asked.mean(axis=1).sum(), n_rows + len(part.rows)
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
     value = measured.conclude()
@@ -256,7 +253,7 @@ def _measured(forest: ForestOnRows, judge: MeanMetric | WholeMetric, weights: Fl
     )
 
 
-def _summed(weights: Floats, of_trees: Floats) -> Floats:
-    """Weighted sums over the trees, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_trees, n)."""
-    flat = of_trees.transpose(1, 0, 2).reshape(weights.shape[1], -1)
-    return (weights @ flat).reshape(len(weights), len(of_trees), -1)
+def _summed(weights: Floats, of_parts: Floats) -> Floats:
+    """Weighted sums over the parts, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_parts, n)."""
+    flat = of_parts.transpose(1, 0, 2).reshape(weights.shape[1], -1)
+    return (weights @ flat).reshape(len(weights), len(of_parts), -1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
@@ -27,6 +28,7 @@ from rfsize.sizing.base import (
 )
 from rfsize.sizing.goal import Goal
 from rfsize.utils.validation import share, whole
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -51,6 +53,7 @@ class _Rule(NamedTuple):
     n_dropped: int
     votes_per_row: float
     untold: bool
+    blocks: TreeBlocks | None
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class _Rule(NamedTuple):
         estimate: Callable[[NDArray[np.bool_] | slice], Estimate],
         asked: NDArray[np.int32],
         sizes: NDArray[np.int64] | None,
+        blocks: TreeBlocks | None,
         *,
         at_least: int,
     ) -> _Rule:
@@ -69,7 +73,11 @@ class _Rule(NamedTuple):
         n_dropped = len(asked) - len(used)
         untold = sizes is not None and too_many_untold(n_dropped, len(asked))
         found = estimate(slice(None)) if sizes is None else by_strata(sizes, asked, estimate, at_least=at_least)
-        return cls(found, len(used), n_dropped, float(used.mean()), untold)
+        return cls(found, len(used), n_dropped, float(used.mean()), untold, blocks)
+
+    def curves(self, alpha: float) -> Curves:
+        """Disagreement around T*(α) as it might also have come out, of other rows and other trees."""
+        return self.estimate.shaken_replicates(self.estimate.size(alpha), self.blocks)
 
     def size(self, alpha: float) -> int | float:
         """T*(α); infinite where it is not known."""
@@ -137,7 +145,7 @@ class SizeReport(Report):
     copied: float | None
     groups: str
     _rules: Mapping[str, _Rule]
-    _forest_on_rows: ForestOnRows | None = None
+    _asked: ForestOnRows | Counted | None = None
 
     @classmethod
     def of(
@@ -147,7 +155,7 @@ class SizeReport(Report):
         *,
         available: int,
         source: str,
-        rows: ForestOnRows | None = None,
+        rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say.
@@ -163,15 +171,17 @@ class SizeReport(Report):
         """
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
-        votes, scores, sizes = outputs.votes, outputs.scores, groups.sizes_once
+        votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
+        if blocks is not None and sizes is not None:
+            blocks = replace(blocks, group_sizes=sizes[blocks.rows])
         by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
-        rules = {"hard": _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, at_least=1)}
+        rules = {"hard": _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1)}
         sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
         if scores is not None and sized and (goal.voting == "soft" or scores.are_finite()):
             sizes = None if sizes is None else sizes[outputs.scored]
             rules["soft"] = _Rule.of(
-                lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, at_least=2
+                lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, blocks, at_least=2
             )
         elif goal.voting == "soft" and scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
@@ -190,7 +200,7 @@ class SizeReport(Report):
             copied=groups.copied,
             groups=groups.by,
             _rules=rules,
-            _forest_on_rows=rows,
+            _asked=rows,
         )
 
     @property
@@ -221,10 +231,12 @@ class SizeReport(Report):
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*(α).
+        """95 % interval of T*(α), for other rows and other trees.
 
-        By the plug-in estimate, the bootstrap over rows, with the votes of each row held fixed. By the smooth one, the
-        posterior distribution of the density, which covers the noise of the votes too.
+        Of rows, by the plug-in estimate, the bootstrap, with the votes of each row held fixed; by the smooth one, the
+        posterior distribution of the density, which covers the noise of each row's votes too. Of trees, which all rows
+        share, the infinitesimal jackknife over blocks of them; counted `Votes` do not tell them apart, and their
+        interval is of rows alone.
         """
         if self._rules[self.voting].untold:
             return 1, math.inf
@@ -267,7 +279,7 @@ class SizeReport(Report):
 
     def curves(self) -> Curves:
         """Mean disagreement around T*(α) as it might also have come out: what `interval` is made from."""
-        return self._estimate.replicates(self.n_trees)
+        return self._rules[self.voting].curves(self.alpha)
 
     def margins(self) -> Margins:
         """How far from a tie the rows are."""

@@ -26,7 +26,7 @@ from rfsize.stopping.stops import (
 )
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
-from rfsize.voting.votes import Votes
+from rfsize.voting.votes import HasVotes, Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ class StopTable:
         n_trees: int,
         *,
         alpha: float = 0.99,
-        prior: str | Votes | ArrayLike = "uniform",
+        prior: str | HasVotes | Votes | ArrayLike = "uniform",
         rule: Rule = "threshold",
         target: Target = "ensemble",
         n_classes: int | None = None,
@@ -105,10 +105,11 @@ class StopTable:
         alpha : float
             Confidence α, above 0 and at most 1. With α = 1, any prior and rule give the lossless table: voting
             stops when the remaining votes cannot change the outcome.
-        prior : "uniform", Votes or array_like
+        prior : "uniform", Votes, Counted or array_like
             How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). `Votes` of
-            similar rows, such as out-of-bag votes: HYPER (Soto et al. 2016), each row's vote fractions scaled to
-            T, rounded and smoothed (`rfsize.stopping.urn.votes_prior`). An array holds weights: shape (T + 1,) by votes
+            similar rows, such as out-of-bag votes, or what `rfsize.count` counted: HYPER (Soto et al. 2016), each row's
+            vote fractions scaled to T, rounded and smoothed (`rfsize.stopping.urn.votes_prior`). An array holds
+            weights: shape (T + 1,) by votes
             for class 1, or (T + 1, T + 1) indexed [votes for class 0, votes for class 1] for three classes.
         rule : {"threshold", "optimal", "robust"}
             "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
@@ -151,6 +152,7 @@ class StopTable:
         alpha = checked_alpha(alpha)
         choice("rule", rule, ("threshold", "optimal", "robust"))
         choice("target", target, ("ensemble", "limit"))
+        prior = getattr(prior, "votes", prior)
         n_classes, weights = resolved_prior(prior, n_trees, n_classes)
         kind = rules.table_kind(n_trees, n_classes)
         check_combination(kind, rule, target)

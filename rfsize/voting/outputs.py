@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -30,6 +31,8 @@ class TreeOutputs:
         is no model.
     scored : slice or ndarray of int64
         Rows of the votes that the scores are of.
+    blocks : TreeBlocks or None
+        What blocks of the trees say of some of the rows; None where single trees are not known.
     """
 
     votes: Votes
@@ -37,13 +40,15 @@ class TreeOutputs:
     cut: float = 0.0
     predict_obeys: str | None = None
     scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
+    blocks: TreeBlocks | None = None
 
     def take(self, rows: NDArray[np.bool_] | None) -> TreeOutputs:
         """The same of some of the rows, a mask, where it is given; for scores that are of all rows."""
         if rows is None:
             return self
         scores = None if self.scores is None else self.scores.take(rows)
-        return replace(self, votes=self.votes.take(rows), scores=scores)
+        blocks = None if self.blocks is None else self.blocks.take(rows)
+        return replace(self, votes=self.votes.take(rows), scores=scores, blocks=blocks)
 
 
 @dataclass(frozen=True)
@@ -56,23 +61,30 @@ class OutOfBag:
         Votes for each class; no columns for regression.
     scores : Scores
         Their scores before the link.
+    blocks : TreeBlocks or None
+        What blocks of the trees say of some of the rows; None where nothing is asked of them.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
+    blocks: TreeBlocks | None = None
 
     @classmethod
     def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
         """What no trees say."""
-        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores))
+        rows = np.arange(n_rows)[rows_in_blocks(n_rows, n_classes, n_scores)]
+        blocks = TreeBlocks.nothing(rows, n_classes, n_scores)
+        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores), blocks)
 
     def plus(self, other: OutOfBag) -> OutOfBag:
         """What the trees of both say."""
-        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores))
+        blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
+        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores), blocks)
 
     def outputs(self, n_trees: int, cut: float = 0.0, rows: NDArray[np.bool_] | None = None) -> TreeOutputs:
         """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average.
 
         Of some of the ``rows``, a mask, where it is given.
         """
-        return TreeOutputs(Votes(self.counts, n_trees=n_trees), self.scores, cut, "soft").take(rows)
+        votes = Votes(self.counts, n_trees=n_trees)
+        return TreeOutputs(votes, self.scores, cut, "soft", blocks=self.blocks).take(rows)

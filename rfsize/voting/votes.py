@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -245,6 +245,13 @@ class Votes:
     def _check_classes(self, other: Votes) -> None:
         if not np.array_equal(self.classes, other.classes):
             raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
+
+
+class HasVotes(Protocol):
+    """What holds counted votes, such as what `rfsize.count` returns."""
+
+    @property
+    def votes(self) -> Votes: ...
 
 
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:

@@ -1,0 +1,183 @@
+"""`rfsize.count`: one pass over the trees, for all questions that are asked of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows, Told, check_scale, noise_of
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counted:
+    """What a forest's trees say of some rows, counted once: votes, scores, and sums by parts of the forest.
+
+    `rfsize.size`, `truncate`, `oob_score`, `oob_predict` and `oob_predict_proba` take it in place of model and rows,
+    `StopTable.build` as a prior, and reports made from it answer `metric_gap` without asking the trees again.
+
+    Attributes
+    ----------
+    forest : ForestOnRows
+        The model and the rows: references, no copies.
+    y : array_like or None
+        Labels of the rows, in the encoding of the model, as they were given.
+    sample_weight : array_like or None
+        Weights of the rows, as they were given.
+    told : Told
+        What the trees say.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> counted = rfsize.count(forest, X, y, oob=True)
+    >>> counted
+    Counted(569 rows (oob), 2 classes, 100 trees)
+    >>> report = rfsize.size(counted, alpha=0.95)
+    >>> len(rfsize.truncate(counted, alpha=0.95).estimators_) == report.n_trees
+    True
+    """
+
+    forest: ForestOnRows
+    y: Any
+    sample_weight: Any
+    told: Told
+
+    @property
+    def votes(self) -> Votes:
+        """Votes of the rows that sizes go by: all, or one of each set of copies where copies are groups.
+
+        Raises
+        ------
+        ValueError
+            Of a regression forest, whose trees cast no votes.
+        """
+        if self.told.outputs is None:
+            raise ValueError("the trees of a regression forest cast no votes: ask for scores")
+        return self.told.outputs.votes
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return self.forest.n_rows
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of the forest."""
+        return self.forest.adapter.n_trees
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Class labels; empty for regression."""
+        return self.forest.adapter.classes
+
+    @property
+    def source(self) -> str:
+        """Where votes and scores come from: "oob" or "rows given"."""
+        return self.forest.source
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it holds, beside the model and the rows."""
+        told = self.told
+        held: list[NDArray[Any]] = []
+        if told.outputs is not None and told.outputs.blocks is not None:
+            blocks = told.outputs.blocks
+            held += [told.outputs.votes.counts, blocks.votes, blocks.total, blocks.asked]
+        if told.scores is not None:
+            held += [told.scores.asked, told.scores.mean, told.scores.scatter]
+        return sum(array.nbytes for array in held) + (0 if told.averages is None else told.averages.nbytes)
+
+    def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
+        """As `ForestOnRows.scores_and_noise` gives them; the noise from the rows that blocks are kept of."""
+        scores = self.told.scores
+        assert scores is not None
+        check_scale(float(np.abs(scores.mean).max(initial=0.0)))
+        if not scores.are_finite():
+            check_scale(np.inf)
+        return scores, noise_of(self.told.added[link])
+
+    @classmethod
+    def of(cls, forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> Counted:
+        """Ask the trees of a forest on rows."""
+        return cls(forest, y, sample_weight, forest.told())
+
+    def __repr__(self) -> str:
+        what = f"{len(self.classes)} classes" if len(self.classes) else "regression"
+        return f"Counted({self.n_rows:,} rows ({self.source}), {what}, {self.n_trees:,} trees)"
+
+
+def count(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    oob: bool = False,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+    groups: ArrayLike | str | None = None,
+    missing: float | None = None,
+) -> Counted:
+    """Ask the trees once for all questions to come: a notebook's five questions cost one pass.
+
+    Parameters
+    ----------
+    model
+        As in `votes`, or a regression forest as in `size`.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
+    y : array_like, shape (n_rows,), optional
+        Labels of the rows, in the encoding of the model, for metrics; with ``oob`` also as in `inbag`.
+    oob, threshold, seed, subsample, groups, missing
+        As in `votes`.
+    sample_weight : array_like, shape (n_rows,), optional
+        Weights of the rows, for metrics; with ``oob`` also as in `inbag`.
+
+    Returns
+    -------
+    Counted
+        What `size`, `truncate`, `oob_score`, `oob_predict`, `oob_predict_proba` and `StopTable.build` take. It holds
+        about 4 bytes for each row and class and 12 for each row and score, and besides at most 400 MB of sums by parts
+        of the forest, and of what noise the rows share; see `Counted.nbytes`.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees.
+    InbagError
+        If ``oob`` and the bags cannot be proven.
+    ValueError
+        If ``X`` or an option does not fit.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> counted = rfsize.count(forest, X, y, oob=True)
+    >>> report = rfsize.size(counted, alpha=0.95)
+    >>> gap = report.metric_gap("accuracy")
+    >>> table = rfsize.StopTable.build(counted.n_trees, prior=counted)
+    """
+    of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
+    adapter = adapter_for(model, casts_votes=False, missing=missing)
+    forest = ForestOnRows.of(
+        adapter, X, oob=oob, threshold=threshold, seed=seed, subsample=subsample, groups=groups, **of_training
+    )
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    return Counted.of(forest, y, sample_weight)

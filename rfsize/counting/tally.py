@@ -1,0 +1,115 @@
+"""Tally: adds up, block of rows by block of rows, what the trees say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.base import Adapter
+from rfsize.counting.by_block import tree_blocks
+from rfsize.counting.walk import out_of_bag_members, votes_by_class
+from rfsize.utils.typing import Floats
+from rfsize.voting.averages import Averages
+from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
+
+
+class Tally:
+    """What the trees of a forest say of rows, added up while the rows' leaves are visited in order.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        The forest.
+    n_rows : int
+        Rows that will be visited.
+    n_classes : int
+        0 where the trees cast no votes.
+    threshold : float
+        As in `rfsize.votes`, checked.
+    scored : ndarray of bool, shape (n_rows,), optional
+        Rows to keep scores of; none by default.
+    in_blocks : slice, optional
+        Rows to keep `TreeBlocks` of; none by default.
+    averages : Averages, optional
+        What to fill with the averaged scores of all rows.
+    links : sequence of Link, optional
+        Links of which to keep what each tree adds to the mean square deviation, on the rows in blocks.
+
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Votes for each class.
+    added : dict of Link to ndarray of float64, shape (n_trees,)
+        What each tree adds to the mean square deviation of predictions through a link.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        n_rows: int,
+        n_classes: int,
+        threshold: float,
+        *,
+        scored: NDArray[np.bool_] | None = None,
+        in_blocks: slice | None = None,
+        averages: Averages | None = None,
+        links: Sequence[Link] = (),
+    ) -> None:
+        self._adapter, self._n_classes = adapter, n_classes
+        self._cast = adapter.voter(threshold)
+        self._scored, self._averages = scored, averages
+        self.added = {link: np.zeros(adapter.n_trees) for link in links}
+        self._in_blocks = np.zeros(n_rows, dtype=np.bool_)
+        if in_blocks is not None:
+            self._in_blocks[in_blocks] = True
+        self.counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+        self._scores = [Scores.nothing(0, adapter.leaves.n_scores)]
+        self._blocks = [TreeBlocks.nothing(np.zeros(0, dtype=np.int64), n_classes, adapter.leaves.n_scores)]
+
+    def add(self, rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+        """Add up what is said of some rows; a `Visit`."""
+        ordered, may_vote = out_of_bag_members(leaf, inbag)
+        if self._n_classes:
+            self.counts[rows] = votes_by_class(self._cast(ordered), self._n_classes, may_vote)
+        if self._scored is not None and (scored := self._scored[rows]).any():
+            raw = self._adapter.leaves.raw_scores(ordered[scored])
+            self._scores.append(Scores.of(raw, None if may_vote is None else may_vote[scored]))
+        if self._averages is not None:
+            self._averages.fill(rows, self._adapter.leaves.raw_scores(leaf), asked_of(leaf, inbag))
+        in_blocks = np.flatnonzero(self._in_blocks[rows])
+        if in_blocks.size:
+            seen = None if inbag is None else inbag[in_blocks]
+            numbers = rows.start + in_blocks
+            found = tree_blocks(self._adapter, self._cast, self._n_classes, numbers, leaf[in_blocks], seen)
+            self._blocks.append(found)
+            for link, added in self.added.items():
+                score, asked = self._adapter.leaves.raw_scores(leaf[in_blocks]), asked_of(leaf[in_blocks], seen)
+                added += squares_added(np.asarray(score, dtype=np.float64), asked, link)
+
+    @property
+    def scores(self) -> Scores:
+        """Scores of the rows that were to be kept."""
+        return Scores.stacked(self._scores)
+
+    @property
+    def blocks(self) -> TreeBlocks:
+        """Blocks of the rows that were to be kept."""
+        return TreeBlocks.stacked(self._blocks)
+
+
+def asked_of(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
+    return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
+
+
+def squares_added(score: Floats, asked: NDArray[np.bool_], link: Link) -> Floats:
+    """What each tree adds to the sum over rows of the squared deviation through a link, shape (n_members,)."""
+    n_asked = np.maximum(asked.sum(axis=1, keepdims=True), 1.0)
+    mean = np.sum(score * asked, axis=1, keepdims=True) / n_asked
+    away = link.moved(mean, (score - mean) * asked)
+    return np.asarray(np.sum(away**2 / n_asked, axis=(0, 2)))

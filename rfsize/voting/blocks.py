@@ -1,0 +1,136 @@
+"""TreeBlocks: what the trees say of some rows, by blocks of trees, which tells how far the rows err together.
+
+All rows are asked of the same trees. Rows by themselves do not show it: their number makes an estimate look as sure as
+it would be if each row had trees of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.scores import Scores
+
+N_BLOCKS = 20
+
+# The noise that rows share is seen in so many of them, or in fewer where there are many classes.
+_ROWS, _CELLS = 20_000, 1 << 22
+
+
+@dataclass(eq=False)
+class TreeBlocks:
+    """Votes and scores of some rows, the trees dealt in turn into `N_BLOCKS` blocks.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_rows,)
+        Which rows, as numbers among those that the votes beside it are of.
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Votes of all trees.
+    scores : Scores
+        Scores of all trees.
+    votes : ndarray of int32, shape (n_rows, N_BLOCKS, n_classes)
+        Votes of the trees of each block. Where trees of several blocks cast one vote together, it is of both blocks
+        that the two leading classes' trees are in.
+    total : ndarray of float64, shape (n_rows, N_BLOCKS, n_scores)
+        Sums of the scores of the trees of each block.
+    asked : ndarray of int32, shape (n_rows, N_BLOCKS, 1 or n_scores)
+        Trees that were asked for each of the scores.
+    n_trees : int
+        Trees dealt.
+    group_sizes : ndarray of int64, shape (n_rows,), or None
+        Rows of the group of each row, where rows belong together.
+    """
+
+    rows: Int64s
+    counts: NDArray[np.int32]
+    scores: Scores
+    votes: NDArray[np.int32]
+    total: Floats
+    asked: NDArray[np.int32]
+    n_trees: int
+    group_sizes: Int64s | None = None
+
+    @classmethod
+    def nothing(cls, rows: Int64s, n_classes: int, n_scores: int) -> TreeBlocks:
+        """Those of no trees."""
+        dealt = len(rows), N_BLOCKS
+        return cls(
+            rows,
+            counts=np.zeros((len(rows), n_classes), dtype=np.int32),
+            scores=Scores.nothing(len(rows), n_scores),
+            votes=np.zeros((*dealt, n_classes), dtype=np.int32),
+            total=np.zeros((*dealt, n_scores)),
+            asked=np.zeros((*dealt, 1), dtype=np.int32),
+            n_trees=0,
+        )
+
+    @classmethod
+    def stacked(cls, parts: list[TreeBlocks]) -> TreeBlocks:
+        """Those of the rows of all parts, which the same trees were asked about."""
+        arrays = zip(*(part._arrays() for part in parts), strict=True)
+        scores = Scores.stacked([part.scores for part in parts])
+        return parts[-1]._with(scores, [np.concatenate(array) for array in arrays])
+
+    def plus(self, more: TreeBlocks) -> TreeBlocks:
+        """Those of the trees of both, on the same rows."""
+        turn = self.n_trees % N_BLOCKS
+        arrays = [
+            self.counts + more.counts,
+            *(one + np.roll(other, turn, axis=1) for one, other in zip(self._dealt(), more._dealt(), strict=True)),
+        ]
+        found = self._with(self.scores.plus(more.scores), [self.rows, *arrays])
+        return replace(found, n_trees=self.n_trees + more.n_trees)
+
+    def add(self, vote: NDArray[Any], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]) -> None:
+        """Count in place what the next tree says: votes, shape (n_rows,), and scores, where they may count.
+
+        `counts` and `scores` are left as they are.
+        """
+        block = self.n_trees % N_BLOCKS
+        voting = np.flatnonzero(may_vote)
+        if self.votes.shape[2]:
+            self.votes[voting, block, vote[voting]] += 1
+        self.total[:, block] += np.where(may_score[:, None], score, 0.0)
+        self.asked[:, block, 0] += may_score
+        self.n_trees += 1
+
+    def take(self, rows: NDArray[np.bool_]) -> TreeBlocks:
+        """Those of some of the rows, a mask over all that the votes are of."""
+        number = np.cumsum(rows) - 1
+        found = self.where(rows[self.rows])
+        return replace(found, rows=number[found.rows])
+
+    def where(self, some: NDArray[np.bool_]) -> TreeBlocks:
+        """Those of some of these rows, a mask of shape (n_rows,)."""
+        sizes = None if self.group_sizes is None else self.group_sizes[some]
+        found = self._with(self.scores.take(some), [array[some] for array in self._arrays()])
+        return replace(found, group_sizes=sizes)
+
+    def _dealt(self) -> list[NDArray[Any]]:
+        return [self.votes, self.total, self.asked]
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        return [self.rows, self.counts, *self._dealt()]
+
+    def _with(self, scores: Scores, arrays: list[NDArray[Any]]) -> TreeBlocks:
+        rows, counts, votes, total, asked = arrays
+        return replace(self, rows=rows, counts=counts, scores=scores, votes=votes, total=total, asked=asked)
+
+
+def rows_in_blocks(n_rows: int, n_classes: int, n_scores: int) -> slice:
+    """Which of so many rows are looked at block by block."""
+    most = min(_ROWS, max(1, _CELLS // (N_BLOCKS * (n_classes + n_scores))))
+    return slice(None, None, -(-n_rows // most) if n_rows else 1)
+
+
+def dealt(values: NDArray[Any]) -> NDArray[Any]:
+    """Sums over the trees of each block, shape (n_rows, N_BLOCKS, …), of values of shape (n_rows, n_trees, …)."""
+    n_rows, n_trees, *rest = values.shape
+    short = -n_trees % N_BLOCKS
+    padded = np.concatenate([values, np.zeros((n_rows, short, *rest), dtype=values.dtype)], axis=1)
+    return np.asarray(padded.reshape(n_rows, -1, N_BLOCKS, *rest).sum(axis=1))
