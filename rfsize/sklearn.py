@@ -42,8 +42,8 @@ _TABLES = ("threshold", "optimal", "robust", "lossless")
 class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A random forest of T*(α) trees.
 
-    `fit` trains the forest that ``estimator`` describes until it has T*(α) trees: the smallest number whose labels
-    agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
+    `fit` trains the forest that ``estimator`` describes until it is sure to have T*(α) trees: the smallest number whose
+    labels agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         bagging over other learners than trees, of which these are not known, the vote).
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
         The ``estimator`` of `size`.
+    sure : float, default 0.8
+        How sure it must be that the forest has T*(α) trees, as in `grow`.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -124,7 +126,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
     ... )
     >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X, y)
-    >>> model.n_trees_ == model.report_.n_trees == model.estimator_.num_parallel_tree
+    >>> model.n_trees_ == model.report_.wanted == model.estimator_.num_parallel_tree
     True
 
     Any forest of scikit-learn does as well, and a stop table predicts faster:
@@ -145,6 +147,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         *,
         voting: str = "auto",
         size_estimator: str = "auto",
+        sure: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
         votes: str = "auto",
@@ -155,6 +158,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.alpha = alpha
         self.voting = voting
         self.size_estimator = size_estimator
+        self.sure = sure
         self.max_trees = max_trees
         self.min_trees = min_trees
         self.votes = votes
@@ -311,7 +315,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         voting = self.voting
         if voting == "auto":
             voting = "soft" if self.stop_table is None and not self._other_members() else "hard"
-        goal = Goal(self.alpha, voting, self.size_estimator)
+        goal = Goal(self.alpha, voting, self.size_estimator, self.sure)
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))

@@ -24,6 +24,7 @@ from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -37,7 +38,8 @@ class SizeCallback:
     ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, for
     ``"oob"``, counts on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
     long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
-    until the forest has T*(α) trees; ``lgb.train`` then returns a booster of exactly T*(α) trees.
+    until it is 80 % sure (``sure``) that the forest has T*(α) trees; ``lgb.train`` then returns a booster of
+    ``report_.wanted`` trees.
 
     In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
     one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T*(α) of the folds
@@ -65,6 +67,10 @@ class SizeCallback:
         Training rows that belong together, as in `rfsize.size`; for out-of-bag votes only. By default copies are looked
         for where the Dataset has kept its rows (``free_raw_data=False``); where it has not, ``report_`` says that they
         were not. In ``lgb.cv`` the folds say which rows belong together, and copies are not looked for.
+    sure : float, default 0.8
+        How sure it must be that the forest has T*(α) trees, before training ends, at least 0.5: the trees at hand may
+        agree with each other by luck. The forest ends with as many trees as T*(α) is at most with that probability;
+        0.5 ends at T*(α) itself.
 
     Attributes
     ----------
@@ -88,7 +94,7 @@ class SizeCallback:
     Warns
     -----
     NotConvergedWarning
-        If training ends before T*(α) trees.
+        If training ends before T*(α) trees, or before it is sure.
     CopiesWarning
         As in `rfsize.size`.
     SharedBagsWarning
@@ -120,7 +126,7 @@ class SizeCallback:
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
     >>> callback = rfsize.SizeCallback(alpha=0.95)
     >>> booster = lgb.train(params, lgb.Dataset(X, y), 1000, callbacks=[callback])
-    >>> booster.num_trees() == callback.report_.n_trees
+    >>> callback.report_.n_trees <= booster.num_trees() == callback.report_.wanted
     True
     """
 
@@ -138,9 +144,10 @@ class SizeCallback:
         log_every: int = 0,
         threshold: float = 0.5,
         groups: ArrayLike | str | None = None,
+        sure: float = 0.8,
     ) -> None:
-        self._goal = Goal(alpha, voting, estimator)
-        self.alpha, self.voting, self.estimator = alpha, voting, estimator
+        self._goal = Goal(alpha, voting, estimator, sure)
+        self.alpha, self.voting, self.estimator, self.sure = alpha, voting, estimator, sure
         self.threshold = share("threshold", threshold)
         self.votes, self.groups = votes, groups
         if groups is not None and votes != "oob":
@@ -188,7 +195,7 @@ class SizeCallback:
         if due and not enough:
             self._next_estimate = report.next_look()
         # The estimate may have fallen below the trees at hand since the next look was settled.
-        until = trees if enough else min(max(report.n_trees, self._next_estimate), env.end_iteration)
+        until = trees if enough else min(max(report.wanted, self._next_estimate), env.end_iteration)
         self.seconds_to_go_ = self._seconds(trees, int(until))
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
@@ -266,11 +273,13 @@ class _Readers:
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
         every, once = self._each[0].scored, self.groups.once
-        # Trees of one fold's forest say nothing of another's: what their rows share is of that fold alone.
-        blocks = self._each[0].blocks if len(self._each) == 1 else None
+        blocks = self._each[0].blocks
+        if len(self._each) > 1:
+            rows = [len(one.asked) for one in self._each]
+            blocks = TreeBlocks.of_forests([one.blocks for one in self._each], rows)
         if once is not None:
             votes, scores = votes.take(once), scores.take(once[every])
-            blocks = None if blocks is None else blocks.take(once)
+            blocks = blocks.take(once)
         scored = self.groups.scored(every.step)
         outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored, blocks)
         return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)

@@ -122,6 +122,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     growing.add_argument("--voting", choices=VOTINGS, default="hard", help="grow to the majority vote's size (default)")
     growing.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    growing.add_argument(
+        "--sure",
+        type=float,
+        default=0.8,
+        metavar="P",
+        help="how sure the forest must be to have T* trees (default 0.8)",
+    )
     growing.add_argument("--min-trees", type=int, default=100, metavar="N", help="trees to look at first (default 100)")
     growing.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the forest to")
     growing.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -290,6 +297,7 @@ def _grow(options: argparse.Namespace) -> int:
             threshold=options.threshold,
             max_trees=options.max_trees,
             min_trees=options.min_trees,
+            sure=options.sure,
             groups=groups,
             init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,

@@ -69,7 +69,7 @@ class Tally:
             self._in_blocks[in_blocks] = True
         self.counts = np.zeros((n_rows, n_classes), dtype=np.int32)
         self._scores = [Scores.nothing(0, adapter.leaves.n_scores)]
-        self._blocks = [TreeBlocks.nothing(np.zeros(0, dtype=np.int64), n_classes, adapter.leaves.n_scores)]
+        self._blocks: list[TreeBlocks] = []
 
     def add(self, rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
         """Add up what is said of some rows; a `Visit`."""
@@ -99,6 +99,8 @@ class Tally:
     @property
     def blocks(self) -> TreeBlocks:
         """Blocks of the rows that were to be kept."""
+        if not self._blocks:
+            return TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._adapter.leaves.n_scores)
         return TreeBlocks.stacked(self._blocks)
 
 

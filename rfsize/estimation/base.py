@@ -60,16 +60,19 @@ class Curves(NamedTuple):
         return cls.drawn_again(sizes, sums / in_group[:, None], in_group)
 
     def interval(self, alpha: float) -> tuple[int | float, int | float]:
-        """95 % interval of T*(α) over the replicates.
+        """95 % interval of T*(α) over the replicates."""
+        tail = (1.0 - _COVERAGE) / 2.0
+        return self.quantile(alpha, tail), self.quantile(alpha, 1.0 - tail)
+
+    def quantile(self, alpha: float, share: float) -> int | float:
+        """The size that T*(α) is at most in a share of the replicates.
 
         Each replicate's T* is read off its curve, which is close to a straight line on logarithmic axes.
         """
         log_curves = np.log(np.maximum(self.disagreement, 1e-300))
         log_sizes, target = np.log(self.sizes), math.log(1.0 - alpha)
         found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
-        tail = (1.0 - _COVERAGE) / 2.0
-        low, high = np.quantile(np.exp(found), [tail, 1.0 - tail], method="inverted_cdf")
-        return _odd(low), _odd(high)
+        return _odd(float(np.quantile(np.exp(found), share, method="inverted_cdf")))
 
 
 class Margins(NamedTuple):
@@ -123,13 +126,13 @@ class Estimate(ABC):
         ----------
         blocks : TreeBlocks
             Of rows that the estimate was made from.
-        weights : ndarray of float, shape (n_blocks,)
+        weights : ndarray of float, shape (n_draws, n_blocks)
             What of each block's part in the votes is added; see `shared_trees`.
         sizes : ndarray of int64, shape (n_sizes,)
 
         Returns
         -------
-        ndarray of float, shape (n_sizes,)
+        ndarray of float, shape (n_draws, n_sizes)
         """
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
@@ -139,16 +142,15 @@ class Estimate(ABC):
     def shaken_replicates(self, size: int | float, blocks: TreeBlocks | None) -> Curves:
         """`replicates` with the noise that all rows share, where blocks of the trees tell it."""
         curves = self.replicates(size)
-        n_blocks = 0 if blocks is None else int(np.count_nonzero(blocks.asked.any(axis=(0, 2))))
-        if blocks is None or n_blocks < 2:
+        if blocks is None or blocks.n_filled < 2:
             return curves
         generator, at = np.random.default_rng(SEED + 1), sizes_around(size)
         own_share = self.leads(blocks).own_share(at)
-        drawn = shared_noise(lambda weights: self.with_noise(blocks, weights, at), n_blocks, own_share, generator)
+        drawn = shared_noise(lambda weights: self.with_noise(blocks, weights, at), blocks, own_share, generator)
         noise = np.stack([np.interp(np.log(curves.sizes), np.log(at), one) for one in drawn])
         mixed = generator.standard_normal((len(curves.disagreement), len(noise)))
         # The scatter of so few blocks is itself uncertain: Student's t.
-        freedom = n_blocks - 1.0
+        freedom = blocks.n_filled - 1.0
         mixed *= np.sqrt(freedom / generator.chisquare(freedom, size=(len(mixed), 1)) / len(noise))
         return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(mixed @ noise), 1.0))
 

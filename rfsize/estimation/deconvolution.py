@@ -118,9 +118,11 @@ class SmoothFractions(TwoClassFractions):
         return Curves(sizes, self._density.draws @ disagreement)
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        counts = noisy_counts(blocks, weights)
-        cells = VoteCells.binned(counts.min(axis=1), counts.sum(axis=1), np.ones(len(counts)))[0]
-        return np.asarray(self._density.fit_again(cells) @ theory.disagreement(sizes, self._fractions[:, None]))
+        masses = []
+        for counts in noisy_counts(blocks, weights):
+            cells = VoteCells.binned(counts.min(axis=1), counts.sum(axis=1), np.ones(len(counts)))[0]
+            masses.append(self._density.fit_again(cells))
+        return np.stack(masses) @ theory.disagreement(sizes, self._fractions[:, None])
 
 
 class Cells(Protocol):

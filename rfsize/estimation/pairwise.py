@@ -116,12 +116,16 @@ class SmoothPairs(Estimate):
         return Curves(sizes, density.draws @ overtaken * added)
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        leader, *rivals = _ranked(noisy_counts(blocks, weights))
-        agrees = []
-        for contest, rival in zip(self._contests, rivals, strict=False):
-            cells = VoteCells.binned(rival, leader + rival, np.ones(len(leader)))[0]
-            agrees.append(1.0 - contest.density.fit_again(cells) @ contest.overtaken_at(sizes))
-        return np.asarray(1.0 - np.prod(agrees, axis=0))
+        overtaken = [contest.overtaken_at(sizes) for contest in self._contests]
+        found = []
+        for counts in noisy_counts(blocks, weights):
+            leader, *rivals = _ranked(counts)
+            agrees = np.ones(len(sizes))
+            for contest, rival, of in zip(self._contests, rivals, overtaken, strict=False):
+                cells = VoteCells.binned(rival, leader + rival, np.ones(len(leader)))[0]
+                agrees *= 1.0 - contest.density.fit_again(cells) @ of
+            found.append(1.0 - agrees)
+        return np.stack(found)
 
 
 def _ranked(counts: NDArray[Any]) -> NDArray[Any]:

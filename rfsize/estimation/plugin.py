@@ -62,9 +62,11 @@ class TwoClassFractions(Estimate):
         return Curves.drawn_again(sizes, theory.disagreement(sizes, centre[:, None]), rows)
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        counts = noisy_counts(blocks, weights)
-        centre, rows = _binned(counts.min(axis=1) / counts.sum(axis=1), np.ones(len(counts)))
-        return np.asarray(rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum())
+        found = []
+        for counts in noisy_counts(blocks, weights):
+            centre, rows = _binned(counts.min(axis=1) / counts.sum(axis=1), np.ones(len(counts)))
+            found.append(rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum())
+        return np.stack(found)
 
 
 def _binned(fractions: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -122,8 +124,11 @@ class ManyClassFractions(Estimate):
         return Curves.of_rows(sizes, by_row, np.ones(len(by_row)))
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        counts = noisy_counts(blocks, weights)[:: max(1, len(blocks.rows) // _ROWS_WITH_NOISE)]
-        return _by_row(Rivals.of(counts / counts.sum(axis=1, keepdims=True)), sizes).mean(axis=0)
+        some = np.arange(len(blocks.rows)) % max(1, len(blocks.rows) // _ROWS_WITH_NOISE) == 0
+        found = []
+        for counts in noisy_counts(blocks.where(some), weights):
+            found.append(_by_row(Rivals.of(counts / counts.sum(axis=1, keepdims=True)), sizes).mean(axis=0))
+        return np.stack(found)
 
 
 def _by_row(rivals: Rivals, sizes: Int64s) -> Floats:

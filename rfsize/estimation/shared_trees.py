@@ -13,13 +13,13 @@ variances, and left out here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
+from rfsize.voting.blocks import TreeBlocks
 
 N_DRAWS = 20
 
@@ -82,32 +82,41 @@ def beyond_mean(blocks: TreeBlocks) -> Floats:
     return votes - of_block * total / np.maximum(total.sum(axis=2, keepdims=True), 1.0)
 
 
-def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Floats:
-    """Votes with the noise of the trees added once more, shape (n_rows, n_classes), of rows that have any votes."""
+def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Iterator[Floats]:
+    """Votes with the noise of the trees added once more, of rows that have any votes.
+
+    Arrays of shape (n_rows, n_classes), one for each of the ``weights``, which have shape (n_draws, n_blocks).
+    """
     voted = blocks.where(blocks.counts.sum(axis=1) > 0)
-    noise = np.einsum("rbc,b->rc", beyond_mean(voted), weights)
-    return np.asarray(np.maximum(voted.counts + noise, 0.0))
+    for noise in weighted_sums(beyond_mean(voted), weights):
+        yield np.maximum(voted.counts + noise, 0.0)
+
+
+def weighted_sums(beyond: Floats, weights: Floats) -> Floats:
+    """Sums over the blocks of an array of shape (n_rows, n_blocks, n), for each of the weights of `noisy_counts`.
+
+    Shape (n_draws, n_rows, n).
+    """
+    by_block = beyond.transpose(1, 0, 2).reshape(beyond.shape[1], -1)
+    return np.asarray((weights @ by_block).reshape(len(weights), len(beyond), -1))
 
 
 def shared_noise(
-    disagreement: Callable[[Floats], Floats], n_blocks: int, own_share: Floats, generator: np.random.Generator
+    disagreement: Callable[[Floats], Floats], blocks: TreeBlocks, own_share: Floats, generator: np.random.Generator
 ) -> Floats:
     """Draws of the noise that rows share, in the logarithm of an estimate, shape (N_DRAWS, n_sizes).
 
     Parameters
     ----------
     disagreement : callable
-        The estimate at some sizes, shape (n_sizes,), with noise added to the votes: the weight of each block.
-    n_blocks : int
-        Blocks that hold any trees.
+        The estimate at some sizes, shape (n_draws, n_sizes), with noise added to the votes by weights of the blocks,
+        shape (n_draws, n_blocks).
+    blocks : TreeBlocks
     own_share : ndarray of float, shape (n_sizes,)
         Part of the variance that is not shared.
     """
     # What blocks add is measured from their mean.
-    weights = generator.standard_normal((N_DRAWS, N_BLOCKS)) * math.sqrt(n_blocks / (n_blocks - 1.0))
-    drawn = [0.5 * np.log(_above(disagreement(one)) / _above(disagreement(-one))) for one in weights]
-    return np.asarray(np.stack(drawn) * np.sqrt(1.0 - own_share))
-
-
-def _above(disagreement: Floats) -> Floats:
-    return np.maximum(disagreement, _LEAST)
+    weights = generator.standard_normal((N_DRAWS, blocks.votes.shape[1]))
+    weights *= math.sqrt(blocks.n_filled / (blocks.n_filled - 1.0))
+    found = np.log(np.maximum(disagreement(np.concatenate([weights, -weights])), _LEAST))
+    return np.asarray((found[:N_DRAWS] - found[N_DRAWS:]) / 2.0 * np.sqrt(1.0 - own_share))

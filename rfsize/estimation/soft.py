@@ -16,7 +16,7 @@ that they are long, since a wrong noise there bends the density at the tie as we
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from scipy.special import log_ndtr, ndtr
 from rfsize import theory
 from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
-from rfsize.estimation.shared_trees import LeadChanges
+from rfsize.estimation.shared_trees import LeadChanges, weighted_sums
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
@@ -114,9 +114,10 @@ class NoisyScores(NamedTuple):
         mean = blocks.total.sum(axis=1) / asked
         return cls(blocks.scores, (blocks.total - blocks.asked * mean[:, None]) / asked[:, None])
 
-    def with_noise(self, weights: Floats) -> Scores:
-        """The scores, with the noise of the trees added to their means once more."""
-        return replace(self.scores, mean=self.scores.mean + np.einsum("rbs,b->rs", self.beyond, weights))
+    def with_noise(self, weights: Floats) -> Iterator[Scores]:
+        """The scores, with the noise of the trees added to their means once more, for each of the weights."""
+        for noise in weighted_sums(self.beyond, weights):
+            yield replace(self.scores, mean=self.scores.mean + noise)
 
     def leads(self, cut: float) -> LeadChanges:
         """Leads over the nearest rivals."""
@@ -196,8 +197,9 @@ class SoftLeads(Estimate):
         return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        found = SoftLeads.of(Leads.of(NoisyScores.of(blocks).with_noise(weights), self._cut), self._cut)
-        return np.array([found.disagreement(int(size)) for size in sizes])
+        noisy = NoisyScores.of(blocks).with_noise(weights)
+        found = [SoftLeads.of(Leads.of(scores, self._cut)) for scores in noisy]
+        return np.array([[one.disagreement(int(size)) for size in sizes] for one in found])
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
         return NoisyScores.of(blocks).leads(self._cut)
@@ -299,9 +301,11 @@ class SmoothLeads(Estimate):
         return Curves(sizes, self._curve(sizes, self._density.draws))
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        leads = Leads.of(NoisyScores.of(blocks).with_noise(weights), self._cut)
-        mass = self._density.fit_again(LeadCells.of(leads.lead.min(axis=1), leads.asked))
-        return self._curve(sizes, mass)
+        masses = []
+        for scores in NoisyScores.of(blocks).with_noise(weights):
+            leads = Leads.of(scores, self._cut)
+            masses.append(self._density.fit_again(LeadCells.of(leads.lead.min(axis=1), leads.asked)))
+        return self._curve(sizes, np.stack(masses))
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
         return NoisyScores.of(blocks).leads(self._cut)

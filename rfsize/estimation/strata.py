@@ -88,7 +88,7 @@ class Strata(Estimate):
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
         assert blocks.group_sizes is not None
         doublings = _doublings(blocks.group_sizes)
-        total = np.zeros(len(sizes))
+        total = np.zeros((len(weights), len(sizes)))
         for part, share, each in zip(self._parts, self._shares, self._strata, strict=True):
             rows = np.isin(doublings, each)
             total += share * part.with_noise(blocks.where(rows), weights, sizes)

@@ -69,8 +69,13 @@ class Report(ABC):
 
     @property
     def n_kept(self) -> int:
-        """Trees that `rfsize.truncate` keeps: T*, or all of a forest that is too small."""
-        return int(self.n_trees) if self.converged else self.available
+        """Trees to keep: those that are `wanted`, or all of a forest that is too small."""
+        return int(self.wanted) if self.converged else self.available
+
+    @property
+    def wanted(self) -> int | float:
+        """Trees that are wanted: T*."""
+        return self.n_trees
 
     @property
     @abstractmethod

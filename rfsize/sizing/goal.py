@@ -17,13 +17,22 @@ class Goal:
     ----------
     alpha, voting, estimator
         As in `rfsize.size`.
+    sure : float or None
+        How sure it must be that a forest in training has T*(α) trees, before it ends: its size is then the upper end of
+        a one-sided interval. None asks for T*(α) itself.
     """
 
     alpha: float = 0.99
     voting: str = "hard"
     estimator: str = "auto"
+    sure: float | None = None
 
     def __post_init__(self) -> None:
         share("alpha", self.alpha)
+        if self.sure is not None and share("sure", self.sure) < 0.5:
+            raise ValueError(
+                f"sure must be at least 0.5, which asks for T* itself, found {self.sure!r}: a forest that is more likely "
+                "too small than not is none to stop at"
+            )
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)

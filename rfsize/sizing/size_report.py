@@ -119,6 +119,8 @@ class SizeReport(Report):
         The rule that T*(α) is of: the majority of the trees' votes, or their averaged scores.
     predict_obeys : {"hard", "soft"} or None
         The rule that the model's own ``predict`` goes by; None where there is no model.
+    sure : float or None
+        How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
 
     Examples
     --------
@@ -144,6 +146,7 @@ class SizeReport(Report):
     predict_obeys: str | None
     copied: float | None
     groups: str
+    sure: float | None
     _rules: Mapping[str, _Rule]
     _asked: ForestOnRows | Counted | None = None
 
@@ -199,6 +202,7 @@ class SizeReport(Report):
             predict_obeys=outputs.predict_obeys,
             copied=groups.copied,
             groups=groups.by,
+            sure=goal.sure,
             _rules=rules,
             _asked=rows,
         )
@@ -240,8 +244,57 @@ class SizeReport(Report):
         """
         if self._rules[self.voting].untold:
             return 1, math.inf
-        low, high = self.curves().interval(self.alpha)
+        low, high = self._curves.interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
+
+    @property
+    def wanted(self) -> int | float:
+        """Trees that a forest in training ends with: as many as T*(α) is at most, as `sure` as was asked for.
+
+        T*(α) itself of a finished forest.
+        """
+        if self.sure in (None, 0.5) or not self._is_within_reach:
+            return self.n_trees
+        return max(self.n_trees, self.upper(float(self.sure)))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the forest at hand is large enough, as `sure` as was asked for, and has votes enough to tell."""
+        return self._is_within_reach and self.wanted <= self.available
+
+    @property
+    def _is_within_reach(self) -> bool:
+        """Whether the forest has T*(α) trees, as far as the estimate itself says."""
+        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
+
+    def upper(self, sure: float) -> int | float:
+        """A size that T*(α) is at most, with a probability: the upper end of a one-sided interval.
+
+        Parameters
+        ----------
+        sure : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            An odd size; ``math.inf`` where none is known to be large enough.
+
+        Raises
+        ------
+        ValueError
+            If ``sure`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
+        >>> report = rfsize.size(votes, alpha=0.95)
+        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
+        True
+        """
+        sure = share("sure", sure)
+        return math.inf if self._rules[self.voting].untold else self._curves.quantile(self.alpha, sure)
 
     @property
     def wide(self) -> bool:
@@ -279,6 +332,10 @@ class SizeReport(Report):
 
     def curves(self) -> Curves:
         """Mean disagreement around T*(α) as it might also have come out: what `interval` is made from."""
+        return self._curves
+
+    @cached_property
+    def _curves(self) -> Curves:
         return self._rules[self.voting].curves(self.alpha)
 
     def margins(self) -> Margins:
@@ -316,10 +373,11 @@ class SizeReport(Report):
     def next_look(self) -> int:
         """Trees at which to size a forest that is too small again: min(T*, twice its trees).
 
-        That is figure 3 of Hernández-Lobato et al. 2013.
+        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they are
+        enough, the upper end of the interval takes the place of T*.
         """
         # T* may lie below the trees at hand where these have too few votes to tell.
-        wanted = self.n_trees if self.n_trees > self.available else 2 * self.available
+        wanted = self.wanted if self.wanted > self.available else 2 * self.available
         return int(min(wanted, 2 * self.available))
 
     def to_dict(self) -> dict[str, Any]:
@@ -335,6 +393,8 @@ class SizeReport(Report):
             "available": self.available,
             "agreement": self.agreement(self.available),
             "converged": self.converged,
+            "sure": self.sure,
+            "wanted": finite(self.wanted),
             "reason": self.reason,
             "source": self.source,
             "estimator": self.estimator,
@@ -376,6 +436,13 @@ class SizeReport(Report):
             return self._few_votes("votes")
         if self._rules[self.voting].untold:
             return self._not_told()
+        if self._is_within_reach and self.sure is not None:
+            return (
+                f"the forest has {self.available:,} trees, and {self.n_trees:,} agree with the infinite forest on "
+                f"{in_percent(self.alpha)} of the rows as far as these trees tell; but it may take up to "
+                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a lower alpha, or to "
+                "be less sure"
+            )
         if self.reason is not None:
             return (
                 f"no forest size reaches {in_percent(self.alpha)} agreement by this estimate: {self.reason}. All "

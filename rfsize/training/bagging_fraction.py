@@ -304,7 +304,7 @@ def select_bagging_fraction(
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
-    goal = Goal(alpha, voting, estimator)
+    goal = Goal(alpha, voting, estimator, sure=0.8)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)

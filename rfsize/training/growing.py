@@ -48,6 +48,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -66,6 +67,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -84,6 +86,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -102,6 +105,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -120,6 +124,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -137,6 +142,7 @@ def grow(
     voting: str = "hard",
     estimator: str = "auto",
     threshold: float = 0.5,
+    sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     init_model: Any = None,
@@ -147,7 +153,7 @@ def grow(
     """Train a random forest until it has T*(α) trees.
 
     The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from the votes of the
-    trees on the rows that they did not see, until the forest has T*(α) trees.
+    trees on the rows that they did not see, until it is 80 % sure (``sure``) that the forest has T*(α) trees.
 
     Parameters
     ----------
@@ -174,6 +180,9 @@ def grow(
         As in `size`.
     threshold : float, default 0.5
         Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
+    sure : float, default 0.8
+        How sure it must be that the forest has T*(α) trees, at least 0.5: the trees at hand may agree with each other by
+        luck. The forest ends with as many trees as T*(α) is at most with that probability; 0.5 ends at T*(α) itself.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -193,8 +202,8 @@ def grow(
     Returns
     -------
     booster or estimator
-        A new model of T*(α) trees, which predicts the mean of all of them; or of as many as a finished forest
-        had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
+        A new model of ``report.wanted`` trees, which predicts the mean of all of them; or of as many as a finished
+        forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
         scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives, but for
         ``oob_score_``, which is not computed.
     report : SizeReport
@@ -214,7 +223,7 @@ def grow(
     Warns
     -----
     NotConvergedWarning
-        If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
+        If ``max_trees`` are fewer than T*(α), or leave it unsure; the forest then has ``max_trees`` trees.
     CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `size`.
 
@@ -230,10 +239,10 @@ def grow(
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, alpha=0.95, return_report=True)
-    >>> len(forest.estimators_) == report.n_trees
+    >>> report.n_trees <= len(forest.estimators_) == report.wanted
     True
     """
-    goal = Goal(alpha, voting, estimator)
+    goal = Goal(alpha, voting, estimator, sure)
     threshold = share("threshold", threshold)
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
@@ -276,7 +285,7 @@ def grown(
     estimate: Callable[[], SizeReport] | None = None,
     progress: bool = True,
 ) -> SizeReport:
-    """Add trees to a forest until it has T*(α), or ``max_trees``; the last estimate.
+    """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
 
     Raises
     ------

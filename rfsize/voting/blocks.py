@@ -23,7 +23,7 @@ _ROWS, _CELLS = 20_000, 1 << 22
 
 @dataclass(eq=False)
 class TreeBlocks:
-    """Votes and scores of some rows, the trees dealt in turn into `N_BLOCKS` blocks.
+    """Votes and scores of some rows, the trees of a forest dealt in turn into `N_BLOCKS` blocks.
 
     Attributes
     ----------
@@ -74,7 +74,27 @@ class TreeBlocks:
         """Those of the rows of all parts, which the same trees were asked about."""
         arrays = zip(*(part._arrays() for part in parts), strict=True)
         scores = Scores.stacked([part.scores for part in parts])
-        return parts[-1]._with(scores, [np.concatenate(array) for array in arrays])
+        return parts[0]._with(scores, [np.concatenate(array) for array in arrays])
+
+    @classmethod
+    def of_forests(cls, forests: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
+        """Those of several forests, each asked about so many rows of its own; each has its own `N_BLOCKS` blocks."""
+        some = [each.where(np.arange(len(each.rows)) % len(forests) == 0) for each in forests]
+        first = np.concatenate([[0], np.cumsum(n_rows)])
+        return cls(
+            rows=np.concatenate([each.rows + start for each, start in zip(some, first, strict=False)]),
+            counts=np.concatenate([each.counts for each in some]),
+            scores=Scores.stacked([each.scores for each in some]),
+            votes=_apart([each.votes for each in some]),
+            total=_apart([each.total for each in some]),
+            asked=_apart([each.asked for each in some]),
+            n_trees=forests[0].n_trees,
+        )
+
+    @property
+    def n_filled(self) -> int:
+        """Blocks that hold trees."""
+        return int(np.count_nonzero(self.asked.any(axis=(0, 2))))
 
     def plus(self, more: TreeBlocks) -> TreeBlocks:
         """Those of the trees of both, on the same rows."""
@@ -120,6 +140,17 @@ class TreeBlocks:
     def _with(self, scores: Scores, arrays: list[NDArray[Any]]) -> TreeBlocks:
         rows, counts, votes, total, asked = arrays
         return replace(self, rows=rows, counts=counts, scores=scores, votes=votes, total=total, asked=asked)
+
+
+def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays of shape (n_rows, n_blocks, n) one after another, in rows and blocks of their own."""
+    n_rows, n_blocks = (sum(array.shape[axis] for array in arrays) for axis in (0, 1))
+    found = np.zeros((n_rows, n_blocks, arrays[0].shape[2]), dtype=arrays[0].dtype)
+    row = block = 0
+    for array in arrays:
+        found[row : row + array.shape[0], block : block + array.shape[1]] = array
+        row, block = row + array.shape[0], block + array.shape[1]
+    return found
 
 
 def rows_in_blocks(n_rows: int, n_classes: int, n_scores: int) -> slice:
