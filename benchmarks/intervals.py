@@ -127,7 +127,7 @@ def untrained(framework: str, n_trees: int, seed: int) -> Any:
 def kept(path: Path, make: Callable[[], Any]) -> Any:
     """What stands in a file, which is made where it does not."""
     if not path.exists():
-        unfinished = path.with_suffix(".part")
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         joblib.dump(make(), unfinished, compress=1)
         unfinished.rename(path)
     return joblib.load(path)
@@ -222,8 +222,9 @@ def cells(records: Sequence[dict[str, Any]]) -> list[str]:
     """Of the records of one confidence: share held, misses, ends of the intervals, needed ends, estimates."""
     sizes = np.array([[infinite(one[name]) for name in ("truth", "estimate", "low", "high")] for one in records])
     true, estimate, low, high = sizes.T
-    ends, off = np.log(high / low), np.log(estimate / true)
-    endless = np.isinf(ends)
+    with np.errstate(invalid="ignore"):
+        ends, off = np.log(high / low), np.log(estimate / true)
+    endless = ~np.isfinite(ends)
     off = off[np.isfinite(off)]
 
     def factor(log: float) -> str:
