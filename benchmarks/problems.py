@@ -130,9 +130,15 @@ def split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Rows, Rows]:
 
 
 def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Twenty normal columns, of which the class depends on four, two of them together, and on noise."""
     X = rng.normal(size=(rows, FEATURES))
     signal = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
     return X, (signal > 0).astype(int)
+
+
+def interactions(n_rows: int, generator: np.random.Generator) -> Rows:
+    """The same, in the order of arguments of the problems."""
+    return draw(generator, n_rows)
 
 
 def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, Rows]:
