@@ -1,0 +1,331 @@
+"""How often do 95 % intervals of T*(0.95) and T*(0.99), from 100 trees, hold the truth?
+
+    python benchmarks/intervals.py
+    python benchmarks/intervals.py --models forests --store cases.jsonl --rows 100000 --frameworks LightGBM
+
+Of 13 problems, eight of which stand in no other benchmark and in no test, so that nothing was made to fit them; three
+have five to ten classes. Intervals are made from 400 training rows out of bag, and from 100,000 rows given, by majority
+vote and by averaged scores.
+
+With 400 rows every case is a new draw of the rows and a forest on them. With 100,000, the forests of a problem are
+trained on the same 4000 rows, each from its own seed. The truth is T* by the plug-in estimate from 1111 other trees on
+the same training rows, and from fresh rows: 8000 for each case of 400 rows, 100,000 for all cases of as many. Half of
+the rows that a forest is given are among the latter, which makes its estimate differ from that truth by rows as much as
+it does from the truth of infinitely many. What other noise the truth has is small beside that of an estimate, a
+twentieth of the variance that is due to 400 rows, and an eleventh of that due to 100 trees (a thirtieth out of bag): of
+intervals that are right, 94 % would be seen to hold it.
+
+The first table is by rows, framework, voting and number of classes, the second by problem, the last of all. "Held" is
+the share of cases whose interval holds the truth, "above, below" the cases in which the truth lay above it and below
+it; "ends" is the geometric mean of the ratio of the interval's ends (intervals without an end are left out, and counted
+in brackets), "needed" what that ratio would be for unbiased, log-normal estimates that are as far off as these, and
+"estimate" the geometric mean of the estimate over the truth.
+
+With --models, forests and truths are kept in a folder and taken from it; with --store, what each case came to is kept
+in a file, and cases that stand there are not sized again: give another file once the estimates have changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import problems
+from lightgbm import LGBMClassifier
+from problems import Rows
+from sklearn.ensemble import RandomForestClassifier
+from xgboost import XGBClassifier
+
+import rfsize
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.estimation import soft
+from rfsize.estimation.plugin import plug_in
+from rfsize.voting.outputs import TreeOutputs
+
+KNOWN = ("twonorm", "ringnorm", "threenorm", "first_wave", "interactions")  # from other benchmarks, all of two classes
+NEW_OF_TWO_CLASSES = ("bits", "flipped", "rare", "clusters", "few_of_many")
+OF_MANY_CLASSES = ("five_clouds", "seven_regions", "ten_pictures")
+PROBLEMS = (*KNOWN, *NEW_OF_TWO_CLASSES, *OF_MANY_CLASSES)
+FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+FEW, MANY = 400, 100_000
+TRAINING_ROWS = {FEW: FEW, MANY: 4000}
+TREES, ALPHAS = 100, (0.95, 0.99)
+TRUTH_FORESTS, TRUTH_TREES = 11, 101  # as many forests, of so many trees; in all an odd number
+TRUTH_ROWS = {FEW: 8000, MANY: MANY}
+
+# What a seed is drawn for.
+_TRAINING, _GIVEN, _TRUTH = range(3)
+
+
+class Case(NamedTuple):
+    """A forest of a problem, and how many rows it is sized on."""
+
+    problem: str
+    framework: str
+    rows: int
+    forest: int
+
+    def draw(self, n_rows: int, purpose: int) -> Rows:
+        """Rows of the problem; the forests sized on many rows have their training rows and their truth in common."""
+        number = 0 if self.rows == MANY and purpose != _GIVEN else self.forest
+        return getattr(problems, self.problem)(n_rows, np.random.default_rng((purpose, self.rows, number)))
+
+    def training_rows(self) -> Rows:
+        """What it is trained on."""
+        return self.draw(TRAINING_ROWS[self.rows], _TRAINING)
+
+    def rows_given(self) -> np.ndarray:
+        """Features of many rows, half of them rows of the truth."""
+        half = self.rows // 2
+        of_truth, own = self.draw(TRUTH_ROWS[self.rows], _TRUTH), self.draw(self.rows - half, _GIVEN)
+        return np.concatenate([of_truth[0][:half], own[0]])
+
+    def with_common_truth(self) -> Case:
+        """The case under whose name the truth is kept."""
+        return self._replace(forest=0) if self.rows == MANY else self
+
+    def path(self, folder: Path, suffix: str) -> Path:
+        """Where the case keeps something."""
+        return folder / f"{self.framework.replace(' ', '_')}-{self.problem}-{self.rows}-{self.forest}{suffix}"
+
+
+def untrained(framework: str, n_trees: int, seed: int) -> Any:
+    """A forest with usual settings, of trees small enough that rows share leaves."""
+    if framework == "random forest":
+        return RandomForestClassifier(n_trees, max_leaf_nodes=64, random_state=seed)
+    if framework == "LightGBM":
+        return LGBMClassifier(
+            boosting_type="rf",
+            n_estimators=n_trees,
+            num_leaves=31,
+            subsample=0.632,
+            subsample_freq=1,
+            colsample_bytree=0.5,
+            min_child_samples=5,
+            random_state=seed,
+            n_jobs=1,
+            verbose=-1,
+        )
+    return XGBClassifier(
+        n_estimators=1,
+        num_parallel_tree=n_trees,
+        learning_rate=1.0,
+        subsample=0.632,
+        colsample_bynode=0.5,
+        reg_lambda=1e-5,
+        max_depth=6,
+        random_state=seed,
+        n_jobs=1,
+    )
+
+
+def kept(path: Path, make: Callable[[], Any]) -> Any:
+    """What stands in a file, which is made where it does not."""
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        joblib.dump(make(), unfinished, compress=1)
+        unfinished.rename(path)
+    return joblib.load(path)
+
+
+def forest(case: Case, folder: Path) -> Any:
+    """The forest of 100 trees that is sized."""
+    return kept(
+        case.path(folder, ".forest"), lambda: untrained(case.framework, TREES, case.forest).fit(*case.training_rows())
+    )
+
+
+def truth(case: Case, folder: Path) -> dict[tuple[str, float], int | float]:
+    """T* by voting and confidence."""
+    case = case.with_common_truth()
+
+    def sizes() -> dict[tuple[str, float], int | float]:
+        whole = kept(case.path(folder, ".outputs"), lambda: outputs_of_many_trees(case))
+        estimates = {"hard": plug_in(whole.votes), "soft": soft.plug_in(whole.scores, whole.cut)}
+        return {(voting, alpha): found.size(alpha) for voting, found in estimates.items() for alpha in ALPHAS}
+
+    return kept(case.path(folder, ".truth"), sizes)
+
+
+def outputs_of_many_trees(case: Case) -> TreeOutputs:
+    """What other forests on the same training rows say of fresh rows, all together."""
+    training_rows, (fresh, _) = case.training_rows(), case.draw(TRUTH_ROWS[case.rows], _TRUTH)
+    # A large forest would take longer than several small ones.
+    forests = (
+        untrained(case.framework, TRUTH_TREES, 1000 + number).fit(*training_rows) for number in range(TRUTH_FORESTS)
+    )
+    return reduce(together, (ForestOnRows.of(one, fresh).outputs() for one in forests))
+
+
+def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
+    """What the trees of both say of the same rows."""
+    assert one.scores is not None
+    assert other.scores is not None
+    return replace(one, votes=one.votes.merge(other.votes), scores=one.scores.plus(other.scores))
+
+
+def four(report: rfsize.SizeReport) -> Iterator[tuple[rfsize.SizeReport, float]]:
+    """The report by both rules of voting, at both confidences."""
+    for one in (report, report.other):
+        assert one is not None
+        for alpha in ALPHAS:
+            yield replace(one, alpha=alpha, n_trees=one.size_at(alpha)), alpha
+
+
+def prepare(what: Callable[[Case, Path], Any], case: Case, folder: Path) -> None:
+    """See that a case's forest or truth is kept."""
+    what(case, folder)
+
+
+def outcomes(case: Case, folder: Path) -> list[dict[str, Any]]:
+    """What the case came to: a record for both rules of voting, at both confidences."""
+    model, sizes = forest(case, folder), truth(case, folder)
+    if case.rows == FEW:
+        report = rfsize.size(model, *case.training_rows(), oob=True)
+    else:
+        report = rfsize.size(model, case.rows_given())
+    records = []
+    for one, alpha in four(report):
+        low, high = one.interval
+        records.append(
+            {
+                **case._asdict(),
+                "classes": "many" if case.problem in OF_MANY_CLASSES else "two",
+                "voting": one.voting,
+                "alpha": alpha,
+                "truth": finite(sizes[one.voting, alpha]),
+                "estimate": finite(one.n_trees),
+                "low": finite(low),
+                "high": finite(high),
+                "estimator": one.estimator,
+            }
+        )
+    return records
+
+
+def finite(size: int | float) -> int | None:
+    """A size as JSON has it."""
+    return int(size) if math.isfinite(size) else None
+
+
+def infinite(size: int | None) -> float:
+    """A size as JSON had it."""
+    return math.inf if size is None else float(size)
+
+
+def cells(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Of the records of one confidence: share held, misses, ends of the intervals, needed ends, estimates."""
+    sizes = np.array([[infinite(one[name]) for name in ("truth", "estimate", "low", "high")] for one in records])
+    true, estimate, low, high = sizes.T
+    with np.errstate(invalid="ignore"):
+        ends, off = np.log(high / low), np.log(estimate / true)
+    endless = ~np.isfinite(ends)
+    off = off[np.isfinite(off)]
+
+    def factor(log: float) -> str:
+        return f"{math.exp(min(log, 99.0)):.3g}"
+
+    return [
+        f"{np.mean((low <= true) & (true <= high)):.0%}",
+        f"{np.sum(true > high)}, {np.sum(true < low)}",
+        (factor(ends[~endless].mean()) if not endless.all() else "–")
+        + (f" ({endless.sum()})" if endless.any() else ""),
+        factor(3.92 * math.sqrt(np.mean(off**2))) if off.size else "–",
+        factor(off.mean()) if off.size else "–",
+    ]
+
+
+def print_table(records: Sequence[dict[str, Any]], *by: str) -> None:
+    """A Markdown table with a line for each value of some of the records' fields."""
+    names = ("held", "above, below", "ends", "needed", "estimate")
+    header = [*by, "cases", *(f"{alpha:g}: {name}" for alpha in ALPHAS for name in names)]
+    print("\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in records:
+        groups.setdefault(tuple(one[field] for field in by), []).append(one)
+    for values, group in sorted(groups.items()):
+        of_alpha = [[one for one in group if one["alpha"] == alpha] for alpha in ALPHAS]
+        line = [*(f"{value:,}" if isinstance(value, int) else value for value in values), f"{len(of_alpha[0])}"]
+        print("| " + " | ".join(line + [cell for part in of_alpha for cell in cells(part)]) + " |")
+
+
+def in_parallel(jobs: int, calls: Iterable[Any]) -> Iterator[Any]:
+    """What the calls return, in the order in which they end."""
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(calls)
+
+
+def read(store: Path | None) -> list[dict[str, Any]]:
+    """The records of a file."""
+    if store is None or not store.exists():
+        return []
+    return [json.loads(line) for line in store.read_text().splitlines()]
+
+
+def trained(cases: Sequence[Case], folder: Path, jobs: int) -> None:
+    """Train the forests, and those of the truths, that are not kept."""
+    truths = dict.fromkeys(case.with_common_truth() for case in cases)
+    calls = [(truth, case) for case in truths] + [(forest, case) for case in cases]
+    for _ in in_parallel(jobs, (joblib.delayed(prepare)(what, case, folder) for what, case in calls)):
+        pass
+
+
+def measured(cases: Sequence[Case], folder: Path, store: Path | None, jobs: int) -> list[dict[str, Any]]:
+    """The records of all cases, from the file or made and added to it."""
+    stored: dict[Case, list[dict[str, Any]]] = {}
+    for one in read(store):
+        stored.setdefault(Case(*(one[field] for field in Case._fields)), []).append(one)
+    found = [one for case in cases for one in stored.get(case, [])]
+    new = [case for case in cases if case not in stored]
+    for records in in_parallel(jobs, (joblib.delayed(outcomes)(case, folder) for case in new)):
+        found += records
+        if store is not None:
+            with store.open("a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in records)
+    return found
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--rows", nargs="+", type=int, choices=(FEW, MANY), default=(FEW, MANY))
+    parser.add_argument("--forests", type=int, default=10, help="of each problem and framework")
+    parser.add_argument("--models", type=Path, help="folder to keep forests and truths in, and to take them from")
+    parser.add_argument("--store", type=Path, help="file to keep what the cases came to, and to take it from")
+    parser.add_argument("--train", action="store_true", help="only train, and know the truths; with --models")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = parser.parse_args()
+    cases = [
+        Case(problem, framework, rows, forest)
+        for problem in options.problems
+        for rows in options.rows
+        for framework in options.frameworks
+        for forest in range(options.forests)
+    ]
+    with TemporaryDirectory() as temporary:
+        folder = options.models or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        trained(cases, folder, options.jobs)
+        if options.train:
+            return
+        records = measured(cases, folder, options.store, options.jobs)
+    print_table(records, "rows", "framework", "voting", "classes")
+    print_table(records, "rows", "problem")
+    print_table(records, "rows", "voting", "classes")
+
+
+if __name__ == "__main__":
+    main()
