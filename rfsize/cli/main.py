@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=0.8,
         metavar="P",
-        help="how sure the forest must be to have T* trees (default 0.8)",
+        help="how sure it must be that T* is reached (default 0.8)",
     )
     growing.add_argument("--min-trees", type=int, default=100, metavar="N", help="trees to look at first (default 100)")
     growing.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the forest to")

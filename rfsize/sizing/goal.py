@@ -31,8 +31,8 @@ class Goal:
         share("alpha", self.alpha)
         if self.sure is not None and share("sure", self.sure) < 0.5:
             raise ValueError(
-                f"sure must be at least 0.5, which asks for T* itself, found {self.sure!r}: a forest that is more likely "
-                "too small than not is none to stop at"
+                f"sure must be at least 0.5, which asks for T* itself, found {self.sure!r}: a forest that is more "
+                "likely too small than not is none to stop at"
             )
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)

@@ -373,8 +373,8 @@ class SizeReport(Report):
     def next_look(self) -> int:
         """Trees at which to size a forest that is too small again: min(T*, twice its trees).
 
-        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they are
-        enough, the upper end of the interval takes the place of T*.
+        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they
+        are enough, the upper end of the interval takes the place of T*.
         """
         # T* may lie below the trees at hand where these have too few votes to tell.
         wanted = self.wanted if self.wanted > self.available else 2 * self.available
@@ -440,8 +440,8 @@ class SizeReport(Report):
             return (
                 f"the forest has {self.available:,} trees, and {self.n_trees:,} agree with the infinite forest on "
                 f"{in_percent(self.alpha)} of the rows as far as these trees tell; but it may take up to "
-                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a lower alpha, or to "
-                "be less sure"
+                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a lower alpha, or "
+                "to be less sure"
             )
         if self.reason is not None:
             return (

@@ -181,8 +181,8 @@ def grow(
     threshold : float, default 0.5
         Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
     sure : float, default 0.8
-        How sure it must be that the forest has T*(α) trees, at least 0.5: the trees at hand may agree with each other by
-        luck. The forest ends with as many trees as T*(α) is at most with that probability; 0.5 ends at T*(α) itself.
+        How sure it must be that the forest has T*(α) trees, at least 0.5: the trees at hand may agree with each other
+        by luck. The forest ends with as many trees as T*(α) is at most with that probability; 0.5 ends at T*(α) itself.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -203,9 +203,9 @@ def grow(
     -------
     booster or estimator
         A new model of ``report.wanted`` trees, which predicts the mean of all of them; or of as many as a finished
-        forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
-        scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives, but for
-        ``oob_score_``, which is not computed.
+        forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An
+        ensemble of scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives,
+        but for ``oob_score_``, which is not computed.
     report : SizeReport
         The estimate that ended the growth; only with ``return_report``.
 
