@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
+from rfsize.counting.leaves import LeafIndex, leaf_index
 from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves, votes_by_class
 from rfsize.utils import matrix
 from rfsize.voting.groups import ALONE, Groups
@@ -106,8 +108,8 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaf_index, groups = self._leaf_index, self.groups
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaf_index, visit, what=what, groups=groups, cells=cells)
+        leaves, groups = self._leaves, self.groups
+        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, groups=groups, cells=cells)
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
@@ -208,8 +210,9 @@ class ForestOnRows:
         noise = math.sqrt(added.size) * np.std(added, ddof=1) / total if added.size > 1 and total > 0.0 else 0.0
         return Scores.stacked(parts), float(noise)
 
-    def _leaf_index(self, start: int, stop: int) -> NDArray[Any]:
-        return self.adapter.leaf_index(matrix.take(self.X, start, stop))
+    @cached_property
+    def _leaves(self) -> LeafIndex:
+        return leaf_index(self.adapter, self.X)
 
 
 def _check_scale(largest: float) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.walk import LeafIndex, out_of_bag_members, visit_leaves, votes_by_class
+from rfsize.counting.walk import out_of_bag_members, visit_leaves, votes_by_class
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
@@ -17,7 +18,7 @@ from rfsize.voting.scores import Scores
 def out_of_bag(
     adapter: Adapter,
     bags: Bags,
-    leaf_index: LeafIndex,
+    leaf_index: Callable[[int, int], NDArray[Any]],
     n_classes: int,
     threshold: float = 0.5,
     groups: Groups = ALONE,
@@ -56,5 +57,8 @@ def out_of_bag(
         if n_classes:
             counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
 
-    visit_leaves(adapter, bags, bags.n_rows, leaf_index, count, what="out-of-bag votes", groups=groups)
+    def leaves(start: int, stop: int) -> NDArray[Any]:
+        return leaf_index(start, stop) + adapter.leaves.offset
+
+    visit_leaves(adapter, bags, bags.n_rows, leaves, count, what="out-of-bag votes", groups=groups)
     return OutOfBag(counts, Scores.stacked(scores))

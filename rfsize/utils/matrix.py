@@ -254,6 +254,13 @@ def take(X: Any, start: int, stop: int) -> Any:
     return X[start:stop]
 
 
+def pick(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of what `as_rows` returned and is no DMatrix, by their numbers, in the same form."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+
+
 def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:
     """Ranges of rows small enough to hold one number per row and tree, with a progress bar when slow."""
     step = max(1, CELLS_PER_BLOCK // max(1, n_trees))
