@@ -21,9 +21,6 @@ from rfsize.walking.quantising import Quantiser
 # The leaves of rows start to stop as indices into the table of all leaves, shape (rows, n_members, n_outputs).
 LeafIndex = Callable[[int, int], NDArray[Any]]
 
-# Rows × trees from which compiled loops save more time than it takes to load them.
-FEWEST_CELLS = 1 << 24
-
 ROWS_PER_THREAD = 2048
 
 # Rows whose leaves are compared with the framework's own, and places at which missing values are looked for.
@@ -63,8 +60,8 @@ def leaf_index(adapter: Adapter, X: Any) -> LeafIndex:
 
 
 def is_worth_compiling(adapter: Adapter, n_rows: int) -> bool:
-    """Whether there are so many rows × trees that compiled loops are sooner done than the first of them loaded."""
-    return n_rows * adapter.leaves.offset.size >= FEWEST_CELLS
+    """Whether compiled loops are to be used on so many rows of the forest."""
+    return matrix.is_worth_compiling(n_rows, adapter.leaves.offset.size)
 
 
 class _CompiledWalk:
