@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves, votes_by_class
+from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves
 from rfsize.utils import matrix
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
@@ -134,20 +135,19 @@ class ForestOnRows:
     def _counted(self, scores: list[Scores] | None) -> Votes:
         """Votes; the scores of each block of rows are appended where they are asked for."""
         adapter = self.adapter
-        n_classes, cast = len(adapter.classes), adapter.voter(self.threshold)
-        counts = np.zeros((self.n_rows, n_classes), dtype=np.int32)
+        block = BlockCounts(adapter, self.threshold, self.n_rows)
+        counts = np.zeros((self.n_rows, len(adapter.classes)), dtype=np.int32)
         every, once = self._every(), self.groups.once
 
         def count(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             leaf, may_vote = out_of_bag_members(leaf, inbag)
-            counts[rows] = votes_by_class(cast(leaf), n_classes, may_vote)
+            counts[rows] = block.votes(leaf, may_vote)
             if scores is not None:
                 part: Any = slice(-rows.start % every, None, every)
                 if once is not None:
                     part = np.arange(rows.start, rows.stop)[part] - rows.start
                     part = part[once[rows][part]]
-                raw = adapter.leaves.raw_scores(leaf[part])
-                scores.append(Scores.of(raw, None if may_vote is None else may_vote[part]))
+                scores.append(block.scores(leaf[part], None if may_vote is None else may_vote[part]))
 
         self.visit(count, what="votes")
         return Votes(counts, adapter.classes, adapter.n_trees)
