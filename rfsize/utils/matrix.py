@@ -15,8 +15,8 @@ from tqdm.auto import tqdm
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
 CELLS_PER_BLOCK = 1 << 22
 
-# Cells of (rows × trees) from which compiled loops save more time than it takes to load them.
-CELLS_WORTH_COMPILING = 1 << 24
+# Cells of (rows × trees) from which compiled loops save more time than they take where they must be compiled first.
+CELLS_WORTH_COMPILING = 1 << 26
 
 # A progress bar shows only when counting takes longer than this.
 SECONDS_BEFORE_PROGRESS = 2.0
