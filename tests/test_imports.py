@@ -16,7 +16,7 @@ FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integration
 MOST_LINES = 500
 
 ESTIMATES = {"errors", "utils", "theory", "voting", "estimation", "stopping", "baselines"}
-PIPELINE = {*ESTIMATES, "adapters", "counting", "inference", "sizing", "training"}
+PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "inference", "sizing", "training"}
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
 OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
 
@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "stopping": {"voting", "utils", "errors"},
     "baselines": {"utils"},
     "adapters": {"voting", "utils", "errors"},
-    "counting": {"adapters", "voting", "utils", "errors"},
-    "inference": {"adapters", "stopping", "voting", "utils", "errors"},
+    "walking": {"adapters", "utils", "errors"},
+    "counting": {"walking", "adapters", "voting", "utils", "errors"},
+    "inference": {"walking", "adapters", "stopping", "voting", "utils", "errors"},
     "sizing": {"counting", "adapters", "estimation", "theory", "voting", "utils", "errors"},
     "training": {"sizing", "counting", "adapters", "voting", "utils", "errors"},
     "integrations": set(),

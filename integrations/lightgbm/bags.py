@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Bags, Leaves
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.utils.matrix import is_worth_compiling
 
 _RNG_BLOCK = 1024  # rows that share one generator
 
@@ -81,7 +82,10 @@ class LightGbmBags(Bags):
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         draws = Draws(self, start, stop)
-        inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
+        if is_worth_compiling(self.n_rows, self.n_members):
+            inbag = draws.drawn_of_all()
+        else:
+            inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
         inbag[:, self.is_full] = True
         return inbag[:, :, None]
 
@@ -114,6 +118,7 @@ class Draws:
             for seed, _ in bags.blocks
         ]
         self._first_tree = list(itertools.accumulate((trees for _, trees in bags.blocks[:-1]), initial=0))
+        self._first_tree.append(bags.n_members)
         self._levels = bags.levels[start:stop]
         self._trees_per_bag = bags.trees_per_bag
         # A block draws once for each of its rows, and the last one has fewer.
@@ -123,13 +128,25 @@ class Draws:
 
     def drawn(self, tree: int) -> NDArray[np.bool_]:
         """Mask of the rows drawn for ``tree``."""
-        forest = bisect.bisect_right(self._first_tree, tree) - 1
+        forest = bisect.bisect_right(self._first_tree, tree, hi=len(self._first)) - 1
         first, tree = self._first[forest], tree - self._first_tree[forest]
         state = np.empty_like(first)
         for rows, rows_of_block in self._parts:
             multiplier, increment = _jump(tree // self._trees_per_bag * rows_of_block)
             state[rows] = first[rows] * multiplier + increment
         return ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < self._levels
+
+    def drawn_of_all(self) -> NDArray[np.bool_]:
+        """Masks of the rows drawn for each tree, shape (rows, trees), by a compiled loop."""
+        from rfsize.integrations.lightgbm.kernels import draw
+
+        inbag = np.empty((len(self._levels), self._first_tree[-1]), dtype=np.bool_)
+        for first, (start, stop) in zip(self._first, itertools.pairwise(self._first_tree), strict=True):
+            for rows, rows_of_block in self._parts:
+                jumps = [_jump(tree // self._trees_per_bag * rows_of_block) for tree in range(stop - start)]
+                multiplier, increment = np.array(jumps, dtype=np.uint32).T.copy()
+                draw(first[rows], multiplier, increment, self._levels[rows], inbag[rows, start:stop])
+        return inbag
 
 
 def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | None) -> LightGbmBags:

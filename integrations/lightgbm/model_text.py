@@ -300,6 +300,7 @@ def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArr
         members=members,
         value=value,
         vote=at_leaf,
+        leaf=np.concatenate([np.arange(1 - size, size) for size in n_leaves]),  # leaves follow the inner nodes
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Bags, Leaves
 from rfsize.errors import InbagError
-from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.matrix import CELLS_PER_BLOCK, is_worth_compiling
 from rfsize.utils.validation import share
 
 _RNG_MULTIPLIER = 16807
@@ -124,15 +124,24 @@ class XgboostBags(Bags):
         self._mass = mass
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        if is_worth_compiling(self.n_rows, self._tree_of.size):
+            drawn = self._drawn_by_loop(start, stop, self.drawn.tree_seed[self._tree_of.ravel()])
+            return drawn.reshape(-1, *self._tree_of.shape)
         return self._inbag(start, stop, self.drawn.tree_seed)[:, self._tree_of]
 
     def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
         with np.errstate(over="ignore"):
-            steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
-            steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
-            drawn = np.cumprod(steps)[:, None] * tree_seed & _RNG_MASK
+            drawn = _steps(start, stop)[:, None] * tree_seed & _RNG_MASK
         return drawn.astype(np.float64) < self._level
+
+    def _drawn_by_loop(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """`_inbag` by a compiled loop."""
+        from rfsize.integrations.xgboost.kernels import draw
+
+        steps, inbag = _steps(start, stop), np.empty((stop - start, tree_seed.size), dtype=np.bool_)
+        draw(steps, tree_seed, _RNG_MASK, self._level, inbag)
+        return inbag
 
     def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
@@ -190,6 +199,14 @@ class XgboostBags(Bags):
             "booster what its DMatrix took for missing=. Bags cannot be rebuilt with base_margin, feature_weights or "
             "seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
         )
+
+
+def _steps(start: int, stop: int) -> NDArray[np.uint64]:
+    """What the generator multiplies a seed by until it draws for rows ``start`` to ``stop``, modulo 2⁶⁴."""
+    steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
+    steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
+    with np.errstate(over="ignore"):
+        return np.cumprod(steps)
 
 
 def possible_seeds(

@@ -50,6 +50,8 @@ class TreeTable:
         mean scores.
     vote : ndarray of uint16, shape (n_nodes,)
         At leaves, the class index voted for; empty where several trees cast a vote together.
+    leaf : ndarray of int64, shape (n_nodes,), or None
+        At leaves, their numbers in `Adapter.leaf_index`; None where these are the places of the nodes in their tree.
     """
 
     n_nodes: NDArray[np.int64]
@@ -62,6 +64,7 @@ class TreeTable:
     members: list[NDArray[np.int64]]
     value: NDArray[np.float64]
     vote: NDArray[np.uint16]
+    leaf: NDArray[np.int64] | None = None
 
 
 class Reading(NamedTuple):

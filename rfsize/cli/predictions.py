@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 from tqdm.auto import tqdm
 
 from rfsize.cli.tables import STANDARD, Table, imported_pandas, load_table, read_csv
-from rfsize.inference.layout import Forest
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.walking.layout import Forest
 
 _ROWS_PER_PIECE = 100_000
 

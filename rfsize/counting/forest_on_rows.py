@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
+from rfsize.counting.leaves import LeafIndex, leaf_index
 from rfsize.counting.tally import Tally, asked_of, squares_added
 from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves
 from rfsize.utils import matrix
@@ -110,8 +112,8 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaf_index, groups = self._leaf_index, self.groups
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaf_index, visit, what=what, groups=groups, cells=cells)
+        leaves, groups = self._leaves, self.groups
+        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, groups=groups, cells=cells)
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
@@ -220,8 +222,9 @@ class ForestOnRows:
         check_scale(largest)
         return Scores.stacked(parts), noise_of(added)
 
-    def _leaf_index(self, start: int, stop: int) -> NDArray[Any]:
-        return self.adapter.leaf_index(matrix.take(self.X, start, stop))
+    @cached_property
+    def _leaves(self) -> LeafIndex:
+        return leaf_index(self.adapter, self.X)
 
 
 @dataclass(frozen=True, eq=False)

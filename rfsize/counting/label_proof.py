@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaf_labels import LeafLabels
+from rfsize.counting.leaf_sums import LeafSums
 from rfsize.errors import InbagError
 from rfsize.utils.typing import Floats
 
@@ -16,13 +14,6 @@ from rfsize.utils.typing import Floats
 _WEIGHT_TOLERANCE = 1e-5
 # … and sums of targets to this share of what the largest target would make.
 _TARGET_TOLERANCE = 1e-5
-
-
-def of_cells(value: NDArray[Any], seen: NDArray[np.bool_]) -> NDArray[Any]:
-    """The value of each cell of rows, members and outputs that was ``seen``, where members or outputs may share one."""
-    if value.shape[1:] == (1, 1):
-        return np.repeat(value[:, 0, 0], np.count_nonzero(seen, axis=(1, 2)))
-    return np.broadcast_to(value, seen.shape)[seen]
 
 
 class LabelProof:
@@ -34,14 +25,13 @@ class LabelProof:
         self._target = np.zeros(len(labels.stored))
         self._weight = None if labels.weight is None else np.zeros(len(labels.stored))
 
-    def add(self, rows: slice, reached: NDArray[Any], seen: NDArray[np.bool_], mass: Floats) -> None:
-        """Sum a block of rows, of which leaves are ``reached`` where trees have ``seen`` them, each with its mass."""
+    def add(self, start: int, stop: int, sums: LeafSums, mass: Floats) -> None:
+        """Add up rows ``start`` to ``stop`` by leaf, each with its mass as `Bags.row_mass` gives it."""
         weight = mass
         if self._weight is not None and self._labels.weight is not None:
-            weight = of_cells(self._labels.weight(rows.start, rows.stop), seen)
-            self._weight += np.bincount(reached, weights=weight, minlength=self._weight.size)
-        target = of_cells(self._labels.target[rows, None, :], seen)
-        self._target += np.bincount(reached, weights=weight * target, minlength=self._target.size)
+            weight = self._labels.weight(start, stop)
+            sums.add(weight, self._weight)
+        sums.add(weight * self._labels.target[start:stop, None, :], self._target)
 
     def conclude(self, mass: Floats) -> None:
         """Raise `InbagError` where leaves are not what their bags make of the labels; ``mass`` is proven, by leaf.

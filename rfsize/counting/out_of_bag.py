@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.tally import Tally
-from rfsize.counting.walk import LeafIndex, visit_leaves
+from rfsize.counting.walk import visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
@@ -15,7 +19,7 @@ from rfsize.voting.outputs import OutOfBag
 def out_of_bag(
     adapter: Adapter,
     bags: Bags,
-    leaf_index: LeafIndex,
+    leaf_index: Callable[[int, int], NDArray[Any]],
     n_classes: int,
     threshold: float = 0.5,
     groups: Groups = ALONE,

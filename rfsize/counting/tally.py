@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
+from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.by_block import tree_blocks
-from rfsize.counting.walk import out_of_bag_members, votes_by_class
+from rfsize.counting.walk import out_of_bag_members
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
@@ -62,6 +63,7 @@ class Tally:
     ) -> None:
         self._adapter, self._n_classes = adapter, n_classes
         self._cast = adapter.voter(threshold)
+        self._counting = BlockCounts(adapter, threshold, n_rows)
         self._scored, self._averages = scored, averages
         self.added = {link: np.zeros(adapter.n_trees) for link in links}
         self._in_blocks = np.zeros(n_rows, dtype=np.bool_)
@@ -75,10 +77,10 @@ class Tally:
         """Add up what is said of some rows; a `Visit`."""
         ordered, may_vote = out_of_bag_members(leaf, inbag)
         if self._n_classes:
-            self.counts[rows] = votes_by_class(self._cast(ordered), self._n_classes, may_vote)
+            self.counts[rows] = self._counting.votes(ordered, may_vote)
         if self._scored is not None and (scored := self._scored[rows]).any():
-            raw = self._adapter.leaves.raw_scores(ordered[scored])
-            self._scores.append(Scores.of(raw, None if may_vote is None else may_vote[scored]))
+            some: Any = slice(None) if scored.all() else scored
+            self._scores.append(self._counting.scores(ordered[some], None if may_vote is None else may_vote[some]))
         if self._averages is not None:
             self._averages.fill(rows, self._adapter.leaves.raw_scores(leaf), asked_of(leaf, inbag))
         in_blocks = np.flatnonzero(self._in_blocks[rows])

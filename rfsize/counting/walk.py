@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.leaves import LeafIndex
 from rfsize.counting.seen import SeenByGroup
 from rfsize.utils.matrix import blocks
 from rfsize.voting.groups import ALONE, Groups
-
-# The leaves of rows start to stop, as `Adapter.leaf_index` gives them.
-LeafIndex = Callable[[int, int], NDArray[Any]]
 
 # What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it or its group.
 Visit = Callable[[slice, NDArray[Any], NDArray[np.bool_] | None], None]
@@ -48,7 +46,7 @@ def visit_leaves(
     n_rows : int
         Rows.
     leaf_index, visit : callable
-        Where leaves come from, and where they go.
+        Where leaves come from, such as `leaves.leaf_index`, and where they go.
     what : str
         Named by the progress bar.
     groups : Groups, optional
@@ -64,7 +62,7 @@ def visit_leaves(
     proof = None if bags is None else BagProof(adapter, bags)
     seen = None if bags is None or groups.index is None else SeenByGroup(bags, groups)
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
-        leaf = leaf_index(start, stop) + adapter.leaves.offset
+        leaf = leaf_index(start, stop)
         inbag = None if proof is None else proof.add(start, stop, leaf)
         visit(slice(start, stop), leaf, inbag if seen is None or inbag is None else seen.with_group(start, stop, inbag))
     if proof is not None:

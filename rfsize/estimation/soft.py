@@ -248,7 +248,9 @@ class LeadCells(NamedTuple):
         angle = np.minimum(np.arctan(lead / np.sqrt(1.0 - 1.0 / asked)), most)
         size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
         place = np.where(angle < most, np.floor(angle * _CELLS_PER_RADIAN), 2 * _CELLS_PER_RADIAN)
-        _, group = np.unique(size * (2 * _CELLS_PER_RADIAN + 1) + place, return_inverse=True)
+        # The cells are few and the rows many: to sort these would take longer, and several times their memory.
+        cell = (size * (2 * _CELLS_PER_RADIAN + 1) + place).astype(np.int32)
+        group = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
         rows = np.bincount(group).astype(np.float64)
         trees = np.bincount(group, weights=asked)
         far = np.bincount(group, weights=angle >= most) > 0.0

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from rfsize.adapters.base import VoteWeights
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
-from rfsize.inference.encoding import encoded
 from rfsize.inference.file import load_forest, save_forest
-from rfsize.inference.layout import Forest, laid_out
 from rfsize.stopping.rules import lossless_stops
 from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.utils import matrix
+from rfsize.utils.threads import each_range
 from rfsize.voting.links import Link
 from rfsize.voting.votes import Votes
-
-# Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
-# end go down a tree together.
-_VALUES_PER_BLOCK = 1 << 18
-_FEWEST_ROWS, _MOST_ROWS = 512, 8192
+from rfsize.walking.layout import Forest
+from rfsize.walking.quantising import Quantiser, rows_per_block
 
 # Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
 _TREES_BETWEEN_LOOKS = 8
-
-_Quantise = Callable[[int, int], NDArray[np.uint16]]
 
 
 def compile(
@@ -102,20 +94,7 @@ def compile(
         )
     own = adapter.vote_weights
     table = _checked_table(None if own is None else _table_of_weights(own, len(adapter.classes)), table)
-    table_of_trees = adapter.tree_table(adapter.checked_threshold(threshold))
-    tested = table_of_trees.feature[table_of_trees.left != -1]
-    if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
-        raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
-    trees, columns = laid_out(table_of_trees)
-    forest = Forest(
-        trees=trees,
-        columns=columns,
-        n_outputs=table_of_trees.n_nodes.size // adapter.n_trees,
-        n_features=adapter.n_features,
-        feature_names=adapter.feature_names,
-        classes=adapter.classes,
-        conventions=adapter.conventions,
-    )
+    forest = Forest.of(adapter, adapter.tree_table(adapter.checked_threshold(threshold)))
     return CompiledForest(forest, table, n_jobs=n_jobs)
 
 
@@ -394,6 +373,10 @@ class CompiledForest:
         return X
 
     @cached_property
+    def _quantiser(self) -> Quantiser:
+        return Quantiser(self.forest)
+
+    @cached_property
     def _majority(self) -> Stops:
         """Stops at which the trees left can no longer change the majority of all."""
         kind = BinaryStops.kind if len(self.classes) == 2 else LeaderStops.kind
@@ -433,65 +416,9 @@ class CompiledForest:
 
     def _each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
         """Quantise blocks of rows and work on them, in as many threads as asked for."""
-        rows, quantise = matrix.n_rows(X), self._quantiser(X)
-        threads = 1 if rows <= _FEWEST_ROWS else _threads(self.n_jobs)
-        step = min(_VALUES_PER_BLOCK // self.forest.n_columns, _MOST_ROWS, -(-rows // threads))
-        step = max(step, _FEWEST_ROWS)
+        rows, quantise = matrix.n_rows(X), self._quantiser.blocks(X)
 
-        def block(start: int) -> None:
-            stop = min(start + step, rows)
+        def block(start: int, stop: int) -> None:
             work(quantise(start, stop), slice(start, stop))
 
-        threads = min(threads, -(-rows // step))
-        if threads == 1:
-            for start in range(0, rows, step):
-                block(start)
-            return
-        # Threads do not outlive the call: a pool that did would be dead after a fork.
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(block, range(0, rows, step)):
-                pass
-
-    def _quantiser(self, X: Any) -> _Quantise:
-        from rfsize.inference.kernels import quantise_dense, quantise_sparse
-
-        forest = self.forest
-        blocks = encoded(X, forest.conventions)
-        columns, reading = tuple(forest.columns), tuple(forest.conventions.reading)
-
-        def dense(start: int, stop: int) -> NDArray[np.uint16]:
-            q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
-            quantise_dense(blocks(start, stop), columns, reading, q)
-            return q
-
-        def sparse(start: int, stop: int) -> NDArray[np.uint16]:
-            q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
-            stored = blocks(start, stop)
-            data, index, begin = stored.data.astype(np.float64), stored.indices, stored.indptr.astype(np.int64)
-            quantise_sparse(data, index.astype(np.int64), begin, self._absent, self._entry_of, columns, reading, q)
-            return q
-
-        return sparse if issparse(X) else dense
-
-    @cached_property
-    def _absent(self) -> NDArray[np.uint16]:
-        """A quantised row of entries that a sparse matrix does not store."""
-        from rfsize.inference.kernels import quantise_dense
-
-        forest, conventions = self.forest, self.forest.conventions
-        q = np.empty((1, forest.n_columns), dtype=np.uint16)
-        row = np.full((1, forest.n_features), np.nan if conventions.absent_is_missing else 0.0)
-        quantise_dense(row, tuple(forest.columns), tuple(conventions.reading), q)
-        return q[0]
-
-    @cached_property
-    def _entry_of(self) -> NDArray[np.int64]:
-        """Where each feature's entries in `Columns` begin."""
-        return np.searchsorted(self.forest.columns.feature, np.arange(self.forest.n_features + 1)).astype(np.int64)
-
-
-def _threads(n_jobs: int) -> int:
-    # joblib knows the cores of a container, and that its own workers should not start more threads.
-    from joblib import effective_n_jobs
-
-    return effective_n_jobs(n_jobs)
+        each_range(block, rows, rows_per_block(rows, self.forest.n_columns, n_jobs=self.n_jobs), n_jobs=self.n_jobs)

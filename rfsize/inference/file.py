@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
-from rfsize.inference import layout
-from rfsize.inference.layout import Columns, Forest, Nodes
 from rfsize.stopping.table import StopTable
 from rfsize.utils.files import stored_member, written_whole
 from rfsize.utils.validation import MAX_CLASSES
+from rfsize.walking import layout
+from rfsize.walking.layout import Columns, Forest, Nodes
 
 _FORMAT, _VERSION = "rfsize forest", 2
 _AGAIN = "; compile the model and save it again"

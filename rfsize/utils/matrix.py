@@ -15,6 +15,9 @@ from tqdm.auto import tqdm
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
 CELLS_PER_BLOCK = 1 << 22
 
+# Cells of (rows × trees) from which compiled loops save more time than they take where they must be compiled first.
+CELLS_WORTH_COMPILING = 1 << 26
+
 # A progress bar shows only when counting takes longer than this.
 SECONDS_BEFORE_PROGRESS = 2.0
 
@@ -252,6 +255,18 @@ def take(X: Any, start: int, stop: int) -> Any:
     if hasattr(X, "num_row"):  # an XGBoost DMatrix
         return X.slice(np.arange(start, stop))
     return X[start:stop]
+
+
+def pick(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of what `as_rows` returned and is no DMatrix, by their numbers, in the same form."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+
+
+def is_worth_compiling(rows: int, n_trees: int) -> bool:
+    """Whether there are so many rows × trees that compiled loops are sooner done than others."""
+    return rows * n_trees >= CELLS_WORTH_COMPILING
 
 
 def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:

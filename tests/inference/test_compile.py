@@ -347,7 +347,7 @@ def test_forests_of_single_leaves(data: Data) -> None:
 
 def test_more_thresholds_than_a_column_holds(booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     one = rfsize.compile(booster)
-    monkeypatch.setattr("rfsize.inference.layout.RANKS_PER_COLUMN", 5)
+    monkeypatch.setattr("rfsize.walking.layout.RANKS_PER_COLUMN", 5)
     several = rfsize.compile(booster)
     assert several.forest.n_columns > 3 * one.forest.n_columns
     assert several.votes(data.fresh) == one.votes(data.fresh)

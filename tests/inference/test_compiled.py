@@ -72,8 +72,8 @@ def test_neither_threads_nor_blocks_change_anything(
     labels, asked = fast.predict(rows, return_trees=True)
     proba, votes = fast.predict_proba(rows), fast.votes(rows)
     for n_jobs, block in ((4, 4096), (2, 100), (1, 17), (3, 1)):
-        monkeypatch.setattr("rfsize.inference.compiled._FEWEST_ROWS", block)
-        monkeypatch.setattr("rfsize.inference.compiled._MOST_ROWS", block)
+        monkeypatch.setattr("rfsize.walking.quantising._FEWEST_ROWS", block)
+        monkeypatch.setattr("rfsize.walking.quantising._MOST_ROWS", block)
         fast.n_jobs = n_jobs
         some = rows[: 200 * block]
         again, trees = fast.predict(some, return_trees=True)

@@ -119,7 +119,7 @@ def test_any_weighted_table_of_the_right_size_is_safe(models: dict[str, AdaBoost
     """A file from a stranger may hold weights of zero; they ask no more than all trees, and change no answer."""
     fast, generator = rfsize.compile(models["three"]), np.random.default_rng(0)
     laid_out = np.empty((len(data.fresh), 60), dtype=int)
-    cast(fast._quantiser(data.fresh)(0, len(data.fresh)), tuple(fast.forest.trees), 1, laid_out)
+    cast(fast._quantiser.blocks(data.fresh)(0, len(data.fresh)), tuple(fast.forest.trees), 1, laid_out)
     for weights in (generator.integers(0, 2, 60), np.eye(60)[7], generator.random(60) * (np.arange(60) < 30)):
         table = rfsize.StopTable.lossless(weights, n_classes=3)
         assert isinstance(table.stops, WeightedStops)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.errors import NotAForestError
 
@@ -113,6 +114,29 @@ class Forest:
     feature_names: list[str] | None
     classes: NDArray[Any]
     conventions: Conventions
+
+    @classmethod
+    def of(cls, adapter: Adapter, table: TreeTable) -> Forest:
+        """The forest of an adapter, of its own trees.
+
+        Raises
+        ------
+        NotAForestError
+            If the trees are damaged, or exceed what a node can hold, or it is not known how the framework reads rows.
+        """
+        tested = table.feature[table.left != -1]
+        if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
+            raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
+        trees, columns = laid_out(table)
+        return cls(
+            trees=trees,
+            columns=columns,
+            n_outputs=table.n_nodes.size // adapter.n_trees,
+            n_features=adapter.n_features,
+            feature_names=adapter.feature_names,
+            classes=adapter.classes,
+            conventions=adapter.conventions,
+        )
 
     @property
     def n_trees(self) -> int:

@@ -1,0 +1,150 @@
+"""What compiled loops add up over rows × trees, against NumPy's and Python's sums of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+import rfsize
+from helpers.forests import Data, train_lightgbm, train_xgboost
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.block_counts import BlockCounts
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.leaf_sums import LeafSums
+from rfsize.integrations.lightgbm.merging import merged
+
+SEVERAL = {"num_class": 3}
+
+FORESTS: dict[str, Callable[[Data], tuple[Any, str]]] = {
+    "LightGBM": lambda data: (train_lightgbm(data.X, data.y, 21), "y"),
+    "LightGBM, shared bags": lambda data: (train_lightgbm(data.X, data.y, 21, bagging_freq=4), "y"),
+    "LightGBM, balanced": lambda data: (
+        train_lightgbm(data.X, data.y, 21, pos_bagging_fraction=0.8, neg_bagging_fraction=0.3), "y",
+    ),
+    "LightGBM, merged": lambda data: (merged([train_lightgbm(data.X, data.y, 9, seed=seed) for seed in (1, 2)]), "y"),
+    "LightGBM, full bags": lambda data: (
+        train_lightgbm(data.X[:30], data.y[:30], 40, bagging_fraction=0.95, min_data_in_leaf=3), "y",
+    ),
+    "LightGBM, three classes": lambda data: (
+        train_lightgbm(data.X, data.three, 21, objective="multiclass", **SEVERAL), "three",
+    ),
+    "XGBoost": lambda data: (train_xgboost(data.X, data.y, 21), "y"),
+    "XGBoost, three classes": lambda data: (
+        train_xgboost(data.X, data.three, 21, objective="multi:softprob", **SEVERAL), "three",
+    ),
+    "scikit-learn": lambda data: (RandomForestClassifier(21, random_state=0).fit(data.X, data.y), "y"),
+    "scikit-learn, three classes": lambda data: (RandomForestClassifier(21).fit(data.X, data.three), "three"),
+    "scikit-learn, bagging": lambda data: (
+        BaggingClassifier(DecisionTreeClassifier(max_depth=3), 21, max_samples=0.5).fit(data.X, data.y), "y",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FORESTS)
+def forest(request: pytest.FixtureRequest, data: Data) -> tuple[Any, np.ndarray, np.ndarray]:
+    model, name = FORESTS[request.param](data)
+    X, y = data.X, getattr(data, name)
+    return (model, X[:30], y[:30]) if "full bags" in request.param else (model, X, y)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Whether loops are compiled from now on; for several threads and blocks, with a rest."""
+    monkeypatch.setattr("rfsize.counting.block_counts.ROWS_PER_THREAD", 70)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 64 * 500)
+    return lambda always: monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 1 if always else 1 << 60)
+
+
+@pytest.mark.parametrize("oob", [False, True])
+def test_votes_scores_and_bags_are_the_same(oob: bool, forest: Any, compiled: Callable[[bool], None]) -> None:
+    model, X, y = forest
+    found = []
+    for always in (False, True):
+        compiled(always)
+        rows = ForestOnRows.of(model, X, y, oob=oob)
+        found.append((rows.outputs(), rows.tree_votes(), rows.inbag() if oob else None))
+    (one, votes, bags), (other, other_votes, other_bags) = found
+    assert one.votes == other.votes
+    assert np.array_equal(votes, other_votes)
+    assert np.array_equal(bags, other_bags)
+    assert np.array_equal(one.scores.asked, other.scores.asked)
+    np.testing.assert_allclose(other.scores.mean, one.scores.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(other.scores.scatter, one.scores.scatter, rtol=1e-9, atol=1e-12)
+
+
+def test_groups_are_heeded(compiled: Callable[[bool], None], lgb_booster: Any, data: Data) -> None:
+    compiled(True)
+    group = np.arange(len(data.X)) // 3
+    found = ForestOnRows.of(lgb_booster, data.X, oob=True, groups=group).votes()
+    inbag = rfsize.inbag(lgb_booster, data.X)
+    seen = inbag.reshape(len(inbag), -1, 3).any(axis=2).repeat(3, axis=1)
+    assert np.array_equal(found.asked, (~seen).sum(axis=0))
+
+
+def test_wrong_rows_are_refused(forest: Any, compiled: Callable[[bool], None]) -> None:
+    compiled(True)
+    model, X, y = forest
+    with pytest.raises(rfsize.InbagError):
+        ForestOnRows.of(model, X[::-1], y[::-1], oob=True).votes()
+
+
+@pytest.mark.parametrize("kind", ["LightGBM", "LightGBM, three classes", "XGBoost", "scikit-learn"])
+def test_wrong_labels_are_refused(kind: str, compiled: Callable[[bool], None], data: Data) -> None:
+    compiled(True)
+    model, name = FORESTS[kind](data)
+    with pytest.raises(rfsize.InbagError, match="do not hold what their bags make of the labels"):
+        ForestOnRows.of(model, data.X, getattr(data, name)[::-1], oob=True).votes()
+
+
+def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], lgb_booster: Any) -> None:
+    """Compiled loops would read and write whatever memory lies there."""
+    compiled(True)
+    for beyond in (-1, 10**9):
+        leaf = np.full((2, 61, 1), beyond)
+        with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
+            BlockCounts(adapter_for(lgb_booster), 0.5, 2).scores(leaf, None)
+        sums = LeafSums(leaf, np.ones((2, 61, 1), dtype=bool), is_compiled=True)
+        with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
+            sums.add(np.ones((2, 1, 1)), np.zeros(5))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (9, 1), (1, 3), (9, 3)])
+@pytest.mark.parametrize("bags", [1, 3])
+@pytest.mark.parametrize("n_leaves", [4, 10_000])
+def test_sums_by_leaf(shape: tuple[int, int], bags: int, n_leaves: int) -> None:
+    rng = np.random.default_rng(1)
+    leaf, inbag = rng.integers(0, n_leaves, (50, 9, 3)), rng.random((50, 9, bags)) < 0.6
+    value = rng.normal(size=(50, *shape))
+    expected = np.ones(n_leaves)
+    np.add.at(expected, leaf, np.broadcast_to(value, leaf.shape) * inbag)
+    for is_compiled in (False, True):
+        total = np.ones(n_leaves)
+        LeafSums(leaf, inbag, is_compiled=is_compiled).add(value, total)
+        np.testing.assert_allclose(total, expected)
+
+
+def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> None:
+    model = RandomForestRegressor(9, random_state=0).fit(data.X, data.X[:, 0])
+    reports = []
+    for always in (False, True):
+        compiled(always)
+        reports.append(rfsize.size(model, data.X, oob=True, criterion="score", tolerance=0.1))
+    assert reports[0].n_trees == reports[1].n_trees
+
+
+def test_scores_of_some_rows_by_a_step(compiled: Callable[[bool], None], lgb_booster: lgb.Booster, data: Data) -> None:
+    adapter = adapter_for(lgb_booster)
+    leaf = adapter.leaf_index(data.X) + adapter.leaves.offset
+    may_vote = np.random.default_rng(0).random(leaf.shape[:2]) < 0.4
+    found = []
+    for always in (False, True):
+        compiled(always)
+        found.append(BlockCounts(adapter, 0.5, len(data.X)).scores(leaf[1::3], may_vote[1::3]))
+    np.testing.assert_allclose(found[1].scatter, found[0].scatter, rtol=1e-9, atol=1e-12)
+    assert np.array_equal(found[1].asked, found[0].asked)
