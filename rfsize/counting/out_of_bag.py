@@ -57,5 +57,9 @@ def out_of_bag(
         scored=np.ones(bags.n_rows, dtype=np.bool_),
         in_blocks=rows_in_blocks(bags.n_rows, n_classes, n_scores),
     )
-    visit_leaves(adapter, bags, bags.n_rows, leaf_index, tally.add, what="out-of-bag votes", groups=groups)
+
+    def leaves(start: int, stop: int) -> NDArray[Any]:
+        return leaf_index(start, stop) + adapter.leaves.offset
+
+    visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", groups=groups)
     return OutOfBag(tally.counts, tally.scores, tally.blocks)
