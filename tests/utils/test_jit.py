@@ -120,7 +120,10 @@ def test_files_that_can_be_neither_read_nor_written_do_no_harm(folder: Path) -> 
     _assert_healed(folder)
 
 
-@pytest.mark.parametrize("package", ["inference", "stopping", "theory"])
+@pytest.mark.parametrize(
+    "package",
+    ["counting", "inference", "integrations.lightgbm", "integrations.xgboost", "stopping", "theory", "walking"],
+)
 def test_every_kernel_has_such_a_cache(package: str) -> None:
     module = importlib.import_module(f"rfsize.{package}.kernels")
     kernels = [found for found in vars(module).values() if isinstance(found, Dispatcher)]
