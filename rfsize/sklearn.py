@@ -387,6 +387,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                     alpha=goal.alpha,
                     voting=goal.voting,
                     estimator=goal.estimator,
+                    sure=self.sure,
                     max_trees=self.max_trees,
                     min_trees=self.min_trees,
                     groups=data.groups,

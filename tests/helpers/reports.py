@@ -1,10 +1,18 @@
-"""What reports say, whatever they know of copies: a Dataset may have given up its rows."""
+"""What reports say, whoever asked for them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import rfsize
 
-def of_same_votes(report: Any) -> dict[str, Any]:
-    """A report without what it says of copies."""
-    return {name: value for name, value in report.to_dict().items() if name not in {"copied", "groups"}}
+
+def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
+    """A report as training asks for it, which wants to be sure, where that of a finished forest asks for T* itself."""
+    return replace(report, sure=sure).to_dict()
+
+
+def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
+    """The same without what it says of copies: a Dataset may have given up its rows."""
+    return {name: value for name, value in as_sure(report).items() if name not in {"copied", "groups"}}

@@ -68,8 +68,8 @@ def test_two_classes(metric: str, oob: bool, data: Data) -> None:
         most=np.inf if metric == "logloss" else 1.0,
     )
     found = rfsize.size(model, X, oob=oob, alpha=0.9).metric_gap(metric, data.y[:120])
-    # A pair of rows that are nearly tied is 3e-4 of the area under the curve.
-    off = 3e-4 if metric == "auc" else 1e-9
+    # Sums are kept in single precision; a pair of rows that are nearly tied is 3e-4 of the area under the curve.
+    off = 3e-4 if metric == "auc" else 1e-7
     assert found.value == pytest.approx(expected[0], abs=off)
     assert found.change == pytest.approx(expected[1], abs=off)
     assert found.interval == pytest.approx(expected[2], abs=off)
@@ -116,7 +116,7 @@ def test_regression(metric: str, data: Data) -> None:
     found = report.metric_gap(metric, y)
     metric_gap._FEWEST_TREES = before
     assert (found.value, found.change, *found.interval) == pytest.approx(
-        (expected[0], expected[1], *expected[2]), abs=1e-9
+        (expected[0], expected[1], *expected[2]), abs=1e-7
     )
 
 

@@ -30,12 +30,12 @@ from rfsize.training.bagging_fraction import select_bagging_fraction
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
 
 
-def plain_votes(framework: str, data: Data, fraction: float, trees: int = TREES) -> rfsize.Votes:
-    """Out-of-bag votes of a forest trained by the framework alone."""
+def plain_forest(framework: str, data: Data, fraction: float) -> Any:
+    """A forest trained by the framework alone."""
     X, y = data.X[:ROWS], data.y[:ROWS]
     if framework == "lightgbm":
-        return rfsize.votes(train_lightgbm(X, y, trees, bagging_fraction=fraction), X, oob=True)
-    return rfsize.votes(train_xgboost(X, y, trees, subsample=fraction), X, oob=True)
+        return train_lightgbm(X, y, TREES, bagging_fraction=fraction)
+    return train_xgboost(X, y, TREES, subsample=fraction)
 
 
 def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> None:
@@ -44,9 +44,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
     assert found.report.voting == "soft"
     X, y = data.X[:ROWS], data.y[:ROWS]
     for row in found.curve:
-        params = {"bagging_fraction": row["fraction"]} if framework == "lightgbm" else {"subsample": row["fraction"]}
-        train = train_lightgbm if framework == "lightgbm" else train_xgboost
-        model = train(X, y, TREES, **params)
+        model = plain_forest(framework, data, row["fraction"])
         told = ForestOnRows.of(model, X, oob=True).outputs()
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
@@ -64,7 +62,8 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
 
 def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data) -> None:
     found = search(framework, data, [0.7, 0.2, 0.45])  # in any order
-    counted = [plain_votes(framework, data, fraction) for fraction in GRID]
+    forests = [plain_forest(framework, data, fraction) for fraction in GRID]
+    counted = [rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests]
     wrong = losses(counted, data.y[:ROWS])
     best = wrong.mean(axis=1).argmin()
     assert found.curve["fraction"].tolist() == list(GRID)
@@ -74,7 +73,7 @@ def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data
     np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
     np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
     np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
-    reports = [rfsize.size(votes, alpha=0.9) for votes in counted]
+    reports = [rfsize.size(forest, data.X[:ROWS], oob=True, alpha=0.9) for forest in forests]
     assert found.curve["size"].tolist() == [report.n_trees for report in reports]
     assert found.curve["size_high"].tolist() == [report.interval[1] for report in reports]
     assert (found.curve["trees"] == TREES).all()
@@ -86,7 +85,7 @@ def test_the_booster_is_sized_and_of_the_best_fraction(framework: str, data: Dat
     found = search(framework, data)
     assert found.report is not None
     assert found.report.converged
-    assert rfsize.votes(found.booster, data.fresh).n_trees == found.report.n_trees
+    assert rfsize.votes(found.booster, data.fresh).n_trees == found.report.wanted
     counted = rfsize.votes(found.booster, data.X[:ROWS], oob=True)
     assert np.mean(counted.asked) / counted.n_trees == pytest.approx(1.0 - found.best, abs=0.05)
 

@@ -171,7 +171,7 @@ def unclear() -> tuple[np.ndarray, np.ndarray]:
 
 def test_what_the_rows_do_not_tell_is_said() -> None:
     X, y = unclear()
-    sizes = {"alpha": 0.95, "max_trees": 600}
+    sizes = {"alpha": 0.97, "max_trees": 600}
     grown = {
         "LightGBM": lambda: rfsize.grow({**LIGHTGBM, "min_data_in_leaf": 2}, lgb.Dataset(X, y), **sizes),
         "XGBoost": lambda: rfsize.grow({**XGBOOST, "min_child_weight": 0}, xgb.DMatrix(X, y), **sizes),
@@ -180,10 +180,10 @@ def test_what_the_rows_do_not_tell_is_said() -> None:
             {**LIGHTGBM, "min_data_in_leaf": 2},
             lgb.Dataset(X, y, free_raw_data=False),
             600,
-            callbacks=[rfsize.SizeCallback(0.95)],
+            callbacks=[rfsize.SizeCallback(0.97)],
         ),
         "fraction": lambda: rfsize.select_bagging_fraction(
-            XGBOOST | {"min_child_weight": 0}, xgb.DMatrix(X, y), [0.5], n_trees=100, alpha=0.95
+            XGBOOST | {"min_child_weight": 0}, xgb.DMatrix(X, y), [0.5], n_trees=100, alpha=0.97
         ),
     }
     for name, call in grown.items():

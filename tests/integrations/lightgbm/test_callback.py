@@ -19,6 +19,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goal import Goal
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
@@ -35,7 +36,7 @@ def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(data: Data) -
     report = callback.report_
     assert report is not None
     assert report.converged
-    assert model.num_trees() == report.n_trees <= report.available < 300
+    assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     assert of_same_votes(rfsize.size(whole, data.X, alpha=0.97, oob=True)) == of_same_votes(report)
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh, num_iteration=model.num_trees()))
@@ -68,7 +69,7 @@ def test_validation_set(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97, votes="mine")
     model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
     report = callback.report_
-    assert model.num_trees() == report.n_trees
+    assert model.num_trees() == report.wanted
     assert report.source == "validation set 'mine'"
     whole = train_lightgbm(data.X, data.y, report.available)
     assert rfsize.size(whole, data.fresh, alpha=0.97).n_trees == report.n_trees
@@ -85,7 +86,7 @@ def test_trees_of_one_leaf(data: Data) -> None:
     assert {tree["num_leaves"] for tree in whole.dump_model()["tree_info"]} > {1}
     expected = rfsize.size(whole, data.X, alpha=0.9999, oob=True)
     assert of_same_votes(callback.report_) == of_same_votes(expected)
-    assert model.num_trees() in (callback.report_.n_trees, 40)
+    assert model.num_trees() in (callback.report_.wanted, 40)
 
 
 def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
@@ -134,7 +135,7 @@ def test_averaged_scores_stop_the_training(data: Data) -> None:
     model = train(data, callback)
     report = callback.report_
     assert (report.voting, report.predict_obeys) == ("soft", "soft")
-    assert model.num_trees() == report.n_trees <= report.available < 300
+    assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft", estimator="plugin")
     assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
@@ -214,7 +215,7 @@ def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     for trees, line in enumerate(lines, start=1):
         assert re.fullmatch(rf"\[{50 * trees}\] {size}, (about \d+ (s|min) to go|done)", line)
     assert "to go" in lines[0]
-    assert model.num_trees() == callback.report_.n_trees > 100
+    assert model.num_trees() == callback.report_.wanted > 100
 
 
 def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +239,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     for line, trees in zip(lines, (20, 40, 60, 80), strict=True):
         report, seconds = told[trees]
         # The first estimate that may end the training is at 60 trees, and the training has 90.
-        assert seconds == pytest.approx(3.0 * (min(max(report.n_trees, 60), 90) - trees))
+        assert seconds == pytest.approx(3.0 * (min(max(report.wanted, 60), 90) - trees))
         beyond = ", more than the 90 trees allowed" if report.n_trees > 90 else ""
         assert line.endswith(f"){beyond}, {_duration(seconds)} to go")
     assert told[60][0].n_trees > 90
@@ -257,7 +258,7 @@ def test_classifier_and_a_second_training_with_the_same_callback(data: Data) -> 
     for _ in range(2):
         model.fit(data.X, np.array(["no", "yes"])[data.y], callbacks=[callback])
         sizes.append(model.n_estimators_)
-        assert model.n_estimators_ == callback.report_.n_trees
+        assert model.n_estimators_ == callback.report_.wanted
     assert sizes[0] == sizes[1]
 
 
@@ -279,7 +280,7 @@ def test_identical_trees_are_no_trees_of_one_leaf(data: Data) -> None:
     X[:, 0] = data.y
     callback = rfsize.SizeCallback(alpha=0.99, min_trees=50)
     model = lgb.train({**LIGHTGBM, "feature_fraction": 1.0}, lgb.Dataset(X, data.y), 100, callbacks=[callback])
-    assert model.num_trees() == callback.report_.n_trees == 1
+    assert model.num_trees() == callback.report_.wanted == callback.report_.n_trees == 1
 
 
 def test_a_used_callback_can_be_copied_and_pickled(data: Data) -> None:
@@ -297,7 +298,7 @@ def test_few_votes_stop_no_training(data: Data) -> None:
     """After one tree every row is unanimous."""
     callback = rfsize.SizeCallback(alpha=0.9, min_trees=1)
     model = train(data, callback)
-    assert model.num_trees() == callback.report_.n_trees > 1
+    assert model.num_trees() == callback.report_.wanted > 1
     assert callback.report_.votes_per_row >= 10
 
 
@@ -326,7 +327,7 @@ def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective:
     params = {"objective": objective, "num_class": 3}
     model = train(data, callback, y=data.three, params=params)
     report = callback.report_
-    assert model.current_iteration() == report.n_trees <= report.available < 300
+    assert report.n_trees <= model.current_iteration() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.three, report.available, **params)
     assert of_same_votes(rfsize.size(whole, data.X, alpha=0.9, oob=True)) == of_same_votes(report)
 
@@ -364,23 +365,25 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     options = {"folds": folds, "eval_train_metric": True, "return_cvbooster": True}
     result = lgb.cv(params, lgb.Dataset(data.X, y, free_raw_data=False), 300, callbacks=[callback], **options)
     report, cvbooster = callback.report_, result["cvbooster"]
-    assert cvbooster.best_iteration == report.n_trees <= report.available < 300
+    assert report.n_trees <= cvbooster.best_iteration == report.wanted <= report.available < 300
     assert report.source == "cross-validation"
     counts = np.zeros((len(y), classes), dtype=int)
     for (_, held_out), booster in zip(folds, cvbooster.boosters, strict=True):
-        assert booster.best_iteration == report.n_trees
+        assert booster.best_iteration == report.wanted
         booster.best_iteration = -1
         counts[held_out] = rfsize.votes(booster, data.X[held_out]).counts
-    expected = rfsize.size(rfsize.Votes(counts), alpha=0.9)
-    assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
-    assert expected.available == report.available
     held_out = [
         ForestOnRows.of(one, data.X[rows]).outputs() for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
     ]
     scores = Scores.stacked([one.scores for one in held_out])
-    soft = rfsize.SizeReport.of(
-        TreeOutputs(rfsize.Votes(counts), scores), Goal(0.9, "soft"), available=report.available, source=""
+    blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
+    told = TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
+    expected, soft = (
+        rfsize.SizeReport.of(told, Goal(0.9, voting, sure=0.8), available=report.available, source="")
+        for voting in ("hard", "soft")
     )
+    assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
+    assert expected.wanted == report.wanted
     assert report.other.n_trees == soft.n_trees
 
 
@@ -417,7 +420,7 @@ def test_other_parameters_may_change(data: Data) -> None:
     settings = {name: value for name, value in LIGHTGBM.items() if name != "feature_fraction"}
     callback = rfsize.SizeCallback(alpha=0.97)
     model = lgb.train(settings, lgb.Dataset(data.X, data.y), 300, callbacks=[callback, change])
-    assert model.num_trees() == callback.report_.n_trees
+    assert model.num_trees() == callback.report_.wanted
 
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
