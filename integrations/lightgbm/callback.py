@@ -112,7 +112,7 @@ class SizeCallback:
 
     Of more than 10,000 rows only 8 of every 16 of the first 100 trees are read, and then 8 of every 256, to bound the
     cost; the estimate then rests on fewer votes per row than `rfsize.size` would count. For the same reason the
-    averaged scores are sized on a part of the rows where there are very many rows and classes.
+    averaged scores of more than 50,000 rows are sized on a part of them.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.converged``.
@@ -190,7 +190,8 @@ class SizeCallback:
         if not (due or logs):
             return
         self._reader.prove_newest()
-        report = self._report = self._reader.report(self._goal)
+        # What ends the training is the size that was asked for; the other one is told when it ends.
+        self._report, report = None, self._reader.report(self._goal, both=False)
         enough = due and report.converged
         if due and not enough:
             self._next_estimate = report.next_look()
@@ -200,6 +201,7 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
         if last or enough:
+            report = self._report = self._reader.report(self._goal)
             self._reader.warn_where_copies_decide(report, self._goal)
             self._reader = None
         if enough:
@@ -268,8 +270,8 @@ class _Readers:
         for one in self._each:
             one.prove_newest()
 
-    def report(self, goal: Goal) -> SizeReport:
-        """The estimate from what has been read so far."""
+    def report(self, goal: Goal, *, both: bool = True) -> SizeReport:
+        """The estimate from what has been read so far, by both rules of voting or that of the goal alone."""
         votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
         every, once = self._each[0].scored, self.groups.once
@@ -282,7 +284,8 @@ class _Readers:
             blocks = blocks.take(once)
         scored = self.groups.scored(every.step)
         outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored, blocks)
-        return SizeReport.of(outputs, goal, available=self.trees, source=self._source, groups=self.groups)
+        of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
+        return SizeReport.of(outputs, goal, both=both, **of)
 
     def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:
         """Warn where it is not clear whether copies belong together, and the size depends on it."""

@@ -45,8 +45,9 @@ _FIRST_RUN, _RUN = 16, 256
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 
 
-# Cells of (rows × pairs of classes) whose scatter is kept; of more, where trees are read in part, so are the rows.
-_SCATTER_CELLS = 1 << 22
+# Rows whose scores are kept, and cells of (rows × pairs of classes); of more, where trees are read in part, so are the
+# rows.
+_SCORED_ROWS, _SCATTER_CELLS = 50_000, 1 << 22
 
 
 # Scores of two classes that are closer differ in the last bits only; without the rows so many such votes may go to the
@@ -87,7 +88,7 @@ class TrainingVoteReader:
     asked : ndarray of int32, shape (n_rows,)
         Trees read.
     scores : Scores
-        Their scores, without those that are blurred by rounding; of very many rows and classes, those of a part of the
+        Their scores, without those that are blurred by rounding; of very many rows, those of a part of the
         rows, unless ``every_tree``.
     scored : slice
         Rows that the scores are of.
@@ -132,7 +133,8 @@ class TrainingVoteReader:
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
         self.asked = np.zeros(n_rows, dtype=np.int32)
         cells = n_rows * n_outputs * (n_outputs + 1) // 2
-        self.scored = slice(None, None, 1 if every_tree else 1 + cells // _SCATTER_CELLS)
+        every = max(1 + cells // _SCATTER_CELLS, -(-n_rows // _SCORED_ROWS))
+        self.scored = slice(None, None, 1 if every_tree else every)
         rows = np.arange(n_rows)[self.scored]
         self.scores = Scores.nothing(len(rows), n_outputs)
         self._in_blocks = rows_in_blocks(len(rows), n_classes, n_outputs)
@@ -196,7 +198,8 @@ class TrainingVoteReader:
     def blocks(self) -> TreeBlocks:
         """What blocks of the trees read say of some of the rows that are scored."""
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
-        return replace(self._blocks, counts=counts, scores=scores)
+        found = replace(self._blocks, counts=counts, scores=scores)
+        return found.where(np.ones(len(counts), dtype=np.bool_))  # a copy, which further trees leave as it is
 
     @property
     def can_tell(self) -> bool:

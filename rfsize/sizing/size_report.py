@@ -160,10 +160,12 @@ class SizeReport(Report):
         source: str,
         rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
+        both: bool = True,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say.
 
-        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked.
+        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked. Unless it is to
+        tell the sizes by ``both`` rules of voting, only that of the goal is estimated.
 
         Raises
         ------
@@ -178,10 +180,12 @@ class SizeReport(Report):
         if blocks is not None and sizes is not None:
             blocks = replace(blocks, group_sizes=sizes[blocks.rows])
         by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
-        rules = {"hard": _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1)}
+        rules = {}
+        if both or goal.voting == "hard":
+            rules["hard"] = _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1)
         sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if scores is not None and sized and (goal.voting == "soft" or scores.are_finite()):
+        if scores is not None and sized and (goal.voting == "soft" or (both and scores.are_finite())):
             sizes = None if sizes is None else sizes[outputs.scored]
             rules["soft"] = _Rule.of(
                 lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, blocks, at_least=2
