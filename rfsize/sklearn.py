@@ -198,7 +198,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Warns
         -----
         NotConvergedWarning
-            If ``max_trees`` are fewer than T*(α); the forest then has ``max_trees`` trees.
+            If ``max_trees`` are fewer than T*(α), or leave it unsure; the forest then has ``max_trees`` trees.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """

@@ -66,7 +66,8 @@ class FractionSearch:
         - ``seconds``: spent on growing it;
         - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
     booster : lightgbm.Booster or xgboost.Booster
-        A forest of the chosen fraction with T*(α) trees; for regression, of ``n_trees`` trees.
+        A forest of the chosen fraction that is 80 % sure to have T*(α) trees (``report.wanted``); for regression, of
+        ``n_trees`` trees.
     report : SizeReport or None
         What that size rests on; None for regression.
     metric : str
@@ -269,7 +270,7 @@ def select_bagging_fraction(
     Warns
     -----
     NotConvergedWarning
-        If ``max_trees`` are fewer than T*(α).
+        If ``max_trees`` are fewer than T*(α), or leave it unsure.
     CopiesWarning
         As in `size`.
 
@@ -288,7 +289,7 @@ def select_bagging_fraction(
     >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), [0.2, 0.5], n_trees=50, alpha=0.95)
     >>> found.best in (0.2, 0.5)
     True
-    >>> found.booster.num_trees() == found.report.n_trees
+    >>> found.booster.num_trees() == found.report.wanted
     True
     """
     # Here, because scikit-learn's scorers take long to import.
