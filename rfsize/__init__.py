@@ -10,6 +10,7 @@ from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
 from rfsize.counting.counted import Counted, count
+from rfsize.counting.predictions import oob_predict, oob_predict_proba
 from rfsize.errors import (
     CopiesWarning,
     FewVotesError,
@@ -17,6 +18,7 @@ from rfsize.errors import (
     InbagError,
     NotAForestError,
     NotConvergedWarning,
+    NoVotesWarning,
     SeedDependenceWarning,
     SharedBagsWarning,
     TableError,
@@ -25,6 +27,7 @@ from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
+from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
@@ -51,8 +54,10 @@ __all__ = [
     "InbagError",
     "McNemarSize",
     "MetricGap",
+    "NoVotesWarning",
     "NotAForestError",
     "NotConvergedWarning",
+    "OobScore",
     "RightSizedClassifier",
     "SeedDependenceWarning",
     "SharedBagsWarning",
@@ -70,6 +75,9 @@ __all__ = [
     "inbag",
     "load",
     "mcnemar_size",
+    "oob_predict",
+    "oob_predict_proba",
+    "oob_score",
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",
