@@ -10,6 +10,7 @@ from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_votes, votes
 from rfsize.counting.counted import Counted, count
+from rfsize.counting.predictions import oob_predict, oob_predict_proba
 from rfsize.errors import (
     CopiesWarning,
     FewVotesError,
@@ -17,6 +18,7 @@ from rfsize.errors import (
     InbagError,
     NotAForestError,
     NotConvergedWarning,
+    NoVotesWarning,
     SeedDependenceWarning,
     SharedBagsWarning,
     TableError,
@@ -51,6 +53,7 @@ __all__ = [
     "InbagError",
     "McNemarSize",
     "MetricGap",
+    "NoVotesWarning",
     "NotAForestError",
     "NotConvergedWarning",
     "RightSizedClassifier",
@@ -70,6 +73,8 @@ __all__ = [
     "inbag",
     "load",
     "mcnemar_size",
+    "oob_predict",
+    "oob_predict_proba",
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",

@@ -78,6 +78,13 @@ class CopiesWarning(UserWarning):
     """
 
 
+class NoVotesWarning(UserWarning):
+    """Every tree saw some of the training rows, which therefore have no out-of-bag prediction.
+
+    Train more trees, or with a smaller bagging fraction.
+    """
+
+
 class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws.
 

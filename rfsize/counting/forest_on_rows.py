@@ -132,14 +132,27 @@ class ForestOnRows:
         adapter, averages = self.adapter, None
         links: set[Link] = set()
         if adapter.averages_scores:
-            n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
-            averages = Averages.empty(self.n_rows, adapter.n_trees, adapter.leaves.n_scores, n_bags)
+            averages = self._no_averages()
             links = {adapter.link, Link("identity")}
         tally, every = self._tally(averages=averages, links=tuple(links))
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores")
         votes = self.outputs_of(tally, every) if len(adapter.classes) else None
         return Told(votes, tally.scores if adapter.averages_scores else None, averages, tally.added)
+
+    def averages(self) -> Averages:
+        """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
+        averages, leaves = self._no_averages(), self.adapter.leaves
+
+        def fill(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+            averages.fill(rows, leaves.raw_scores(leaf), asked_of(leaf, inbag))
+
+        self.visit(fill, what="scores")
+        return averages
+
+    def _no_averages(self) -> Averages:
+        n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
+        return Averages.empty(self.n_rows, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
     def _tally(self, **more: Any) -> tuple[Tally, int]:
         """What adds up votes and scores, and one row in how many is scored."""

@@ -94,7 +94,7 @@ class Averages:
         score : ndarray of float, shape (n_rows, n_trees, n_scores)
         asked : ndarray of bool, shape (n_rows, n_trees, 1 or n_scores)
         """
-        score = np.where(asked, score, 0.0)
+        score = np.where(asked, score, np.float64(0.0))  # XGBoost's are in single precision, and are added in double
         self.asked[rows] = asked.sum(axis=1)
         self.mean[rows] = score.sum(axis=1) / np.maximum(self.asked[rows], 1)
         every = self.parts.every
@@ -102,6 +102,11 @@ class Averages:
         into = slice(-(-rows.start // every), -(-rows.stop // every))
         self.total[into] = self.parts.sums(score[known])
         self.asked_of[into] = self.parts.sums(asked[known].astype(np.uint16))
+
+    @property
+    def is_asked(self) -> NDArray[np.bool_]:
+        """Rows that a tree was asked about, for each score."""
+        return np.asarray((self.asked > 0).all(axis=1))
 
     def take(self, start: int, stop: int) -> PartsOfRows:
         """Of the rows that know the parts, those with these numbers among them, in double precision."""

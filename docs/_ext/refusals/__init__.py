@@ -7,13 +7,14 @@ build of the documentation. tests/test_refusals.py runs every attempt, and compa
 
 from pathlib import Path
 
-from refusals import command_line, estimators, files, models, out_of_bag, questions, rows, tables
+from refusals import command_line, estimators, files, models, out_of_bag, predictions, questions, rows, tables
 from refusals.entry import Group
 
 GROUPS: tuple[Group, ...] = (
     models.GROUP,
     rows.GROUP,
     out_of_bag.GROUP,
+    predictions.GROUP,
     questions.GROUP,
     tables.GROUP,
     estimators.GROUP,

@@ -1,0 +1,237 @@
+"""Out-of-bag predictions: what the forest predicts of its training rows, each by the trees that did not see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.utils.typing import Floats
+from rfsize.utils.warn import warn
+from rfsize.voting.averages import Averages
+
+
+def oob_predict_proba(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+    missing: float | None = None,
+) -> NDArray[np.float64]:
+    """Out-of-bag probabilities: of each training row by the trees that did not see it, averaged as the model does.
+
+    Of scikit-learn's forests these are its ``oob_decision_function_``. LightGBM and XGBoost have no such thing; here
+    they have, from the finished model and its training rows.
+
+    Parameters
+    ----------
+    model
+        As in `votes`; or what `count` counted with ``oob=True``, for which all else is left out.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training.
+    y, groups, sample_weight, seed, subsample, missing
+        As in `votes`. scikit-learn itself knows nothing of copies: ``groups="rows"`` gives what it does.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rows, n_classes)
+        In the order of the model's classes. NaN on rows that no tree may be asked about.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees, or its members are no trees and average probabilities.
+    InbagError
+        If the bags cannot be proven.
+    ValueError
+        If ``X`` or an option does not fit, or the model is a regression forest.
+
+    Warns
+    -----
+    NoVotesWarning
+        If there are rows that no tree may be asked about.
+
+    Notes
+    -----
+    XGBoost trains the trees of each class on bags of their own: the score of a class is then the mean over those of its
+    trees that did not see the row.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from xgboost import XGBClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = XGBClassifier(
+    ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
+    ... ).fit(X, y)
+    >>> probability = rfsize.oob_predict_proba(forest, X)
+    >>> probability.shape
+    (569, 2)
+    >>> bool(probability[y == 1, 1].mean() > 0.8)
+    True
+    """
+    bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    forest, counted = out_of_bag_rows(model, X, y, groups=groups, missing=missing, **bags)
+    if not len(forest.adapter.classes):
+        raise ValueError("a regression forest predicts no probabilities: take rfsize.oob_predict")
+    averages = forest.averages() if counted is None else counted
+    return _unless_unasked(predictions(forest, averages.mean), averages)
+
+
+def oob_predict(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    threshold: float | None = None,
+    fill: Any = None,
+    groups: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+    missing: float | None = None,
+) -> NDArray[Any]:
+    """Out-of-bag predictions: labels or numbers, of each training row by the trees that did not see it.
+
+    Of scikit-learn's regression forests these are its ``oob_prediction_``.
+
+    Parameters
+    ----------
+    model
+        As in `oob_predict_proba`, or a regression forest as in `size`.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training.
+    threshold : float, default 0.5
+        Probability of class 1 above which it is predicted; two classes only. What `count` counted has its own.
+    fill : label or number, optional
+        What to give for rows that no tree may be asked about, such as -1 or one of the labels; by default such rows of
+        a classification forest are refused, and those of a regression forest get NaN. XGBoost puts two rows of its own
+        choice into every bag, so that its forests always have some.
+    y, groups, sample_weight, seed, subsample, missing
+        As in `oob_predict_proba`.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+        Labels in the encoding of the model, of the highest averaged probability; of a regression forest what
+        ``predict`` makes of the averaged scores.
+
+    Raises
+    ------
+    FewVotesError
+        If there are rows of a classification forest that no tree may be asked about, and ``fill`` is not given.
+    NotAForestError, InbagError, ValueError
+        As by `oob_predict_proba`.
+
+    Warns
+    -----
+    NoVotesWarning
+        If there are rows of a regression forest that no tree may be asked about.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, oob_score=True, random_state=0).fit(X, y)
+    >>> label = rfsize.oob_predict(forest, X)
+    >>> bool((label == y).mean() == forest.oob_score_)
+    True
+    """
+    bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, groups=groups, missing=missing, **bags)
+    averages = forest.averages() if counted is None else counted
+    predicted, classes, asked = predictions(forest, averages.mean), forest.adapter.classes, averages.is_asked
+    if not len(classes):
+        found = _unless_unasked(predicted, averages)[:, 0] if fill is None else predicted[:, 0]
+    else:
+        found = np.asarray(classes[labels(predicted, forest.threshold)])
+        if fill is None and not asked.all():
+            raise FewVotesError(
+                f"{_unasked(asked)}, and have no label: name one by fill=, such as fill=-1, or take "
+                "rfsize.oob_predict_proba, which is NaN there"
+            )
+    return found if fill is None else np.where(asked, found, fill)
+
+
+def predictions(forest: ForestOnRows, mean: Floats) -> Floats:
+    """Predictions from mean scores of shape (…, n_scores): probabilities of all classes, or one number."""
+    link = forest.adapter.link
+    return link.probabilities(mean) if len(forest.adapter.classes) else link.predicted(mean)
+
+
+def labels(probability: Floats, threshold: float) -> NDArray[np.int64]:
+    """Index of the class that probabilities of all classes, shape (…, n_classes), predict."""
+    return np.asarray(
+        probability.argmax(axis=-1) if probability.shape[-1] > 2 else probability[..., 1] > threshold, dtype=np.int64
+    )
+
+
+def out_of_bag_rows(
+    model: Any, X: Any, y: Any, *, threshold: float | None = None, **options: Any
+) -> tuple[ForestOnRows, Averages | None]:
+    """The forest on its training rows, and their averaged scores where they were counted; options as in `oob_predict`.
+
+    Raises
+    ------
+    NotAForestError, InbagError, ValueError
+        As by `oob_predict_proba`; or if what was counted is not out of bag, or options are given beside it.
+    """
+    if isinstance(model, Counted):
+        given = {"X": X, "y": y, "threshold": threshold, **options}
+        beside = [name for name, value in given.items() if value is not None]
+        if beside:
+            raise ValueError(f"what rfsize.count counted is taken as it is: leave out {', '.join(beside)}")
+        if model.forest.bags is None:
+            raise ValueError(
+                "rows were counted with oob=False, which all trees were asked about: give the training rows, as "
+                "rfsize.count(model, X, y, oob=True); of other rows the model's own predict tells what it predicts"
+            )
+        _check_members(model.forest)
+        return model.forest, model.told.averages
+    if X is None:
+        raise ValueError("X is missing: give all training rows, in the order of training")
+    adapter = adapter_for(model, casts_votes=False, missing=options.pop("missing", None))
+    at = 0.5 if threshold is None else threshold
+    forest = ForestOnRows.of(adapter, X, y, oob=True, threshold=at, **options)
+    _check_members(forest)
+    return forest, None
+
+
+def _check_members(forest: ForestOnRows) -> None:
+    """Raise `NotAForestError` where the model averages what is not read of its members."""
+    adapter = forest.adapter
+    if not adapter.averages_scores and adapter.predict_obeys == "soft":
+        raise NotAForestError(
+            "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
+            "predict averages: train it with oob_score=True, and take its own oob_decision_function_"
+        )
+
+
+def _unless_unasked(predicted: Floats, averages: Averages) -> Floats:
+    """Predictions with NaN on rows that no tree was asked about, and a warning of them."""
+    asked = averages.is_asked
+    if not asked.all():
+        warn(
+            f"{_unasked(asked)}, and have NaN for a prediction: leave them out, or train more trees, or with a smaller "
+            "bagging fraction",
+            NoVotesWarning,
+        )
+    return np.where(asked[:, None], predicted, np.nan)
+
+
+def _unasked(asked: NDArray[np.bool_]) -> str:
+    """What to say of rows without a tree."""
+    n_rows = np.count_nonzero(~asked)
+    return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"

@@ -1,0 +1,252 @@
+"""Out-of-bag predictions, next to scikit-learn's own and to plain loops over trees and rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import Perceptron
+from sklearn.neighbors import KNeighborsClassifier
+
+import reference.groups
+import reference.predictions
+import rfsize
+from helpers.forests import Data, train_lightgbm, train_xgboost
+from helpers.lightgbm_forests import each_tree
+from helpers.xgboost_forests import class_margins
+from rfsize.adapters.registry import adapter_for
+
+ROWS = 300
+NAMES = np.array(["ash", "elm", "oak"])
+# XGBoost adds its leaves in single precision.
+SINGLE = 3e-6
+
+
+@pytest.fixture
+def weight() -> np.ndarray:
+    return np.random.default_rng(1).integers(1, 4, ROWS).astype(float)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RandomForestClassifier(60),
+        RandomForestClassifier(60, max_samples=0.4, min_samples_leaf=4),
+        ExtraTreesClassifier(60, bootstrap=True),
+        BaggingClassifier(n_estimators=60),
+        BaggingClassifier(n_estimators=60, max_samples=0.4, max_features=0.5),
+    ],
+    ids=repr,
+)
+def test_as_scikit_learn_classifiers(kind: Any, n_classes: int, data: Data, weight: np.ndarray) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS] if n_classes == 2 else NAMES[data.three[:ROWS]]
+    for sample_weight in (None, weight):
+        model = clone(kind).set_params(oob_score=True, random_state=2).fit(X, y, sample_weight=sample_weight)
+        found = rfsize.oob_predict_proba(model, X)
+        np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
+        assert np.mean(rfsize.oob_predict(model, X) == y) == model.oob_score_
+        given = rfsize.oob_predict_proba(model, X, y, sample_weight=sample_weight)
+        np.testing.assert_array_equal(given, found)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RandomForestRegressor(60),
+        RandomForestRegressor(60, max_samples=0.4),
+        ExtraTreesRegressor(60, bootstrap=True),
+        BaggingRegressor(n_estimators=60),
+    ],
+    ids=repr,
+)
+def test_as_scikit_learn_regressors(kind: Any, data: Data, weight: np.ndarray) -> None:
+    X, y = data.X[:ROWS], data.X[:ROWS, 0] ** 2
+    for sample_weight in (None, weight):
+        model = clone(kind).set_params(oob_score=True, random_state=2).fit(X, y, sample_weight=sample_weight)
+        np.testing.assert_allclose(rfsize.oob_predict(model, X), model.oob_prediction_, rtol=1e-12)
+
+
+def test_members_that_answer_with_labels(data: Data) -> None:
+    model = BaggingClassifier(Perceptron(), 40, oob_score=True, random_state=0).fit(data.X[:ROWS], data.three[:ROWS])
+    found = rfsize.oob_predict_proba(model, data.X[:ROWS])
+    np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
+    counted = rfsize.count(model, data.X[:ROWS], oob=True)
+    np.testing.assert_array_equal(rfsize.oob_predict_proba(counted), found)
+
+
+def test_members_whose_probabilities_are_not_read(data: Data) -> None:
+    model = BaggingClassifier(KNeighborsClassifier(), 15).fit(data.X[:ROWS], data.y[:ROWS])
+    with pytest.raises(rfsize.NotAForestError, match="oob_decision_function_"):
+        rfsize.oob_predict_proba(model, data.X[:ROWS])
+
+
+def seen_by(model: Any, n_rows: int, sample_weight: Any = None) -> np.ndarray:
+    """Whether each tree saw each row, (n_trees, n_rows, n_bags)."""
+    bags = adapter_for(model, casts_votes=False).bags(n_rows, None, sample_weight, None, None)
+    return bags.take(0, n_rows).transpose(1, 0, 2)
+
+
+LINKS: dict[str, Any] = {
+    "binary": expit,
+    "multiclass": lambda score: softmax(score, axis=1),
+    "multiclassova": expit,
+    "regression": lambda score: score,
+    "poisson": np.exp,
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("objective", LINKS)
+def test_lightgbm(objective: str, weighted: bool, data: Data, weight: np.ndarray) -> None:
+    X = data.X[:ROWS]
+    several = objective.startswith("multiclass")
+    y = {"binary": data.y, "regression": data.X[:, 0], "poisson": data.three}.get(objective, data.three)[:ROWS]
+    params = {"num_class": 3} if several else {}
+    sample_weight = weight if weighted else None
+    model = train_lightgbm(X, y, 40, {"weight": sample_weight}, objective=objective, **params)
+    score = reference.predictions.mean_scores(each_tree(model, X), seen_by(model, ROWS))
+    expected = LINKS[objective](score)
+    if objective in ("regression", "poisson"):
+        np.testing.assert_allclose(rfsize.oob_predict(model, X), expected[:, 0], rtol=1e-12)
+        return
+    found = rfsize.oob_predict_proba(model, X)
+    np.testing.assert_allclose(found, expected if several else np.hstack([1.0 - expected, expected]), atol=1e-12)
+    assert rfsize.oob_predict(model, X).tolist() == found.argmax(axis=1).tolist()
+    if not several:
+        np.testing.assert_array_equal(rfsize.oob_predict(model, X, threshold=0.2), found[:, 1] > 0.2)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NoVotesWarning")  # XGBoost puts two rows into every bag
+@pytest.mark.parametrize("objective", ["binary:logistic", "multi:softprob", "reg:squarederror", "count:poisson"])
+def test_xgboost(objective: str, data: Data, weight: np.ndarray) -> None:
+    import xgboost as xgb
+
+    X = data.X[:ROWS]
+    several, regression = objective.startswith("multi"), objective.startswith(("reg", "count"))
+    y = (data.X[:, 0] if objective.startswith("reg") else data.three if not objective.startswith("bin") else data.y)[
+        :ROWS
+    ]
+    params = {"num_class": 3} if several else {}
+    settings = {"objective": objective, "num_parallel_tree": 40, "subsample": 0.6, "eta": 1, "max_depth": 4, "seed": 3}
+    sample_weight = weight if objective == "reg:squarederror" else None
+    model = xgb.train({**settings, **params}, xgb.DMatrix(X, y, weight=sample_weight), 1)
+    score = margins(model, X, 3 if several else 1)
+    seen = seen_by(model, ROWS, sample_weight)
+    assert seen.shape[2] == (3 if several else 1)
+    mean = reference.predictions.mean_scores(score, seen)
+    if regression:
+        found = rfsize.oob_predict(model, X, sample_weight=sample_weight)
+        link = np.exp if objective == "count:poisson" else np.asarray
+        np.testing.assert_allclose(found, link(mean[:, 0]), rtol=SINGLE, atol=SINGLE)
+        return
+    expected = softmax(mean, axis=1) if several else np.hstack([expit(-mean), expit(mean)])
+    found = rfsize.oob_predict_proba(model, X)
+    np.testing.assert_allclose(found, expected, atol=SINGLE)
+    assert np.isnan(found).any(axis=1).tolist() == seen.all(axis=0).any(axis=1).tolist()
+    known = ~np.isnan(expected).any(axis=1)
+    label = rfsize.oob_predict(model, X, fill=-1)
+    assert (label == -1).tolist() == np.logical_not(known).tolist()
+    assert np.mean(label[known] == expected[known].argmax(axis=1)) > 0.99
+
+
+def margins(model: Any, X: np.ndarray, n_classes: int) -> np.ndarray:
+    """Margins by each tree alone, (n_trees, n_rows, n_scores)."""
+    import xgboost as xgb
+
+    if n_classes > 1:
+        return class_margins(model, X, range(40))
+    value = model.trees_to_dataframe().set_index(["Tree", "Node"])["Gain"].to_dict()
+    leaf = model.predict(xgb.DMatrix(X), pred_leaf=True).astype(int)
+    leaves = np.array([[value[tree, node] for tree, node in enumerate(row)] for row in leaf])
+    base = np.mean(model.predict(xgb.DMatrix(X), output_margin=True) - leaves.sum(axis=1))
+    return (base + leaves.shape[1] * leaves).T[:, :, None]
+
+
+def test_groups(data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    group = (np.arange(ROWS) // 2).tolist()
+    model = train_lightgbm(X, y, 60, bagging_fraction=0.4)
+    seen = reference.groups.spread(seen_by(model, ROWS)[:, :, 0], group)[:, :, None]
+    expected = expit(reference.predictions.mean_scores(each_tree(model, X), seen))[:, 0]
+    found = rfsize.oob_predict_proba(model, X, groups=group)[:, 1]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert not np.allclose(found, rfsize.oob_predict_proba(model, X)[:, 1])
+
+
+def test_what_was_counted_gives_the_same(lgb_booster: Any, xgb_multiclass: Any, data: Data) -> None:
+    for model in (lgb_booster, xgb_multiclass):
+        counted = rfsize.count(model, data.X, oob=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rfsize.NoVotesWarning)
+            of_counted, of_model = rfsize.oob_predict_proba(counted), rfsize.oob_predict_proba(model, data.X)
+        np.testing.assert_array_equal(of_counted, of_model)
+    numbers = RandomForestRegressor(30, random_state=0).fit(data.X, data.X[:, 0])
+    counted = rfsize.count(numbers, data.X, oob=True)
+    np.testing.assert_array_equal(rfsize.oob_predict(counted), rfsize.oob_predict(numbers, data.X))
+
+
+def test_blocks_of_any_size_give_the_same(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rfsize.oob_predict_proba(lgb_multiclass, data.X)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * 63)
+    np.testing.assert_array_equal(rfsize.oob_predict_proba(lgb_multiclass, data.X), whole)
+
+
+def test_rows_that_every_tree_saw(data: Data) -> None:
+    X = data.X[:ROWS]
+    model = RandomForestClassifier(3, random_state=0).fit(X, data.y[:ROWS])
+    unasked = rfsize.inbag(model, X).all(axis=0)
+    n_unasked = int(unasked.sum())
+    with pytest.warns(rfsize.NoVotesWarning, match=f"^of {n_unasked} of the training rows no tree") as caught:
+        found = rfsize.oob_predict_proba(model, X)
+    assert caught[0].filename == __file__
+    assert np.isnan(found).all(axis=1).tolist() == unasked.tolist()
+    with pytest.raises(rfsize.FewVotesError, match=f"{n_unasked} of the training rows .* have no label"):
+        rfsize.oob_predict(model, X)
+    label = rfsize.oob_predict(model, X, fill=-1)
+    assert label.tolist() == np.where(unasked, -1, found.argmax(axis=1)).tolist()
+    numbers = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])
+    with pytest.warns(rfsize.NoVotesWarning):
+        assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unasked.tolist()
+    assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unasked.tolist()
+
+
+def test_a_class_whose_trees_all_saw_the_row_leaves_none(data: Data) -> None:
+    model = train_xgboost(data.X, data.three, 4, objective="multi:softprob", num_class=3)
+    seen = seen_by(model, len(data.X))
+    with pytest.warns(rfsize.NoVotesWarning):
+        found = rfsize.oob_predict_proba(model, data.X)
+    assert np.isnan(found).any(axis=1).tolist() == seen.all(axis=0).any(axis=1).tolist()
+
+
+def test_what_does_not_fit(lgb_booster: Any, data: Data) -> None:
+    for predict in (rfsize.oob_predict, rfsize.oob_predict_proba):
+        with pytest.raises(ValueError, match="X is missing"):
+            predict(lgb_booster)
+        with pytest.raises(ValueError, match="oob=False"):
+            predict(rfsize.count(lgb_booster, data.fresh))
+        with pytest.raises(ValueError, match="leave out X, seed"):
+            predict(rfsize.count(lgb_booster, data.X, oob=True), data.X, seed=3)
+        with pytest.raises(rfsize.InbagError):
+            predict(lgb_booster, data.X[::-1])
+        with pytest.raises(rfsize.NotAForestError):
+            predict(lgb.train({"verbose": -1}, lgb.Dataset(data.X, data.y), 3), data.X)
+    numbers = RandomForestRegressor(3).fit(data.X, data.X[:, 0])
+    counted = rfsize.count(numbers, data.X, oob=True)
+    with pytest.raises(ValueError, match=r"take rfsize\.oob_predict"):
+        rfsize.oob_predict_proba(counted)
+    with pytest.raises(ValueError, match="threshold"):
+        rfsize.oob_predict(rfsize.count(lgb_booster, data.X, oob=True), threshold=0.3)
