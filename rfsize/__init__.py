@@ -27,6 +27,7 @@ from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
+from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
@@ -56,6 +57,7 @@ __all__ = [
     "NoVotesWarning",
     "NotAForestError",
     "NotConvergedWarning",
+    "OobScore",
     "RightSizedClassifier",
     "SeedDependenceWarning",
     "SharedBagsWarning",
@@ -75,6 +77,7 @@ __all__ = [
     "mcnemar_size",
     "oob_predict",
     "oob_predict_proba",
+    "oob_score",
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
-from rfsize.sizing.metrics import MetricLike
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.voting.groups import ALONE, Groups
 
 if TYPE_CHECKING:
@@ -115,9 +115,10 @@ class Report(ABC):
         Parameters
         ----------
         metric : str or callable
-            "logloss", "auc" (two classes) or "accuracy"; of a regression forest "rmse" or "mae"; or a function of the
-            truth and the predictions that returns a number. It is given the probability of the second class, of
-            more classes an array of shape (n_rows, n_classes), of a regression forest its predictions.
+            "logloss", "brier" or "accuracy", of two classes also "auc" or "average_precision"; of a regression forest
+            "rmse", "mae" or "r2"; or a function of the truth and the predictions that returns a number. It is given
+            the probability of the second class, of more classes an array of shape (n_rows, n_classes), of a regression
+            forest its predictions.
         y : array_like, shape (n_rows,), optional
             Truth of the rows, in the encoding of the model; by default what `rfsize.count` was given.
         sample_weight : array_like, shape (n_rows,), optional
@@ -158,8 +159,10 @@ class Report(ABC):
                 "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
                 "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
             )
-        counted = asked if isinstance(asked, Counted) else Counted.of(asked)
-        return metric_gap(counted, metric, counted.y if y is None else y, sample_weight)
+        if isinstance(asked, Counted):
+            y = asked.y if y is None else y
+            return metric_gap(asked.forest, asked.told.averages, metric, y, sample_weight)
+        return metric_gap(asked, None, metric, y, sample_weight)
 
     def _said_of_groups(self) -> list[str]:
         """What a report says of rows that belong together."""

@@ -32,21 +32,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import predictions
 from rfsize.errors import FewVotesError
-from rfsize.estimation.base import REPLICATES, SEED
-from rfsize.sizing.metrics import LARGEST, MeanMetric, MetricLike, WholeMetric, metric_with_truth
-from rfsize.utils.matrix import blocks
+from rfsize.estimation.base import REPLICATES
+from rfsize.sizing.drawn_trees import drawn_trees
+from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
+from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats
+from rfsize.voting.averages import Averages
 
-# What a metric of all rows at once needs of each replicate is held for so many of them as fit; the trees are walked
-# once for each such batch.
-_CELLS_HELD = 1 << 26
 _FEWEST_TREES = 10
 _COVERAGE = 0.95
 _ROUNDING = 1e-12  # of sums over the same rows in another order
@@ -122,11 +122,17 @@ class MetricGap:
 
 
 def metric_gap(
-    counted: Counted, metric: MetricLike, y: ArrayLike | None, sample_weight: ArrayLike | None = None
+    rows: ForestOnRows,
+    counted: Averages | None,
+    metric: MetricLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
 ) -> MetricGap:
-    """Predict what infinitely many trees change a metric by; see `SizeReport.metric_gap`."""
-    rows, n_trees, averages = counted.forest, counted.n_trees, counted.told.averages
-    if averages is None:
+    """Predict what infinitely many trees change a metric by, from averages that were counted or are counted now.
+
+    See `SizeReport.metric_gap`. There is one progress bar: that of the trees, which take longer than drawing them.
+    """
+    if not rows.adapter.averages_scores:
         raise ValueError(
             "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
             "predict averages"
@@ -134,34 +140,32 @@ def metric_gap(
     if y is None:
         raise ValueError("y is missing: a metric needs the truth of the rows; give it here or to rfsize.count")
     judge = metric_with_truth(metric, rows, y, sample_weight)
-    rng, n_parts = np.random.default_rng(SEED), len(averages.parts)
-    weights = rng.multinomial(n_parts, np.full(n_parts, 1.0 / n_parts), size=REPLICATES).astype(np.float64)
-    cells = len(averages.total) * max(1, len(rows.adapter.classes))
-    batch = REPLICATES if isinstance(judge, MeanMetric) else max(1, _CELLS_HELD // cells)
-    found = [_measured(counted, judge, weights[start : start + batch]) for start in range(0, REPLICATES, batch)]
-    now, asked, used = found[0].now, found[0].asked, found[0].n_rows
-    if asked < _FEWEST_TREES:
+    averages = rows.averages() if counted is None else counted
+    found = drawn_trees(rows, averages, judge, shows_progress=counted is not None)
+    if found.asked < _FEWEST_TREES:
         raise FewVotesError(
-            f"{asked:.1f} trees per row are too few to tell how much the {judge.name} still moves; it takes at least "
-            f"{_FEWEST_TREES}: train more trees, or give validation rows"
+            f"{found.asked:.1f} trees per row are too few to tell how much the {judge.name} still moves; it takes at "
+            f"least {_FEWEST_TREES}: train more trees, or give validation rows"
         )
-    scaled, as_asked = (
-        np.concatenate(parts) for parts in zip(*((one.scaled, one.as_asked) for one in found), strict=True)
-    )
+    used = np.flatnonzero(averages.is_spread)
+    scaled, as_asked = found.scaled, found.as_asked
+    # Draws may have been measured on a part of the rows, or in bins.
+    is_exact = isinstance(judge, MeanMetric) and found.n_rows == len(used)
+    now = found.now if is_exact else value_of(judge, used, predictions(rows, averages.mean[used]))
     if not max(abs(now), np.abs(scaled).max(), np.abs(as_asked).max()) < LARGEST:
         raise ValueError(f"the {judge.name} of the rows given is too large a number to tell what it will move by")
-    drawn, spread = float(scaled.mean() - now), as_asked - as_asked.mean()
+    drawn, spread = float(scaled.mean() - found.now), as_asked - as_asked.mean()
     change = -drawn
-    if found[0].chance > 0.0:
-        change *= max(0.0, 1.0 - found[0].chance / change**2) if change else 0.0
-        spread *= np.sqrt(1.0 + found[0].chance / np.maximum(spread.var(), found[0].chance))
+    if found.chance > 0.0:
+        change *= max(0.0, 1.0 - found.chance / change**2) if change else 0.0
+        spread *= np.sqrt(1.0 + found.chance / np.maximum(spread.var(), found.chance))
     tail = (1.0 - _COVERAGE) / 2.0
     ends = np.quantile(spread, [tail, 1.0 - tail])
     value = float(now + (scaled.mean() - as_asked.mean()))
     if judge.steps and np.ptp(ends) < _ROUNDING:
         # Hardly a draw changes any of so many rows, which leaves a share of them that may be.
         value, change, drawn = now, 0.0, 0.0
-        ends = np.array([-1.0, 1.0]) * -math.expm1(math.log1p(-_COVERAGE) / used)
+        ends = np.array([-1.0, 1.0]) * -math.expm1(math.log1p(-_COVERAGE) / len(used))
     value, change, interval = _within(
         judge.range,
         value,
@@ -175,9 +179,9 @@ def metric_gap(
         value=value,
         change=change,
         interval=interval,
-        available=n_trees,
+        available=rows.adapter.n_trees,
         source=rows.source,
-        n_rows=used,
+        n_rows=len(used),
     )
 
 
@@ -193,67 +197,3 @@ def _within(
     limit, lowest, highest = np.clip(value + np.array([change, low, high]), *span)
     value = float(np.clip(value, *span))
     return value, float(limit - value), (float(lowest - value), float(highest - value))
-
-
-class _Measured(NamedTuple):
-    """A metric of averages of trees.
-
-    Attributes
-    ----------
-    now : float
-        Of all trees that each row may ask.
-    scaled, as_asked : ndarray of float, shape (n_replicates,)
-        Of draws of them, as noisy as the whole forest is and as they are.
-    chance : float
-        Variance of the change that draws foretell, from where the rows at a tie happened to fall.
-    asked : float
-        Trees asked about a row, on average.
-    n_rows : int
-    """
-
-    now: float
-    scaled: Floats
-    as_asked: Floats
-    chance: float
-    asked: float
-    n_rows: int
-
-
-def _measured(counted: Counted, judge: MeanMetric | WholeMetric, weights: Floats) -> _Measured:
-    """Average the trees by each row of ``weights``, shape (n_replicates, n_parts)."""
-    forest, averages, n_replicates = counted.forest, counted.told.averages, len(weights)
-    assert averages is not None
-    predict = forest.adapter.link.probabilities if forest.adapter.classes.size else forest.adapter.link.predicted
-    # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
-    kinds = 1 if forest.bags is None else 2
-    measured = judge.start(1 + kinds * n_replicates)
-    total = n_rows = 0
-    cells = (2 + 2 * kinds) * n_replicates * max(averages.mean.shape[1], len(forest.adapter.classes))
-    for start, stop in blocks(len(averages.total), cells, what="metric"):
-        part = averages.take(start, stop)
-        # Deviations need two parts that were asked for each score.
-        part = part.where(part.n_parts_asked.min(axis=1) > 1)
-        drawn = np.maximum(_summed(weights, part.asked_of), 1e-9)  # where none was drawn, the mean stays
-        spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
-        noise = _summed(weights, part.total - part.mean[:, None] * part.asked_of) / drawn * spread
-        scaled = noise * np.sqrt(part.asked / counted.n_trees)
-        score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
-        measured.add(part.rows, predict(score))
-        total, n_rows = total + part.asked.mean(axis=1).sum(), n_rows + len(part.rows)
-    if n_rows == 0:
-        raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
-    value = measured.conclude()
-    return _Measured(
-        now=float(value[0]),
-        scaled=value[1 : 1 + n_replicates],
-        as_asked=value[-n_replicates:],
-        chance=measured.chance(),
-        asked=total / n_rows,
-        n_rows=n_rows,
-    )
-
-
-def _summed(weights: Floats, of_parts: Floats) -> Floats:
-    """Weighted sums over the parts, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_parts, n)."""
-    flat = of_parts.transpose(1, 0, 2).reshape(weights.shape[1], -1)
-    return (weights @ flat).reshape(len(weights), len(of_parts), -1)

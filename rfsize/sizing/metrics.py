@@ -1,37 +1,31 @@
-"""Metrics of predictions, with the truth of all rows, as `metric_gap` takes them."""
+"""Metrics of predictions, with the truth of all rows, as `metric_gap` and `oob_score` take them."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from reprlib import repr as abridged
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.estimation.base import REPLICATES
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import choice, class_indices, sample_weights
+from rfsize.sizing.ranking import Bins, Levels
+from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
 """The bound of metrics, of which means and differences are then finite."""
 
-_UNBOUNDED = (-math.inf, math.inf)
-_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-_OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy"), ("rmse", "mae")
 _NO_WEIGHT = "sample_weight is 0 on all rows that were used"
-
-# What a user may ask for: a name, or a function of the truth and the predictions.
-MetricLike = str | Callable[[NDArray[Any], NDArray[Any]], float]
 
 
 @dataclass(frozen=True, eq=False)
-class MeanMetric:
-    """A metric that is a mean over rows, with the truth of all of them.
+class Metric(ABC):
+    """A metric, with the truth of all rows.
 
     Attributes
     ----------
@@ -39,67 +33,174 @@ class MeanMetric:
     truth : ndarray, shape (n_rows,)
         As the metric takes it.
     weight : ndarray of float64, shape (n_rows,)
-    by_row : callable
-        What each row adds to the mean, shape (n_replicates, n_rows), from predictions of shape (n_replicates, n_rows,
-        n_outputs) and the truth.
-    root : bool
-        Whether the metric is the root of the mean.
-    steps : bool
-        Whether rows add one of two values.
-    either_way : bool
-        Whether draws of trees tell how far the metric may rise, whatever change they foretell.
     range : tuple of float
         The least and the largest value it can have.
+    steps : bool
+        Whether it is a share of rows.
+    either_way : bool
+        Whether draws of trees tell how far the metric may rise, whatever change they foretell.
+    by_order : bool
+        Whether it goes by the order of the rows alone.
     """
 
     name: str
     truth: NDArray[Any]
     weight: Floats
-    by_row: Callable[[Floats, NDArray[Any]], Floats]
-    root: bool = False
-    steps: bool = False
-    either_way: bool = False
-    range: tuple[float, float] = (0.0, math.inf)
+    range: tuple[float, float]
+    steps: bool = field(default=False, kw_only=True)
+    either_way: bool = field(default=False, kw_only=True)
+    by_order: bool = field(default=False, kw_only=True)
 
-    def start(self, n_replicates: int) -> MeanOfRows:
-        """What the predictions of rows are added to."""
-        return MeanOfRows(self, n_replicates)
+    @abstractmethod
+    def start(self, n_replicates: int, at_hand: Floats) -> Measuring:
+        """What predictions are added to; those of the forest at hand on some rows tell where they will lie."""
+
+    @abstractmethod
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        """The metric of some rows by predictions of shape (n_rows, n_outputs); infinite or NaN where it has none."""
+
+    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
+        """What each of the rows adds to the metric, to first order; None where only trying would tell."""
+        return None
+
+    def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
+        """Rows at most that draws of trees can be measured on; None for as many as there are."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
-class WholeMetric:
-    """A metric of all rows at once, with their truth.
+class MeanMetric(Metric):
+    """A metric by the mean over rows of what each adds.
 
     Attributes
     ----------
-    name, truth, weight, range
-        As in `MeanMetric`.
-    whole : callable
-        The metric from the truth, predictions of shape (n_rows, n_outputs) and weights of all rows.
+    by_row : callable
+        What each row adds, shape (n_replicates, n_rows), from predictions of shape (n_replicates, n_rows, n_outputs)
+        and the truth.
+    form : {"mean", "root", "explained"}
+        The mean, its root, or 1 less the ratio of it to the variance of the truth.
     """
 
-    name: str
-    truth: NDArray[Any]
-    weight: Floats
-    whole: Callable[[NDArray[Any], Floats, Floats], float]
-    steps: ClassVar[bool] = False
-    either_way: ClassVar[bool] = False
-    range: tuple[float, float] = (0.0, math.inf)
+    by_row: Callable[[Floats, NDArray[Any]], Floats]
+    form: str = "mean"
 
-    def start(self, n_replicates: int) -> HeldRows:
-        """What the predictions of rows are added to."""
+    def start(self, n_replicates: int, at_hand: Floats) -> MeanOfRows:
+        return MeanOfRows(self, n_replicates)
+
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        weight = self.weight[rows]
+        mean = np.atleast_1d(self.by_row(predicted[None], self.truth[rows]) @ weight / weight.sum())
+        return float(self.finished(mean, self.variance(self.truth[rows], weight))[0])
+
+    def finished(self, mean: Floats, variance: float) -> Floats:
+        """The metric from the mean over rows, and the variance of their truth."""
+        if self.form == "mean":
+            return mean
+        return np.sqrt(mean) if self.form == "root" else 1.0 - mean / variance
+
+    def variance(self, truth: NDArray[Any], weight: Floats) -> float:
+        """Variance of the truth, where it counts; ``ValueError`` where it is 0."""
+        if self.form != "explained":
+            return 1.0
+        found = float(np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight))
+        if not found > 0.0:
+            raise ValueError("metric 'r2' compares with the variance of y, and y is the same on all rows: take 'rmse'")
+        return found
+
+    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
+        truth, weight = self.truth[rows], self.weight[rows]
+        added = self.by_row(predicted[None], truth)[0]
+        mean = float(np.average(added, weights=weight))
+        away = added - mean
+        if self.form == "root":
+            away = away / (2.0 * math.sqrt(mean)) if mean > 0.0 else 0.0 * away
+        if self.form == "explained":
+            variance = self.variance(truth, weight)
+            away = (mean / variance * (truth - np.average(truth, weights=weight)) ** 2 - added) / variance
+        return np.asarray(weight * away / weight.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class RankMetric(Metric):
+    """A metric of the order of rows of two classes.
+
+    Attributes
+    ----------
+    of_levels, slopes : callable
+        The metric and what weight at each level gains it, as in `ranking`.
+    """
+
+    of_levels: Callable[[Floats, Floats], Floats]
+    slopes: Callable[[Floats, Floats], tuple[Floats, Floats]]
+    by_order: bool = field(default=True, kw_only=True)
+
+    def start(self, n_replicates: int, at_hand: Floats) -> RanksOfRows:
+        return RanksOfRows(self, n_replicates, at_hand)
+
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        return float(self.of_levels(*self._levels(rows, predicted).weights))
+
+    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
+        levels = self._levels(rows, predicted)
+        return levels.of_rows(*self.slopes(*levels.weights))
+
+    def _levels(self, rows: Int64s, predicted: Floats) -> Levels:
+        return Levels(self.truth[rows], predicted[:, -1], self.weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMetric(Metric):
+    """A callable of the user's, of all rows at once.
+
+    Attributes
+    ----------
+    given : callable
+        The metric from the truth and the predictions that `as_given` makes.
+    as_given : callable
+    """
+
+    given: Callable[[NDArray[Any], NDArray[Any]], float]
+    as_given: Callable[[Floats], Floats]
+
+    # Predictions of all draws are held at once.
+    _CELLS_HELD: ClassVar[int] = 1 << 25
+
+    def start(self, n_replicates: int, at_hand: Floats) -> HeldRows:
         return HeldRows(self)
 
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        # A callable may alter what it is given.
+        return _number(self.given(self.truth[rows], self.as_given(predicted.copy())))
 
-class MeanOfRows:
+    def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
+        return max(1, self._CELLS_HELD // (n_replicates * n_outputs))
+
+
+class Measuring(ABC):
+    """A metric of several replicates of the predictions, to which blocks of rows are added."""
+
+    @abstractmethod
+    def add(self, rows: Int64s, predicted: Floats) -> None:
+        """Add rows, and predictions of shape (n_replicates, n_rows, n_outputs), the first of the forest at hand."""
+
+    @abstractmethod
+    def conclude(self) -> Floats:
+        """The metric of each replicate; ``ValueError`` where it is no number, or no row has a weight."""
+
+    def chance(self) -> float:
+        """Variance of the change that draws foretell, from where the rows at a tie happened to fall."""
+        return 0.0
+
+
+class MeanOfRows(Measuring):
     """Adds up what the rows say."""
 
     def __init__(self, metric: MeanMetric, n_replicates: int) -> None:
         self._metric, self._sum, self._weight, self._chance = metric, np.zeros(n_replicates), 0.0, 0.0
+        self._rows: list[Int64s] = []
         self._infinite = 0
 
-    def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
-        """Add rows, and predictions of shape (n_replicates, n_rows, n_outputs)."""
+    def add(self, rows: Int64s, predicted: Floats) -> None:
         counts = self._metric.weight[rows] > 0.0
         rows, predicted = rows[counts], predicted[:, counts]
         weight = self._metric.weight[rows]
@@ -107,53 +208,85 @@ class MeanOfRows:
         self._infinite += int(np.isinf(found[0]).sum())
         self._sum += found @ weight
         self._weight += weight.sum()
+        self._rows.append(rows)
         if self._metric.steps:
             differs = np.abs(found[1:] - found[0])[-REPLICATES:].mean(axis=0)
             self._chance += np.sum((weight * differs) ** 2)
 
     def conclude(self) -> Floats:
-        """The metric of each replicate; ``ValueError`` where it is infinite, or no row has a weight."""
         if self._weight == 0.0:
             raise ValueError(_NO_WEIGHT)
         if self._infinite:
-            raise ValueError(
-                f"the {self._metric.name} is infinite: no tree asked about {self._infinite:,} of the rows gives the "
-                "row's class any probability. Take 'auc' or 'accuracy', or train trees whose leaves hold more rows"
-            )
-        mean = self._sum / self._weight
-        return np.sqrt(mean) if self._metric.root else mean
+            raise infinite(self._metric.name, self._infinite)
+        rows = np.concatenate(self._rows)
+        variance = self._metric.variance(self._metric.truth[rows], self._metric.weight[rows])
+        return self._metric.finished(self._sum / self._weight, variance)
 
     def chance(self) -> float:
-        """Variance of the change that draws foretell, from where the rows at a tie happened to fall."""
         return float(self._chance / self._weight**2)
 
 
-class HeldRows:
+class RanksOfRows(Measuring):
+    """Counts the rows of both classes in fine bins of the score."""
+
+    def __init__(self, metric: RankMetric, n_replicates: int, at_hand: Floats) -> None:
+        self._metric, self._bins = metric, Bins(n_replicates, at_hand[:, -1])
+
+    def add(self, rows: Int64s, predicted: Floats) -> None:
+        self._bins.add(predicted[..., -1], self._metric.truth[rows] == 1, self._metric.weight[rows])
+
+    def conclude(self) -> Floats:
+        low, high = self._bins.low, self._bins.high
+        if not (low.any() or high.any()):
+            raise ValueError(_NO_WEIGHT)
+        if not (low.any() and high.any()):
+            raise one_class_only(self._metric.name)
+        return np.array([self._metric.of_levels(*one) for one in zip(low, high, strict=True)])
+
+
+class HeldRows(Measuring):
     """Holds all predictions, for a metric of all rows at once."""
 
-    def __init__(self, metric: WholeMetric) -> None:
+    def __init__(self, metric: GivenMetric) -> None:
         self._metric = metric
-        self._rows: list[NDArray[np.int64]] = []
+        self._rows: list[Int64s] = []
         self._predicted: list[Floats] = []
 
-    def add(self, rows: NDArray[np.int64], predicted: Floats) -> None:
-        """Add rows, and predictions of shape (n_replicates, n_rows, n_outputs)."""
+    def add(self, rows: Int64s, predicted: Floats) -> None:
         self._rows.append(rows)
         self._predicted.append(predicted)
 
     def conclude(self) -> Floats:
-        """The metric of each replicate; ``ValueError`` where it is no number, or no row has a weight."""
         rows = np.concatenate(self._rows)
-        truth, weight = self._metric.truth[rows], self._metric.weight[rows]
-        if not weight.any():
-            raise ValueError(_NO_WEIGHT)
-        # A callable may alter what it is given.
         every = zip(*self._predicted, strict=True)
-        return np.array([_number(self._metric.whole(truth.copy(), np.concatenate(one), weight)) for one in every])
+        return np.array([self._metric.value(rows, np.concatenate(one)) for one in every])
 
-    def chance(self) -> float:
-        """0: such metrics make no steps."""
-        return 0.0
+
+def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
+    """The metric of some rows; raises ``ValueError`` where it is no number, and says why."""
+    if not judge.weight[rows].any():
+        raise ValueError(_NO_WEIGHT)
+    found = judge.value(rows, predicted)
+    if math.isfinite(found):
+        return found
+    if isinstance(judge, MeanMetric):
+        raise infinite(judge.name, int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum()))
+    raise one_class_only(judge.name)
+
+
+def infinite(name: str, n_rows: int) -> ValueError:
+    """What to say of a logarithmic loss of rows whose class has no probability."""
+    return ValueError(
+        f"the {name} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class any probability. "
+        "Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows"
+    )
+
+
+def one_class_only(name: str) -> ValueError:
+    """What to say of an order of the rows of one class."""
+    return ValueError(
+        f"metric '{name}' compares rows of two classes, and those that were used with weight hold one only"
+    )
 
 
 def _number(found: Any) -> float:
@@ -168,108 +301,3 @@ def _number(found: Any) -> float:
         shown = repr(value) if isinstance(found, Real) else abridged(found)
         raise ValueError(f"the metric must give one finite number, below {LARGEST:g}, found {shown}")
     return value
-
-
-def metric_with_truth(
-    metric: MetricLike, rows: ForestOnRows, y: ArrayLike, sample_weight: ArrayLike | None
-) -> MeanMetric | WholeMetric:
-    """The metric with its truth; raises ``ValueError`` where they do not fit the forest."""
-    classes, n_rows = rows.adapter.classes, rows.n_rows
-    weight = sample_weights(sample_weight, n_rows)
-    if not isinstance(metric, str) and callable(metric):
-        given: Callable[[NDArray[Any], NDArray[Any]], float] = metric
-        if sample_weight is not None:
-            raise ValueError(
-                "sample_weight is for the metrics that rfsize knows by name; let the callable weigh its rows"
-            )
-        truth = np.asarray(y)
-        if truth.shape != (n_rows,):
-            raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
-        name = getattr(metric, "__name__", type(metric).__name__)
-        as_given = _probabilities_as_given if classes.size else _numbers_as_given
-        return WholeMetric(
-            name,
-            truth,
-            weight,
-            whole=lambda truth, predicted, _: given(truth, as_given(predicted)),
-            range=_UNBOUNDED,
-        )
-    names = _OF_CLASSES if classes.size else _OF_NUMBERS
-    kind = "classification" if classes.size else "regression"
-    choice("metric", metric, names, f"; or give a callable of y and the predictions of this {kind} forest")
-    if not classes.size:
-        return _of_numbers(metric, y, weight)
-    truth = class_indices(classes, y, n_rows)
-    if metric == "logloss":
-        averages = rows.adapter.link.kind == "identity"
-        by_row = _logloss_of_averages if averages else _logloss
-        return MeanMetric(metric, truth, weight, by_row, either_way=averages)
-    if metric == "accuracy":
-        threshold = rows.threshold if len(classes) == 2 else None
-        return MeanMetric(
-            metric,
-            truth,
-            weight,
-            by_row=lambda found, truth: _is_right(found, truth, threshold),
-            steps=True,
-            range=(0.0, 1.0),
-        )
-    if len(classes) > 2:
-        raise ValueError(f"metric 'auc' is for two classes, and the forest has {len(classes)}; give a callable")
-    if len(np.unique(truth)) < 2:
-        raise ValueError("metric 'auc' compares rows of two classes, and y holds one only")
-    return WholeMetric(metric, truth, weight, _auc, range=(0.0, 1.0))
-
-
-def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> MeanMetric:
-    try:
-        truth = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        truth = np.zeros(0)
-    if truth.shape != weight.shape or not np.isfinite(truth).all():
-        raise ValueError(f"y must hold one finite number per row of X ({len(weight)} rows)")
-    if metric == "rmse":
-        return MeanMetric(metric, truth, weight, lambda found, truth: (found[..., 0] - truth) ** 2, root=True)
-    return MeanMetric(metric, truth, weight, lambda found, truth: np.abs(found[..., 0] - truth))
-
-
-def _numbers_as_given(predicted: Floats) -> Floats:
-    return predicted[:, 0]
-
-
-def _probabilities_as_given(predicted: Floats) -> Floats:
-    """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
-    cut = np.clip(predicted, 0.0, 1.0)
-    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
-    np.minimum(cut, 1.0, out=cut)  # the last bit of the product
-    return cut[:, 1] if cut.shape[1] == 2 else cut
-
-
-def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    of_truth = predicted[:, np.arange(len(truth)), truth]
-    return -np.log(np.clip(of_truth / predicted.sum(axis=2), _LEAST_PROBABILITY, 1.0))
-
-
-def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    """To second order around the first of the predictions; infinite on rows where that is 0."""
-    of_truth = predicted[:, np.arange(len(truth)), truth]
-    known = of_truth[0] > _LEAST_PROBABILITY
-    now = np.where(known, of_truth[0], 1.0)
-    away = (of_truth - of_truth[0]) / now
-    return np.where(known, -np.log(now) - away + away**2 / 2.0, np.inf)
-
-
-def _is_right(predicted: Floats, truth: NDArray[Any], threshold: float | None) -> Floats:
-    label = predicted.argmax(axis=2) if threshold is None else predicted[..., 1] > threshold
-    return (label == truth).astype(np.float64)
-
-
-def _auc(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    if len(np.unique(truth[weight > 0.0])) < 2:
-        raise ValueError(
-            "metric 'auc' compares rows of two classes, and those that were used with weight hold one only"
-        )
-    # Rows of the same leaves are tied, whatever the last bits of their sums say.
-    return float(roc_auc_score(truth, predicted[:, 1].astype(np.float32), sample_weight=weight))

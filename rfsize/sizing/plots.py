@@ -10,6 +10,7 @@ import numpy as np
 from rfsize.estimation.base import Curves, Margins
 from rfsize.estimation.deviation import Deviation
 from rfsize.utils.plotting import finish, label_counts, label_sparsely, new_axes, percent
+from rfsize.utils.typing import Floats, Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,4 +156,49 @@ def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda off: f"{off:g}")
     finish(ax)
+    return ax
+
+
+class Score(Protocol):
+    """What the picture of a score reads."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def at_all_trees(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+    @property
+    def curve(self) -> tuple[Int64s, Floats]: ...
+    @property
+    def available(self) -> int: ...
+
+
+def plot_score(score: Score, ax: Axes | None = None) -> Axes:
+    """Draw a score over the number of trees; see `OobScore.plot`."""
+    if ax is None:
+        ax = new_axes()
+    sizes, values = score.curve
+    ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
+    low, high = score.interval
+    ax.errorbar(
+        score.available,
+        score.at_all_trees,
+        yerr=np.abs(np.array([[low], [high]]) - score.at_all_trees),
+        fmt="o",
+        color="C3",
+        capsize=4.0,
+        label="all trees on fresh rows, 95 % interval",
+        zorder=4,
+    )
+    ax.axvline(score.available, color="C1", linestyle="-.", label=f"forest at hand: {score.available:,} trees")
+    ax.set_xscale("log")
+    ax.set_xlim(1.0, 1.5 * score.available)
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel(score.metric)
+    ax.set_title(f"Out of bag, {score.metric} is {score.value:.4g}")
+    label_counts(ax.xaxis)
+    finish(ax, loc="best")
     return ax

@@ -11,8 +11,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.neighbors import KNeighborsClassifier
+from tqdm.auto import tqdm
 
 import reference.deviation
 import rfsize
@@ -20,7 +29,7 @@ from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboo
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.estimation.base import REPLICATES, SEED
-from rfsize.sizing import metric_gap
+from rfsize.sizing import metric_gap, ranking
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +54,8 @@ def probabilities(link: str, score: np.ndarray) -> np.ndarray:
 
 METRICS = {
     "logloss": lambda y, p: log_loss(y, p),
+    "brier": lambda y, p: np.mean(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1)) / (2 if p.shape[1] == 2 else 1),
+    "average_precision": lambda y, p: average_precision_score(y, p[:, 1].astype(np.float32)),
     "auc": lambda y, p: roc_auc_score(y, p[:, 1].astype(np.float32)),
     "accuracy": lambda y, p: accuracy_score(y, p.argmax(axis=1)),
 }
@@ -68,15 +79,15 @@ def test_two_classes(metric: str, oob: bool, data: Data) -> None:
         most=np.inf if metric == "logloss" else 1.0,
     )
     found = rfsize.size(model, X, oob=oob, alpha=0.9).metric_gap(metric, data.y[:120])
-    # Sums are kept in single precision; a pair of rows that are nearly tied is 3e-4 of the area under the curve.
-    off = 3e-4 if metric == "auc" else 1e-7
-    assert found.value == pytest.approx(expected[0], abs=off)
-    assert found.change == pytest.approx(expected[1], abs=off)
-    assert found.interval == pytest.approx(expected[2], abs=off)
+    # A pair of rows that are nearly tied is 3e-4 of the area under the curve. Sums by parts are in single precision.
+    off = {"auc": 3e-4, "average_precision": 1e-3}.get(metric, 1e-7)
+    assert found.value == pytest.approx(expected[0], rel=1e-6, abs=off)
+    assert found.change == pytest.approx(expected[1], rel=1e-6, abs=off)
+    assert found.interval == pytest.approx(expected[2], rel=1e-6, abs=off)
     assert (found.source, found.n_rows) == ("oob" if oob else "rows given", known.sum())
 
 
-@pytest.mark.parametrize("metric", ["logloss", "accuracy", "callable"])
+@pytest.mark.parametrize("metric", ["logloss", "brier", "accuracy", "callable"])
 def test_several_classes(metric: str, lgb_multiclass: Any, xgb_multiclass: Any, data: Data) -> None:
     y = np.random.default_rng(6).integers(3, size=60)
     by_name = METRICS["logloss" if metric == "callable" else metric]
@@ -96,11 +107,11 @@ def test_several_classes(metric: str, lgb_multiclass: Any, xgb_multiclass: Any, 
         )
 
 
-@pytest.mark.parametrize("metric", ["rmse", "mae"])
+@pytest.mark.parametrize("metric", ["rmse", "mae", "r2"])
 def test_regression(metric: str, data: Data) -> None:
     model = train_lightgbm(data.X[:150], np.exp(data.X[:150, 0]), 20, objective="poisson")
     y = np.exp(data.X[:150, 0])
-    by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error}[metric]
+    by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error, "r2": r2_score}[metric]
     may_vote = np.logical_not(_out_of_bag(model, data.X[:150]).inbag().T)
     known = may_vote.sum(axis=1) > 1
     expected = reference.deviation.metric_gap(
@@ -116,7 +127,7 @@ def test_regression(metric: str, data: Data) -> None:
     found = report.metric_gap(metric, y)
     metric_gap._FEWEST_TREES = before
     assert (found.value, found.change, *found.interval) == pytest.approx(
-        (expected[0], expected[1], *expected[2]), abs=1e-7
+        (expected[0], expected[1], *expected[2]), rel=1e-6, abs=1e-7
     )
 
 
@@ -143,20 +154,70 @@ def test_weights_are_repeated_rows(lgb_booster: Any, data: Data, truth: np.ndarr
             of_repeated.metric_gap(metric, truth[again]),
         )
         assert (found.value, found.change, *found.interval) == pytest.approx(
-            (expected.value, expected.change, *expected.interval), abs=1e-9
+            (expected.value, expected.change, *expected.interval), abs=1e-4 if metric == "auc" else 1e-9
         )
     assert report.metric_gap("accuracy", truth, sample_weight=weight).value == pytest.approx(
         of_repeated.metric_gap("accuracy", truth[again]).value
     )
 
 
-def test_predictions_held_in_batches_are_the_same(
+def test_bins_of_scores_cost_nothing(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    """The area under the curve by bins, which rows that are nearly tied share, and by sorting each replicate."""
+    report = rfsize.size(lgb_booster, data.fresh)
+    for metric, by_sorting in (("auc", roc_auc_score), ("average_precision", average_precision_score)):
+        binned, sorted_ = report.metric_gap(metric, truth), report.metric_gap(by_sorting, truth)
+        assert binned.value == pytest.approx(sorted_.value, abs=1e-5)
+        assert (binned.change, *binned.interval) == pytest.approx((sorted_.change, *sorted_.interval), abs=1e-4)
+
+
+def test_bins_are_off_by_the_pairs_that_share_one_at_most() -> None:
+    rng = np.random.default_rng(0)
+    for score in (rng.normal(size=2000), rng.exponential(size=2000) ** 3, rng.integers(3, size=2000) / 7.0, np.ones(9)):
+        y, weight = rng.integers(2, size=len(score)) == 1, rng.random(len(score))
+        replicates = np.stack([score, score + 0.3 * rng.normal(size=len(score)), 5.0 * score])
+        bins = ranking.Bins(3, score)
+        bins.add(replicates[:, ::2], y[::2], weight[::2])
+        bins.add(replicates[:, 1::2], y[1::2], weight[1::2])
+        assert bins.low.sum(axis=1) == pytest.approx(np.full(3, weight[~y].sum()))
+        shared = np.sum(bins.low * bins.high, axis=1) / (2.0 * weight[y].sum() * weight[~y].sum())
+        exact = [roc_auc_score(y, one, sample_weight=weight) for one in replicates]
+        assert (np.abs(ranking.auc(bins.low, bins.high) - exact) <= shared + 1e-12).all()
+
+
+def test_callables_are_tried_on_as_many_rows_as_fit(
     lgb_booster: Any, data: Data, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    report, sizes = rfsize.size(lgb_booster, data.fresh), []
+
+    def brier(y: np.ndarray, predicted: np.ndarray) -> float:
+        sizes.append(len(y))
+        return float(np.mean((y - predicted) ** 2))
+
+    whole = report.metric_gap(brier, truth)
+    monkeypatch.setattr("rfsize.sizing.metrics.GivenMetric._CELLS_HELD", 201 * 2 * 100)
+    some = report.metric_gap(brier, truth)
+    assert sorted(set(sizes)) == [100, 400]
+    assert (some.value, some.n_rows) == (pytest.approx(whole.value), 400)
+    assert whole.interval[0] < some.change < whole.interval[1]
+
+
+def test_only_counting_shows_its_progress(
+    lgb_booster: Any, data: Data, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    class Recorded(tqdm):  # type: ignore[type-arg]
+        def __init__(self, **options: Any) -> None:
+            shown.extend([] if options["disable"] else [options["desc"]])
+            super().__init__(**options)
+
     report = rfsize.size(lgb_booster, data.fresh)
-    whole = report.metric_gap("auc", truth)
-    monkeypatch.setattr(metric_gap, "_CELLS_HELD", 400 * 2 * 70)
-    assert report.metric_gap("auc", truth) == whole
+    of_counted = rfsize.size(rfsize.count(lgb_booster, data.fresh, truth))
+    monkeypatch.setattr("rfsize.utils.matrix.tqdm", Recorded)
+    report.metric_gap("auc", truth)
+    assert shown == ["scores"]
+    of_counted.metric_gap("auc")
+    assert shown == ["scores", "metric"]
 
 
 def test_callables(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
@@ -263,7 +324,7 @@ def test_what_the_forest_cannot_have(xgb_multiclass: Any, data: Data) -> None:
         rfsize.size(xgb_multiclass, data.X).metric_gap("auc", data.three)
     numbers = train_xgboost(data.X, data.X[:, 0], 12, objective="reg:squarederror")
     report = rfsize.size(numbers, data.fresh, criterion="score", tolerance=0.1)
-    with pytest.raises(ValueError, match="'rmse', 'mae'"):
+    with pytest.raises(ValueError, match="'rmse', 'mae', 'r2'"):
         report.metric_gap("logloss", np.zeros(400))
     with pytest.raises(ValueError, match="one finite number per row"):
         report.metric_gap("rmse", np.full(400, np.nan))

@@ -1,0 +1,98 @@
+"""A metric of what a forest predicts, and of what draws of its trees do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import predictions
+from rfsize.errors import FewVotesError
+from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.sizing.metrics import Metric
+from rfsize.utils.matrix import blocks
+from rfsize.utils.typing import Floats
+from rfsize.voting.averages import Averages
+
+# Rows whose predictions tell where those of draws will lie.
+_AT_HAND = 100_000
+
+
+class DrawnTrees(NamedTuple):
+    """A metric of averages of trees, on rows that were asked of two parts of the forest.
+
+    Attributes
+    ----------
+    now : float
+        Of all trees that each row may ask, as of the draws.
+    scaled, as_asked : ndarray of float, shape (n_replicates,)
+        Of draws of them, as noisy as the whole forest is and as they are.
+    chance : float
+        Variance of the change that draws foretell, from where the rows at a tie happened to fall.
+    asked : float
+        Trees asked about a row, on average.
+    n_rows : int
+        Rows that the draws were measured on.
+    """
+
+    now: float
+    scaled: Floats
+    as_asked: Floats
+    chance: float
+    asked: float
+    n_rows: int
+
+
+def drawn_trees(
+    forest: ForestOnRows, averages: Averages, judge: Metric, *, most_rows: int | None = None, shows_progress: bool
+) -> DrawnTrees:
+    """Draw the parts of a forest again, and measure the averages of each draw; on ``most_rows``, spread over all."""
+    n_parts, n_trees = len(averages.parts), forest.adapter.n_trees
+    rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
+    weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)
+    # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
+    kinds = 1 if forest.bags is None else 2
+    n_scores, n_outputs = averages.mean.shape[1], max(1, len(forest.adapter.classes))
+    at_most = [most for most in (most_rows, judge.most_rows(1 + kinds * REPLICATES, n_outputs)) if most is not None]
+    step = -(-len(averages.total) // min(at_most, default=len(averages.total)))
+    # An order of single scores is that of what they predict.
+    is_order = judge.by_order and n_scores == 1
+
+    def predicted(score: Floats) -> Floats:
+        return score if is_order else predictions(forest, score)
+
+    some = averages.mean[averages.is_asked]
+    measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))
+    total = n_rows = 0
+    cells = max(1, (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs) // step)
+    for start, stop in blocks(len(averages.total), cells, what="metric" if shows_progress else None):
+        part = averages.take(start + -start % step, stop, step)
+        # Deviations need two parts that were asked for each score.
+        part = part.where(part.n_parts_asked.min(axis=1) > 1)
+        if not len(part.rows):
+            continue
+        drawn = np.maximum(_summed(weights, part.asked_of), 1e-9)  # where none was drawn, the mean stays
+        spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
+        noise = _summed(weights, part.total - part.mean[:, None] * part.asked_of) / drawn * spread
+        scaled = noise * np.sqrt(part.asked / n_trees)
+        score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
+        measuring.add(part.rows, predicted(score))
+        total, n_rows = total + part.asked.mean(axis=1).sum(), n_rows + len(part.rows)
+    if n_rows == 0:
+        raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
+    value = measuring.conclude()
+    return DrawnTrees(
+        now=float(value[0]),
+        scaled=value[1 : 1 + REPLICATES],
+        as_asked=value[-REPLICATES:],
+        chance=measuring.chance(),
+        asked=total / n_rows,
+        n_rows=n_rows,
+    )
+
+
+def _summed(weights: Floats, of_parts: Floats) -> Floats:
+    """Weighted sums over the parts, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_parts, n)."""
+    flat = of_parts.transpose(1, 0, 2).reshape(weights.shape[1], -1)
+    return (weights @ flat).reshape(len(weights), len(of_parts), -1)

@@ -1,0 +1,123 @@
+"""The metrics that are known by name, and those that a callable gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import labels
+from rfsize.sizing import ranking
+from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import choice, class_indices, sample_weights
+
+_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+_OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
+
+# What a user may ask for: a name, or a function of the truth and the predictions.
+MetricLike = str | Callable[[NDArray[Any], NDArray[Any]], float]
+
+
+def metric_with_truth(metric: MetricLike, rows: ForestOnRows, y: ArrayLike, sample_weight: ArrayLike | None) -> Metric:
+    """The metric with its truth; raises ``ValueError`` where they do not fit the forest."""
+    classes, n_rows = rows.adapter.classes, rows.n_rows
+    weight = sample_weights(sample_weight, n_rows)
+    if not isinstance(metric, str) and callable(metric):
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight is for the metrics that rfsize knows by name; let the callable weigh its rows"
+            )
+        truth = np.asarray(y)
+        if truth.shape != (n_rows,):
+            raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
+        name = getattr(metric, "__name__", type(metric).__name__)
+        as_given = _probabilities_as_given if classes.size else _numbers_as_given
+        return GivenMetric(name, truth, weight, (-math.inf, math.inf), given=metric, as_given=as_given)
+    names = _OF_CLASSES if classes.size else _OF_NUMBERS
+    kind = "classification" if classes.size else "regression"
+    choice("metric", metric, names, f"; or give a callable of y and the predictions of this {kind} forest")
+    if not weight.any():
+        raise ValueError("sample_weight is 0 on all rows")
+    return _of_classes(metric, rows, y, weight) if classes.size else _of_numbers(metric, y, weight)
+
+
+def _of_classes(metric: str, rows: ForestOnRows, y: ArrayLike, weight: Floats) -> Metric:
+    classes = rows.adapter.classes
+    truth = class_indices(classes, y, rows.n_rows)
+    positive = (0.0, math.inf)
+    if metric == "logloss":
+        averages = rows.adapter.link.kind == "identity"
+        by_row = _logloss_of_averages if averages else _logloss
+        return MeanMetric(metric, truth, weight, positive, by_row, either_way=averages)
+    if metric == "brier":
+        return MeanMetric(metric, truth, weight, positive, _brier)
+    if metric == "accuracy":
+        threshold = rows.threshold
+        return MeanMetric(
+            metric,
+            truth,
+            weight,
+            (0.0, 1.0),
+            lambda found, truth: (labels(found, threshold) == truth).astype(np.float64),
+            steps=True,
+        )
+    if len(classes) > 2:
+        raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}; give a callable")
+    if len(np.unique(truth)) < 2:
+        raise ValueError(f"metric '{metric}' compares rows of two classes, and y holds one only")
+    if metric == "auc":
+        return RankMetric(metric, truth, weight, (0.0, 1.0), ranking.auc, ranking.auc_slopes)
+    of_levels, slopes = ranking.average_precision, ranking.average_precision_slopes
+    return RankMetric(metric, truth, weight, (0.0, 1.0), of_levels, slopes)
+
+
+def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
+    try:
+        truth = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        truth = np.zeros(0)
+    if truth.shape != weight.shape or not np.isfinite(truth).all():
+        raise ValueError(f"y must hold one finite number per row of X ({len(weight)} rows)")
+    if metric == "mae":
+        return MeanMetric(metric, truth, weight, (0.0, math.inf), lambda found, truth: np.abs(found[..., 0] - truth))
+    span, form = ((0.0, math.inf), "root") if metric == "rmse" else ((-math.inf, 1.0), "explained")
+    return MeanMetric(metric, truth, weight, span, lambda found, truth: (found[..., 0] - truth) ** 2, form=form)
+
+
+def _numbers_as_given(predicted: Floats) -> Floats:
+    return predicted[:, 0]
+
+
+def _probabilities_as_given(predicted: Floats) -> Floats:
+    """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
+    cut = np.clip(predicted, 0.0, 1.0)
+    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
+    np.minimum(cut, 1.0, out=cut)  # the last bit of the product
+    return cut[:, 1] if cut.shape[1] == 2 else cut
+
+
+def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    return -np.log(np.clip(of_truth / predicted.sum(axis=2), _LEAST_PROBABILITY, 1.0))
+
+
+def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """To second order around the first of the predictions; infinite on rows where that is 0."""
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    known = of_truth[0] > _LEAST_PROBABILITY
+    now = np.where(known, of_truth[0], 1.0)
+    away = (of_truth - of_truth[0]) / now
+    return np.where(known, -np.log(now) - away + away**2 / 2.0, np.inf)
+
+
+def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """Squared distance from the truth, of two classes that of the probability of class 1 alone."""
+    if predicted.shape[2] == 2:
+        return np.asarray((predicted[..., 1] - truth) ** 2)
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    return np.asarray(np.sum(predicted**2, axis=2) - 2.0 * of_truth + 1.0)

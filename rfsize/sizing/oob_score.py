@@ -1,0 +1,365 @@
+"""The out-of-bag score of a forest, how sure it is, and its curve over the number of trees.
+
+A training row asks only the n of the T trees that did not see it, so that the out-of-bag score is that of a smaller
+forest. Draws of the trees, as noisy as n of them are and as T of them are, tell the difference (see `metric_gap`), by
+which the middle of the interval is moved.
+
+Two things make the score uncertain of the forest at hand on fresh rows. The rows are a sample: what each adds to the
+metric, to first order, scatters, and its sum over the rows of a group is one draw. And the rows ask other trees than
+fresh rows do, the same ones for many of them: that scatter is the metric's over draws of the trees. Both variances are
+added, and an interval is made that keeps within the range of the metric: by Wilson's formula between 0 and 1, else on
+the logarithmic scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t as student
+
+from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import out_of_bag_rows, predictions
+from rfsize.errors import FewVotesError
+from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.sizing.drawn_trees import drawn_trees
+from rfsize.sizing.metrics import GivenMetric, Metric, value_of
+from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
+from rfsize.sizing.plots import plot_score
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.averages import Averages
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COVERAGE = 0.95
+# Rows that tell what more trees are worth, and rows that a callable is tried on again and again.
+_ROWS_DRAWN, _ROWS_TRIED = 20_000, 50_000
+_POINTS = 40  # of the curve
+
+
+class Curve(NamedTuple):
+    """The score over the number of trees.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n_sizes,)
+        Numbers of trees, from the forest's beginning.
+    values : ndarray of float64, shape (n_sizes,)
+        The out-of-bag score of so many trees, on the rows that one of them had not seen; NaN where there is none.
+    """
+
+    sizes: Int64s
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class OobScore:
+    """The answer of `rfsize.oob_score`.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    value : float
+        The metric of the out-of-bag predictions, as `oob_predict_proba` and `oob_predict` give them.
+    at_all_trees : float
+        What it becomes where rows ask all trees, as fresh rows do.
+    interval : tuple of float
+        95 % interval of the metric of the forest at hand on fresh rows.
+    curve : Curve
+        The metric of the out-of-bag predictions of the first trees, over their number.
+    available : int
+        Trees of the forest.
+    votes_per_row : float
+        Trees asked about a row, on average.
+    source : str
+        "oob".
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+    n_rows : int
+        Rows that it is of.
+    n_dropped : int
+        Rows left out because every tree saw them.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
+    auc 0.99... out of bag, of the ... trees that a row may ask
+    about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
+    569 rows (oob)
+    """
+
+    metric: str
+    value: float
+    at_all_trees: float
+    interval: tuple[float, float]
+    curve: Curve
+    available: int
+    votes_per_row: float
+    source: str
+    groups: str
+    n_rows: int
+    n_dropped: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write; values of the curve that are no numbers are None."""
+        values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
+        plain = {**self.__dict__, "interval": list(self.interval)}
+        return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve over the number of trees, and the interval at the last.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> ax = rfsize.oob_score(forest, X, y).plot()
+        >>> ax.figure.savefig("score.png")
+        """
+        return plot_score(self, ax)
+
+    def __str__(self) -> str:
+        length = self.interval[1] - self.interval[0]
+        digits = int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 3, 8))
+        dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""
+        grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
+        value, at_all, low, high = (f"{one:.{digits}f}" for one in (self.value, self.at_all_trees, *self.interval))
+        return (
+            f"{self.metric} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
+            f"about {at_all} with all {self.available:,} trees; on fresh rows {low} to {high} (95 %)\n"
+            f"{self.n_rows:,} rows ({self.source}{grouped}){dropped}"
+        )
+
+    __repr__ = __str__
+
+
+def oob_score(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    metric: MetricLike | None = None,
+    threshold: float | None = None,
+    groups: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
+    seed: int | None = None,
+    subsample: float | None = None,
+    missing: float | None = None,
+) -> OobScore:
+    """The out-of-bag score by any metric: how good the forest at hand is on fresh rows, without any.
+
+    Parameters
+    ----------
+    model
+        As in `oob_predict`; or what `count` counted with ``oob=True``, for which all but ``metric`` is left out (``y``
+        and ``sample_weight`` only if `count` was given them).
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training.
+    y : array_like, shape (n_rows,)
+        Their labels or numbers, in the encoding of the model.
+    metric : str or callable, optional
+        "accuracy" (the default), "logloss", "brier", of two classes also "auc" and "average_precision"; of a regression
+        forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that returns a
+        number, as in `SizeReport.metric_gap`.
+    threshold : float, default 0.5
+        Probability of class 1 above which it is predicted; for the accuracy of two classes.
+    groups, seed, subsample, missing
+        As in `oob_predict_proba`. Rows of a group are alike, and the interval takes them as one draw.
+    sample_weight : array_like, shape (n_rows,), optional
+        Training weights. They prove the bags, see `inbag`, and weigh the rows in the metric; not in a callable.
+
+    Returns
+    -------
+    OobScore
+        The metric, a 95 % interval, and the curve over the number of trees.
+
+    Raises
+    ------
+    FewVotesError
+        If every tree saw every row.
+    NotAForestError, InbagError, ValueError
+        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
+
+    Notes
+    -----
+    The interval is for the metric of *this* forest on fresh rows from where the training rows came. ``value`` is of
+    predictions by some 37 % of the trees, so that it may lie outside where trees are few. How often intervals hold the
+    metric on fresh rows: see the measurements. Where single rows make most of the metric, as in the squares of errors
+    with long tails, they hold it less often.
+
+    References
+    ----------
+    L. Breiman (1996). "Out-of-bag estimation." Technical report, University of California, Berkeley.
+
+    M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
+    Statistics 47(2), 1088-1112.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, oob_score=True, random_state=0).fit(X, y)
+    >>> score = rfsize.oob_score(forest, X, y)
+    >>> bool(abs(score.value - forest.oob_score_) < 1e-12)
+    True
+    >>> score.interval[0] < score.value < score.interval[1]
+    True
+    """
+    bags: dict[str, Any] = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
+    if isinstance(model, Counted):
+        forest, counted = out_of_bag_rows(model, X, None, threshold=threshold, **bags)
+        y = model.y if y is None else y
+        sample_weight = model.sample_weight if sample_weight is None else sample_weight
+    else:
+        forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, sample_weight=sample_weight, **bags)
+    if y is None:
+        raise ValueError("y is missing: a score needs the truth of the training rows")
+    if metric is None:
+        metric = "accuracy" if len(forest.adapter.classes) else "r2"
+    judge = metric_with_truth(metric, forest, y, None if callable(metric) else sample_weight)
+    return _scored(forest, forest.averages() if counted is None else counted, judge)
+
+
+def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore:
+    rows = np.flatnonzero(averages.is_asked)
+    if not len(rows):
+        raise FewVotesError("every tree saw every row, so that none is out of bag: train more trees")
+    predicted = predictions(forest, averages.mean[rows])
+    value = value_of(judge, rows, predicted)
+    index = forest.groups.index
+    units = rows if index is None else forest.groups.numbers[rows]
+    noise, freedom = _noise_of_rows(judge, rows, predicted, units)
+    gain, noise_of_trees = _gain_by_all_trees(forest, averages, judge)
+    at_all_trees = float(np.clip(value + gain, *judge.range))
+    return OobScore(
+        metric=judge.name,
+        value=value,
+        at_all_trees=at_all_trees,
+        interval=_interval(judge.range, at_all_trees, math.hypot(noise, noise_of_trees), freedom),
+        curve=_curve(forest, averages, judge, value),
+        available=forest.adapter.n_trees,
+        votes_per_row=float(averages.asked[rows].mean()),
+        source=forest.source,
+        groups=forest.groups.by,
+        n_rows=len(rows),
+        n_dropped=forest.n_rows - len(rows),
+    )
+
+
+def _noise_of_rows(judge: Metric, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
+    """Standard error of the metric as the rows, or groups of them, might have been others, and its freedom."""
+    added = judge.influence(rows, predicted)
+    if added is None:
+        return _noise_by_trying(judge, rows, predicted, units)
+    _, unit = np.unique(units, return_inverse=True)
+    by_unit = np.bincount(unit, weights=added)
+    n_units, squares = len(by_unit), by_unit**2
+    if n_units < 2:
+        raise FewVotesError("all rows that a tree did not see are of one group, which tells nothing of others")
+    variance = float(squares.sum())
+    # Few rows may make most of the metric, as those of a rare class do: Satterthwaite's degrees of freedom.
+    tails = n_units * float(np.sum(squares**2)) / variance**2 if variance > 0.0 else 1.0
+    freedom = min(n_units - 1.0, max(1.0, 2.0 * n_units / max(tails - 1.0, 1e-9)))
+    return math.sqrt(variance * n_units / (n_units - 1.0)), freedom
+
+
+def _noise_by_trying(judge: Metric, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
+    """The same of a callable, by the bootstrap over groups, on some of them where rows are many."""
+    rng = np.random.default_rng(SEED)
+    names, unit, size = np.unique(units, return_inverse=True, return_counts=True)
+    first = np.append(0, np.cumsum(size))
+    order = np.argsort(unit, kind="stable")
+    some = rng.permutation(len(names))
+    some = some[: max(2, int(np.searchsorted(np.cumsum(size[some]), _ROWS_TRIED)))]
+    found = []
+    for _ in range(REPLICATES):
+        drawn = rng.choice(some, size=len(some))
+        taken = np.concatenate([order[first[one] : first[one + 1]] for one in drawn])
+        found.append(judge.value(rows[taken], predicted[taken]))
+    return float(np.std(found, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
+
+
+def _gain_by_all_trees(forest: ForestOnRows, averages: Averages, judge: Metric) -> tuple[float, float]:
+    """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
+    try:
+        found = drawn_trees(forest, averages, judge, most_rows=_ROWS_DRAWN, shows_progress=False)
+    except FewVotesError:
+        return 0.0, 0.0
+    return float(found.scaled.mean() - found.as_asked.mean()), float(found.as_asked.std())
+
+
+def _interval(span: tuple[float, float], centre: float, noise: float, freedom: float) -> tuple[float, float]:
+    """95 % interval within the range of a metric."""
+    wide = float(student.ppf(0.5 + _COVERAGE / 2.0, freedom))
+    lowest, highest = span
+    if math.isfinite(lowest) and math.isfinite(highest):
+        return _wilson(centre, noise, wide, freedom)
+    if math.isfinite(lowest):
+        factor = math.exp(wide * noise / centre) if centre > lowest else 1.0
+        return centre / factor, centre * factor
+    if math.isfinite(highest):
+        missing = highest - centre
+        factor = math.exp(wide * noise / missing) if missing > 0.0 else 1.0
+        return highest - missing * factor, highest - missing / factor
+    return centre - wide * noise, centre + wide * noise
+
+
+def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[float, float]:
+    """Wilson's interval of a share, of as many rows as would make it as uncertain."""
+    n_rows = share * (1.0 - share) / noise**2 if noise > 0.0 and 0.0 < share < 1.0 else freedom + 1.0
+    middle = (share + wide**2 / (2.0 * n_rows)) / (1.0 + wide**2 / n_rows)
+    half = wide * math.sqrt(share * (1.0 - share) / n_rows + wide**2 / (4.0 * n_rows**2)) / (1.0 + wide**2 / n_rows)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _curve(forest: ForestOnRows, averages: Averages, judge: Metric, value: float) -> Curve:
+    """The metric of the first trees, at the ends of some of the parts."""
+    ends, every = averages.parts.ends, averages.parts.every
+    points = np.unique(np.geomspace(1, len(ends), _POINTS).round().astype(np.int64)) - 1
+    n_known = len(averages.total)
+    total, asked = np.zeros(averages.total.shape[::2]), np.zeros(averages.asked_of.shape[::2])
+    rows, values, done = np.arange(n_known) * every, [], 0
+    for point in points:
+        total += averages.total[:, done : point + 1].sum(axis=1, dtype=np.float64)
+        asked += averages.asked_of[:, done : point + 1].sum(axis=1)
+        done = point + 1
+        known = (asked > 0).all(axis=1)
+        values.append(_value_or_nan(judge, rows[known], predictions(forest, total[known] / asked[known])))
+    values[-1] = value  # of all rows, and not rounded
+    return Curve(ends[points], np.array(values))
+
+
+def _value_or_nan(judge: Metric, rows: Int64s, predicted: Floats) -> float:
+    try:
+        found = judge.value(rows, predicted) if judge.weight[rows].any() else math.nan
+    except ValueError:
+        if not isinstance(judge, GivenMetric):
+            raise
+        found = math.nan
+    return found if math.isfinite(found) else math.nan

@@ -1,0 +1,125 @@
+"""Metrics of a ranking of two classes, and what each row adds to them, from the weight of each class at each score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.typing import Floats, Int64s
+
+N_BINS = 1 << 14
+# Cells by which the bin of a score is found, and how far they reach beyond the scores, as a share.
+_N_CELLS, _MARGIN = 1 << 13, 0.1
+
+
+def auc(low: Floats, high: Floats) -> Floats:
+    """Area under the ROC curve; pairs of rows with the same score count half.
+
+    Parameters
+    ----------
+    low, high : ndarray of float, shape (..., n_levels)
+        Weight of the rows of class 0 and 1 at each level of the score, from the lowest up.
+
+    Returns
+    -------
+    ndarray of float, shape (...)
+        NaN where a class has no weight.
+    """
+    below = np.cumsum(low, axis=-1) - low / 2.0
+    pairs = low.sum(axis=-1) * high.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(high * below, axis=-1) / pairs)
+
+
+def average_precision(low: Floats, high: Floats) -> Floats:
+    """Precision averaged over the recall that each level adds; arguments and result as of `auc`."""
+    found = np.cumsum(high[..., ::-1], axis=-1)
+    taken = found + np.cumsum(low[..., ::-1], axis=-1)
+    precision = found / np.where(taken > 0.0, taken, 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(high[..., ::-1] * precision, axis=-1) / high.sum(axis=-1))
+
+
+def auc_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """What the area gains by the weight of a row at each level, of class 0 and of class 1."""
+    area, n_low, n_high = auc(low, high), low.sum(), high.sum()
+    lower = (np.cumsum(low) - low / 2.0) / n_low
+    higher = 1.0 - (np.cumsum(high) - high / 2.0) / n_high
+    return (higher - area) / n_low, (lower - area) / n_high
+
+
+def average_precision_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """What the average precision gains by the weight of a row at each level, of class 0 and of class 1."""
+    low, high = low[::-1], high[::-1]
+    found, n_high = np.cumsum(high), high.sum()
+    taken = found + np.cumsum(low)
+    taken = np.where(taken > 0.0, taken, 1.0)
+    precision = found / taken
+    # A row counts at its own level and at all below.
+    gained, lost = (np.cumsum(part[::-1])[::-1] for part in (high / taken, high * precision / taken))
+    of_high = (precision + gained - lost - np.sum(high * precision) / n_high) / n_high
+    return (-lost / n_high)[::-1], of_high[::-1]
+
+
+class Levels:
+    """Rows at the levels of their scores.
+
+    Rows of the same leaves are tied, whatever the last bits of their sums say: scores are compared in single precision.
+    """
+
+    def __init__(self, truth: NDArray[Any], score: Floats, weight: Floats) -> None:
+        self._is_high, self._weight = truth == 1, weight
+        self._level: Int64s
+        _, self._level = np.unique(score.astype(np.float32), return_inverse=True)
+
+    @property
+    def weights(self) -> tuple[Floats, Floats]:
+        """Weight of class 0 and of class 1 at each level."""
+        n_levels = int(self._level.max(initial=-1)) + 1
+        low, high = (
+            np.bincount(self._level, weights=np.where(of_class, self._weight, 0.0), minlength=n_levels).astype(float)
+            for of_class in (~self._is_high, self._is_high)
+        )
+        return low, high
+
+    def of_rows(self, of_low: Floats, of_high: Floats) -> Floats:
+        """What levels say of the weight of a row, by its class, times the weight of each row."""
+        return self._weight * np.where(self._is_high, of_high[self._level], of_low[self._level])
+
+
+class Bins:
+    """Rows of both classes in bins of their scores, by replicates of these.
+
+    The bins hold about as many rows each, half of them by the scores on some rows and half of even width, so that draws
+    of trees that reach farther find bins too. Rows of one bin count as tied: the area under the curve is off by half of
+    the pairs of both classes that share a bin at most, a share of 1/`N_BINS` of all pairs, and those errors are nearly
+    the same in all replicates.
+
+    Parameters
+    ----------
+    n_replicates : int
+    score : ndarray of float, shape (n,)
+        Scores to lay the bins by.
+
+    Attributes
+    ----------
+    low, high : ndarray of float, shape (n_replicates, N_BINS)
+        Weight of the rows of class 0 and 1.
+    """
+
+    def __init__(self, n_replicates: int, score: Floats) -> None:
+        self.low, self.high = np.zeros((2, n_replicates, N_BINS))
+        least, most = score.min(), score.max()
+        margin = _MARGIN * (most - least) or 1.0
+        knots = np.linspace(least - margin, most + margin, _N_CELLS + 1)
+        below = np.searchsorted(np.sort(score), knots) / len(score)
+        self._bin_at = N_BINS * (below + np.linspace(0.0, 1.0, _N_CELLS + 1)) / 2.0
+        self._start, self._per_unit = float(knots[0]), float(_N_CELLS / (knots[-1] - knots[0]))
+
+    def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
+        """Count rows; scores have the shape (n_replicates, n_rows)."""
+        from rfsize.sizing.kernels import add_to_bins
+
+        add_to_bins(score, is_high, weight, self._start, self._per_unit, self._bin_at, self.low, self.high)

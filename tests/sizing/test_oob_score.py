@@ -1,0 +1,322 @@
+"""Out-of-bag scores, next to scikit-learn's metrics of out-of-bag predictions, plain loops, and fresh rows."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import Perceptron
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
+
+import reference.predictions
+import rfsize
+from helpers.copied import continuous, twice
+from helpers.forests import Data, train_lightgbm, train_xgboost
+from helpers.lightgbm_forests import each_tree
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.sizing.named_metrics import metric_with_truth
+from rfsize.sizing.oob_score import _interval
+
+matplotlib.use("agg")
+
+ROWS = 400
+OF_CLASSES: dict[str, Callable[..., float]] = {
+    "accuracy": lambda y, p, w: accuracy_score(y, p.argmax(axis=1), sample_weight=w),
+    "logloss": lambda y, p, w: log_loss(y, p, sample_weight=w),
+    "brier": lambda y, p, w: (
+        np.average(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1), weights=w) / (2 if p.shape[1] == 2 else 1)
+    ),
+    "auc": lambda y, p, w: roc_auc_score(y, p[:, 1].astype(np.float32), sample_weight=w),
+    "average_precision": lambda y, p, w: average_precision_score(y, p[:, 1].astype(np.float32), sample_weight=w),
+}
+OF_NUMBERS: dict[str, Callable[..., float]] = {
+    "r2": lambda y, p, w: r2_score(y, p, sample_weight=w),
+    "rmse": lambda y, p, w: root_mean_squared_error(y, p, sample_weight=w),
+    "mae": lambda y, p, w: mean_absolute_error(y, p, sample_weight=w),
+}
+
+
+@pytest.fixture(scope="module")
+def weight() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 4, ROWS).astype(float)
+
+
+def trained(framework: str, X: np.ndarray, y: np.ndarray, n_classes: int, weight: np.ndarray | None = None) -> Any:
+    if framework == "sklearn":
+        if n_classes == 0:
+            return RandomForestRegressor(60, random_state=0).fit(X, y, sample_weight=weight)
+        return RandomForestClassifier(60, max_depth=2, random_state=0).fit(X, y, sample_weight=weight)
+    several = {"num_class": n_classes} if n_classes > 2 else {}
+    if framework == "lightgbm":
+        objective = {0: "regression", 2: "binary"}.get(n_classes, "multiclass")
+        return train_lightgbm(X, y, 60, {"weight": weight}, objective=objective, **several)
+    import xgboost as xgb
+
+    objective = {0: "reg:squarederror", 2: "binary:logistic"}.get(n_classes, "multi:softprob")
+    settings = {"objective": objective, "num_parallel_tree": 60, "subsample": 0.6, "eta": 1, "max_depth": 4, "seed": 3}
+    return xgb.train({**settings, **several}, xgb.DMatrix(X, y, weight=weight), 1)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.NoVotesWarning")
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_is_the_metric_of_the_predictions(
+    framework: str, n_classes: int, weighted: bool, data: Data, weight: np.ndarray
+) -> None:
+    X = data.X[:ROWS]
+    y = {0: data.X[:, 0] ** 2, 2: data.y, 3: data.three}[n_classes][:ROWS]
+    sample_weight = weight if weighted else None
+    model = trained(framework, X, y, n_classes, sample_weight)
+    metrics = OF_CLASSES if n_classes else OF_NUMBERS
+    predict = rfsize.oob_predict_proba if n_classes else rfsize.oob_predict
+    predicted = predict(model, X, sample_weight=sample_weight)
+    known = ~np.isnan(predicted.reshape(ROWS, -1)).any(axis=1)
+    counted = rfsize.count(model, X, y, oob=True, sample_weight=sample_weight)
+    for metric, by_scikit_learn in metrics.items():
+        if n_classes == 3 and metric in ("auc", "average_precision"):
+            continue
+        found = rfsize.oob_score(model, X, y, metric=metric, sample_weight=sample_weight)
+        expected = by_scikit_learn(y[known], predicted[known], None if sample_weight is None else weight[known])
+        assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-9), metric
+        low, high = found.interval
+        assert low < found.at_all_trees < high
+        assert (found.n_rows, found.n_dropped) == (known.sum(), ROWS - known.sum())
+        assert (found.curve.sizes[-1], found.curve.values[-1]) == (60, found.value)
+        assert rfsize.oob_score(counted, metric=metric).to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier])
+def test_as_scikit_learn_classifiers(kind: Any, data: Data) -> None:
+    model = kind(n_estimators=60, bootstrap=True, oob_score=True, random_state=0).fit(data.X, data.three)
+    assert rfsize.oob_score(model, data.X, data.three).value == pytest.approx(model.oob_score_, abs=1e-12)
+
+
+def test_as_scikit_learn_regressors(data: Data) -> None:
+    model = RandomForestRegressor(60, oob_score=True, random_state=0).fit(data.X, data.X[:, 0])
+    found = rfsize.oob_score(model, data.X, data.X[:, 0])
+    assert (found.metric, found.value) == ("r2", pytest.approx(model.oob_score_, abs=1e-12))
+
+
+def test_members_that_answer_with_labels(data: Data) -> None:
+    model = BaggingClassifier(Perceptron(), 40, oob_score=True, random_state=0).fit(data.X, data.y)
+    assert rfsize.oob_score(model, data.X, data.y).value == pytest.approx(model.oob_score_, abs=1e-12)
+
+
+def test_threshold(lgb_booster: Any, data: Data) -> None:
+    label = rfsize.oob_predict(lgb_booster, data.X, threshold=0.2)
+    found = rfsize.oob_score(lgb_booster, data.X, data.y, threshold=0.2)
+    assert found.value == np.mean(label == data.y)
+
+
+@pytest.mark.parametrize("metric", [*OF_CLASSES, *OF_NUMBERS])
+def test_influence_is_the_slope_by_the_weight_of_a_row(metric: str, data: Data, weight: np.ndarray) -> None:
+    rng, rows = np.random.default_rng(0), np.arange(ROWS)
+    weight = weight + 0.5
+    if metric in OF_CLASSES:
+        y, model = data.y[:ROWS], RandomForestClassifier(3, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+        p = np.round(rng.uniform(0.01, 0.99, ROWS), 2)  # with ties
+        predicted = np.stack([1.0 - p, p], axis=1)
+    else:
+        y, model = data.X[:ROWS, 0] + 2.0, RandomForestRegressor(3, random_state=0).fit(data.X[:ROWS], data.X[:ROWS, 0])
+        predicted = (y + rng.normal(size=ROWS))[:, None]
+
+    def judged(weight: np.ndarray) -> Any:
+        return metric_with_truth(metric, forest, y, weight)
+
+    forest = ForestOnRows.of(rfsize.adapters.registry.adapter_for(model, casts_votes=False), data.X[:ROWS])
+    influence = judged(weight).influence(rows, predicted)
+    for row in range(0, ROWS, 29):
+        more, less = ((np.arange(ROWS) == row) * 1e-4 * side for side in (1.0, -1.0))
+        slope = [judged(weight * (1.0 + by)).value(rows, predicted) for by in (more, less)]
+        assert influence[row] == pytest.approx((slope[0] - slope[1]) / 2e-4, rel=1e-3, abs=1e-8)
+
+
+def test_curve_is_that_of_the_first_trees(data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    model = train_lightgbm(X, y, 60)
+    score, inbag = each_tree(model, X), rfsize.inbag(model, X)
+    found = rfsize.oob_score(model, X, y, metric="logloss")
+    assert found.curve.sizes[0] == 1
+    for size, value in zip(found.curve.sizes[::4], found.curve.values[::4], strict=True):
+        mean = reference.predictions.mean_scores(score[:size], inbag[:size, :, None])[:, 0]
+        known = ~np.isnan(mean)
+        assert value == pytest.approx(log_loss(y[known], expit(mean[known])), rel=1e-6)
+
+
+def test_rows_of_a_group_are_one_draw(data: Data) -> None:
+    """Fifty rows, twelve times each, say no more than fifty rows, whatever the metric."""
+    rng = np.random.default_rng(0)
+    once = rng.permutation(np.repeat(np.arange(50), 12))
+    X = data.X[:50][once] + 1e-3 * rng.normal(size=(600, 8))
+    y = data.y[:50][once]
+    model = RandomForestClassifier(300, max_samples=0.03, min_samples_leaf=3, random_state=0).fit(X, y)
+
+    def brier(y: np.ndarray, p: np.ndarray) -> float:
+        return float(np.mean((y - p) ** 2))
+
+    for metric in ("accuracy", "auc", brier):
+        grouped = rfsize.oob_score(model, X, y, metric=metric, groups=once)
+        assert grouped.groups == "given"
+        assert "in groups" in str(grouped)
+        alone = rfsize.oob_score(model, X, y, metric=metric, groups="rows")
+        length = [float(np.ptp(one.interval)) for one in (grouped, alone)]
+        assert length[0] > 2.0 * length[1]
+
+
+def test_copies_do_not_count_as_fresh_rows() -> None:
+    X, y = twice(*continuous(400))
+    model = RandomForestClassifier(200, random_state=0).fit(X, y)
+    fresh, truth = continuous(20_000, seed=1)
+    real = model.score(fresh, truth)
+    found = rfsize.oob_score(model, X, y)
+    assert found.groups == "copies"
+    assert found.interval[0] < real < found.interval[1]
+    assert rfsize.oob_score(model, X, y, groups="rows").interval[0] > real
+
+
+def test_callables_are_as_sure_as_names(lgb_booster: Any, data: Data) -> None:
+    def brier(y: np.ndarray, p: np.ndarray) -> float:
+        p.sort()  # a callable may alter what it is given
+        y.sort()
+        return float(np.mean((y - p) ** 2))
+
+    def kept(y: np.ndarray, p: np.ndarray) -> float:
+        return float(np.mean((y - p) ** 2))
+
+    named = rfsize.oob_score(lgb_booster, data.X, data.y, metric="brier")
+    given = rfsize.oob_score(lgb_booster, data.X, data.y, metric=kept)
+    assert given.value == pytest.approx(named.value)
+    assert given.curve.values == pytest.approx(named.curve.values, rel=1e-6)
+    assert given.interval == pytest.approx(named.interval, rel=0.03)
+    assert (given.metric, named.metric) == ("kept", "brier")
+    rfsize.oob_score(lgb_booster, data.X, data.y, metric=brier)
+    assert rfsize.oob_score(lgb_booster, data.X, data.y, metric=kept).to_dict() == given.to_dict()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss"])
+def test_intervals_hold_the_metric_on_fresh_rows(metric: str) -> None:
+    """And their middle is nearer to it than the value, which is of fewer trees."""
+    rng = np.random.default_rng(3)
+
+    def draw(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n_rows, 8))
+        return X, (X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=n_rows) > 0.3).astype(int)
+
+    held, off = 0, []
+    fresh, truth = draw(20_000)
+    for seed in range(25):
+        X, y = draw(500)
+        model = train_lightgbm(X, y, 60, seed=seed)
+        p = model.predict(fresh)
+        real = OF_CLASSES[metric](truth, np.stack([1.0 - p, p], axis=1), None)
+        found = rfsize.oob_score(model, X, y, metric=metric)
+        held += found.interval[0] < real < found.interval[1]
+        off.append([found.value - real, found.at_all_trees - real])
+    assert held >= 21
+    by_value, by_middle = np.abs(np.mean(off, axis=0))
+    assert by_middle < by_value
+
+
+@pytest.mark.parametrize(
+    ("span", "centre", "noise", "expected"),
+    [
+        ((0.0, 1.0), 0.5, 0.01, (0.4804, 0.5196)),
+        ((0.0, 1.0), 1.0, 0.0, (0.9963, 1.0)),  # of a thousand rows
+        ((0.0, np.inf), 2.0, 0.1, (1.8132, 2.2061)),
+        ((-np.inf, 1.0), -1.0, 0.1, (-1.2061, -0.8132)),
+        ((-np.inf, np.inf), 0.0, 1.0, (-1.9623, 1.9623)),
+        ((0.0, np.inf), 0.0, 0.0, (0.0, 0.0)),
+    ],
+)
+def test_intervals_keep_within_the_range(
+    span: tuple[float, float], centre: float, noise: float, expected: tuple[float, float]
+) -> None:
+    assert _interval(span, centre, noise, 1000.0) == pytest.approx(expected, abs=2e-4)
+
+
+def test_result(lgb_booster: Any, data: Data) -> None:
+    found = rfsize.oob_score(lgb_booster, data.X, data.y, metric="auc")
+    assert isinstance(found, rfsize.OobScore)
+    values = json.loads(json.dumps(found.to_dict()))
+    assert values["interval"] == list(found.interval)
+    assert values["curve"]["sizes"] == found.curve.sizes.tolist()
+    assert "with all 61 trees" in str(found) == repr(found)
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+
+
+def test_picture(lgb_booster: Any, data: Data) -> None:
+    found = rfsize.oob_score(lgb_booster, data.X, data.y, metric="auc")
+    ax = found.plot()
+    assert ax.get_ylabel() == "auc"
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), found.curve.values)
+    assert found.plot(ax) is ax
+
+
+def test_one_tree_and_rows_that_it_saw(data: Data) -> None:
+    model = train_lightgbm(data.X, data.y, 1)
+    found = rfsize.oob_score(model, data.X, data.y)
+    assert found.n_dropped == rfsize.inbag(model, data.X).sum()
+    assert found.at_all_trees == found.value
+    assert "left out, which every tree saw" in str(found)
+
+
+def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass: Any, data: Data) -> None:
+    def score(model: Any = lgb_booster, X: Any = data.X, y: Any = data.y, **options: Any) -> None:
+        rfsize.oob_score(model, X, y, **options)
+
+    with pytest.raises(ValueError, match="y is missing"):
+        score(y=None)
+    with pytest.raises(ValueError, match="y is missing"):
+        score(rfsize.count(lgb_booster, data.X, oob=True), None, None)
+    with pytest.raises(ValueError, match="oob=False"):
+        score(rfsize.count(lgb_booster, data.X), None)
+    with pytest.raises(ValueError, match="leave out X"):
+        score(rfsize.count(lgb_booster, data.X, oob=True))
+    with pytest.raises(ValueError, match="metric must be one of 'logloss'"):
+        score(metric="r2")
+    for metric in ("auc", "average_precision"):
+        with pytest.raises(ValueError, match=f"'{metric}' is for two classes"):
+            score(lgb_multiclass, y=data.three, metric=metric)
+    with pytest.raises(ValueError, match="one finite number"):
+        score(metric=lambda y, p: np.nan)
+    with pytest.raises(ValueError, match="0 on all rows"):
+        score(sample_weight=np.zeros(len(data.X)))
+    numbers = train_xgboost(data.X, np.r_[data.X[:-1, 0], 0.0], 12, objective="reg:squarederror")
+    with pytest.raises(ValueError, match="y is the same on all rows"):
+        score(rfsize.count(numbers, data.X, oob=True), None, np.ones(len(data.X)))
+
+
+def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> None:
+    model = RandomForestClassifier(15, random_state=0).fit(data.X, data.y)
+    with pytest.raises(ValueError, match=r"infinite: no tree asked about .* of the rows"):
+        rfsize.oob_score(model, data.X, data.y, metric="logloss")
+
+
+def test_groups_that_leave_one_unit(data: Data) -> None:
+    model = RandomForestClassifier(5, max_samples=2, random_state=0).fit(data.X[:40], data.y[:40])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(rfsize.FewVotesError, match="all rows that a tree did not see are of one group"):
+            rfsize.oob_score(model, data.X[:40], data.y[:40], groups=_but_one(model, data.X[:40]))
+
+
+def _but_one(model: Any, X: np.ndarray) -> np.ndarray:
+    """One group of rows that no tree saw, and one of all that one did."""
+    return rfsize.inbag(model, X).any(axis=0).astype(int)
