@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing, get_tags
@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize.adapters.base import warn_of_dependence
-from rfsize.adapters.registry import adapter_for, integration_for, integration_of
+from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.api import votes
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -26,6 +26,7 @@ from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.cross_validation import folds_of
+from rfsize.training.estimator_data import OutOfBag, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grow
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import as_rows, from_polars, n_rows
@@ -36,6 +37,9 @@ from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
+_CROSS_VALIDATED = (
+    "the forest was sized by cross-validation, and not by out-of-bag votes; oob_refusal_ says why, or votes='cv' did"
+)
 _TABLES = ("threshold", "optimal", "robust", "lossless")
 
 
@@ -79,6 +83,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         settled, many times faster. "lossless": when the remaining votes cannot change it. The others are rules of
         `StopTable.build`, at confidence α and with the votes on the training rows for a prior; their labels differ from
         those of all trees on a share of up to 1 − α of the rows, on average.
+    oob_score : bool, default True
+        Whether `fit` ends with one more pass down the trees, for ``oob_decision_function_`` and ``oob_score_``. Of
+        bagging over learners that predict probabilities but are no trees it makes none, and there are none.
 
     Attributes
     ----------
@@ -94,6 +101,14 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Trees of the forest.
     classes_ : ndarray, shape (n_classes,)
         Class labels.
+    oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
+        Out-of-bag probabilities of the training rows, as `oob_predict_proba` gives them, NaN on rows that every tree
+        saw. Only where out-of-bag votes can be had: a forest that was sized by cross-validation has none.
+    oob_score_ : float
+        Share of the training rows whose label is that of the highest of these; `rfsize.oob_score` has other metrics,
+        and intervals.
+    feature_importances_ : ndarray of float, shape (n_features,)
+        Those of `estimator_`, where it has any.
     compiled_ : CompiledForest or None
         What predicts, with labels as in `classes_`; None where ``stop_table`` is.
     table_ : StopTable or None
@@ -153,6 +168,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         votes: str = "auto",
         cv: Any = 5,
         stop_table: str | None = None,
+        oob_score: bool = True,
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
@@ -164,6 +180,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.votes = votes
         self.cv = cv
         self.stop_table = stop_table
+        self.oob_score = oob_score
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
@@ -206,13 +223,17 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         X = self._checked_rows(X, reset=True)
         classes, label = checked_labels(y, n_rows(X))
         self._check_table(len(classes))
-        data = _TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
+        data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
             adapter = adapter_for(forest)
             warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
             if not report.converged:
                 warn(report.not_converged(), NotConvergedWarning)
+        if not self.oob_score:
+            self._out_of_bag: OutOfBag | str = "fit was told oob_score=False"
+        else:
+            self._out_of_bag = OutOfBag.of(forest, data) if held_out is None else _CROSS_VALIDATED
         self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
         self.table_ = None if self.compiled_ is None else self.compiled_.table
         self.estimator_, self.report_ = forest, report
@@ -269,6 +290,27 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
 
+    @property
+    def oob_decision_function_(self) -> NDArray[np.float64]:
+        """Out-of-bag probabilities of the training rows."""
+        return self._known_out_of_bag("oob_decision_function_").probability
+
+    @property
+    def oob_score_(self) -> float:
+        """Accuracy of the out-of-bag labels."""
+        return self._known_out_of_bag("oob_score_").accuracy
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """Importances of the features, by the forest's own reckoning."""
+        check_is_fitted(self)
+        if not hasattr(self.estimator_, "feature_importances_"):
+            raise AttributeError(
+                f"{type(self.estimator_).__name__} has no feature_importances_, which are those of the forest itself; "
+                "sklearn.inspection.permutation_importance takes any classifier"
+            )
+        return self.estimator_.feature_importances_
+
     def set_params(self, **params: Any) -> RightSizedClassifier:
         """Set parameters, those of ``estimator`` as ``estimator__name``.
 
@@ -286,7 +328,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         ValueError
             If the number of trees is among them, as in a search over it: it is not a parameter but what `fit` finds.
         """
-        counts = params.keys() & {f"estimator__{name}" for name in _tree_counts(self.estimator)}
+        counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
         if counts:
             raise ValueError(
                 f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
@@ -326,7 +368,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                     f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
                     "averaged scores: leave voting='auto', or stop_table=None"
                 )
-        if not hasattr(self.estimator, "fit") or not _tree_counts(self.estimator):
+        if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
                 "LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1 (put a pipeline around "
@@ -375,13 +417,13 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         routing.validate_metadata(method="fit", params=given)
         return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
 
-    def _grown(self, data: _TrainingData, goal: Goal) -> tuple[Any, SizeReport, Votes | None]:
+    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, SizeReport, Votes | None]:
         """The forest, its report, and the votes of cross-validation where it was sized by these."""
         self.oob_refusal_ = None
         if self.votes != "cv":
             try:
                 forest, report = grow(
-                    _of_size(self.estimator, min(self.min_trees, self.max_trees)),
+                    of_size(self.estimator, min(self.min_trees, self.max_trees)),
                     data.X,
                     data.target(self.estimator),
                     alpha=goal.alpha,
@@ -402,7 +444,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         counted, report = self._cross_validated(data, goal)
         return data.fitted(self.estimator, report.n_kept), report, counted
 
-    def _cross_validated(self, data: _TrainingData, goal: Goal) -> tuple[Votes, SizeReport]:
+    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Votes, SizeReport]:
         """Votes of forests that were trained on the other folds, with more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
         folds = folds_of(self.cv, data.label, groups)
@@ -415,7 +457,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 return outputs.votes, report
             n_trees = min(report.next_look(), self.max_trees)
 
-    def _held_out(self, data: _TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> TreeOutputs:
+    def _held_out(self, data: TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> TreeOutputs:
         """What forests of the other folds say; scores of those only that know all classes."""
         n_rows, n_classes = len(data.label), len(data.classes)
         counts = np.zeros((n_rows, n_classes), dtype=np.int32)
@@ -432,7 +474,13 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 cut, obeys = outputs.cut, outputs.predict_obeys
         return TreeOutputs(Votes(counts, data.classes, n_trees), scores, cut, obeys)
 
-    def _compiled(self, forest: Any, data: _TrainingData, held_out: Votes | None) -> CompiledForest:
+    def _known_out_of_bag(self, name: str) -> OutOfBag:
+        check_is_fitted(self)
+        if isinstance(self._out_of_bag, str):
+            raise AttributeError(f"there is no {name}: {self._out_of_bag}")
+        return self._out_of_bag
+
+    def _compiled(self, forest: Any, data: TrainingData, held_out: Votes | None) -> CompiledForest:
         """The forest with its stop table; it knows the caller's labels."""
         table = None
         if self.stop_table != "lossless":
@@ -445,46 +493,3 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
         compiled = compile(forest).forest
         return CompiledForest(replace(compiled, classes=data.classes), table, n_jobs=n_jobs)
-
-
-@dataclass(frozen=True)
-class _TrainingData:
-    """Rows, their labels as indices into the sorted classes, their weights, and which of them belong together."""
-
-    X: Any
-    classes: NDArray[Any]
-    label: NDArray[np.int64]
-    weight: NDArray[np.float64] | None
-    groups: Any = None
-
-    def part(self, rows: NDArray[np.int64]) -> _TrainingData:
-        """Some of the rows, and the classes that these have."""
-        present, label = np.unique(self.label[rows], return_inverse=True)
-        if len(present) < 2:
-            raise ValueError(
-                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
-                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
-            )
-        weight = None if self.weight is None else self.weight[rows]
-        return _TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
-
-    def target(self, estimator: Any) -> NDArray[Any]:
-        """Labels as the estimator takes them."""
-        return self.label if integration_for(estimator).labels_are_indices else self.classes[self.label]
-
-    def fitted(self, estimator: Any, n_trees: int) -> Any:
-        """A forest of so many trees, trained on the rows."""
-        return _of_size(estimator, n_trees).fit(self.X, self.target(estimator), sample_weight=self.weight)
-
-
-def _tree_counts(estimator: Any) -> set[str]:
-    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
-    integration = integration_of(estimator)
-    return (
-        set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
-    )
-
-
-def _of_size(estimator: Any, n_trees: int) -> Any:
-    """A copy, not fitted, that will train so many trees."""
-    return clone(estimator).set_params(**dict.fromkeys(_tree_counts(estimator), n_trees))

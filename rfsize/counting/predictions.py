@@ -85,7 +85,7 @@ def oob_predict_proba(
     if not len(forest.adapter.classes):
         raise ValueError("a regression forest predicts no probabilities: take rfsize.oob_predict")
     averages = forest.averages() if counted is None else counted
-    return _unless_unasked(predictions(forest, averages.mean), averages)
+    return _said(known(predictions(forest, averages.mean), averages.is_asked))
 
 
 def oob_predict(
@@ -154,7 +154,7 @@ def oob_predict(
     averages = forest.averages() if counted is None else counted
     predicted, classes, asked = predictions(forest, averages.mean), forest.adapter.classes, averages.is_asked
     if not len(classes):
-        found = _unless_unasked(predicted, averages)[:, 0] if fill is None else predicted[:, 0]
+        found = _said(known(predicted, asked))[:, 0] if fill is None else predicted[:, 0]
     else:
         found = np.asarray(classes[labels(predicted, forest.threshold)])
         if fill is None and not asked.all():
@@ -219,16 +219,21 @@ def _check_members(forest: ForestOnRows) -> None:
         )
 
 
-def _unless_unasked(predicted: Floats, averages: Averages) -> Floats:
-    """Predictions with NaN on rows that no tree was asked about, and a warning of them."""
-    asked = averages.is_asked
+def known(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
+    """Predictions with NaN on rows that no tree was asked about."""
+    return np.where(asked[:, None], predicted, np.nan)
+
+
+def _said(predicted: Floats) -> Floats:
+    """The predictions, with a warning of those that are NaN."""
+    asked = np.asarray(~np.isnan(predicted).any(axis=1))
     if not asked.all():
         warn(
             f"{_unasked(asked)}, and have NaN for a prediction: leave them out, or train more trees, or with a smaller "
             "bagging fraction",
             NoVotesWarning,
         )
-    return np.where(asked[:, None], predicted, np.nan)
+    return predicted
 
 
 def _unasked(asked: NDArray[np.bool_]) -> str:

@@ -1,0 +1,88 @@
+"""What `RightSizedClassifier` fits forests on, and what these predict of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from rfsize.adapters.registry import integration_for, integration_of
+from rfsize.counting.predictions import known, out_of_bag_rows, predictions
+from rfsize.errors import InbagError, NotAForestError
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows, their labels as indices into the sorted classes, their weights, and which of them belong together."""
+
+    X: Any
+    classes: NDArray[Any]
+    label: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    groups: Any = None
+
+    def part(self, rows: NDArray[np.int64]) -> TrainingData:
+        """Some of the rows, and the classes that these have."""
+        present, label = np.unique(self.label[rows], return_inverse=True)
+        if len(present) < 2:
+            raise ValueError(
+                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
+                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
+            )
+        weight = None if self.weight is None else self.weight[rows]
+        return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
+
+    def target(self, estimator: Any) -> NDArray[Any]:
+        """Labels as the estimator takes them."""
+        return self.label if integration_for(estimator).labels_are_indices else self.classes[self.label]
+
+    def fitted(self, estimator: Any, n_trees: int) -> Any:
+        """A forest of so many trees, trained on the rows."""
+        return of_size(estimator, n_trees).fit(self.X, self.target(estimator), sample_weight=self.weight)
+
+
+def tree_counts(estimator: Any) -> set[str]:
+    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
+    integration = integration_of(estimator)
+    return (
+        set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
+    )
+
+
+def of_size(estimator: Any, n_trees: int) -> Any:
+    """A copy, not fitted, that will train so many trees."""
+    return clone(estimator).set_params(**dict.fromkeys(tree_counts(estimator), n_trees))
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBag:
+    """What a forest predicts of its training rows.
+
+    Attributes
+    ----------
+    probability : ndarray of float64, shape (n_rows, n_classes)
+        NaN on rows that every tree saw.
+    accuracy : float
+        Share of the other rows whose label is right.
+    """
+
+    probability: NDArray[np.float64]
+    accuracy: float
+
+    @classmethod
+    def of(cls, forest: Any, data: TrainingData) -> OutOfBag | str:
+        """What a forest predicts, or why that is not known."""
+        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+        try:
+            rows, _ = out_of_bag_rows(forest, data.X, data.target(forest), **options)
+            averages = rows.averages()
+        except (InbagError, NotAForestError) as refused:
+            return str(refused)
+        asked, probability = averages.is_asked, predictions(rows, averages.mean)
+        is_right = probability[asked].argmax(axis=1) == data.label[asked]
+        return cls(known(probability, asked), float(np.mean(is_right)) if asked.any() else math.nan)
