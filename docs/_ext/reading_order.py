@@ -11,6 +11,7 @@ _USES = [
     "shrink_before_submitting.py",
     "predict_faster.py",
     "size_what_predict_returns.py",
+    "score_out_of_bag.py",
     "scikit_learn_ensembles.py",
 ]
 

@@ -14,7 +14,7 @@ the logarithmic scale.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,13 +24,14 @@ from scipy.stats import t as student
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import out_of_bag_rows, predictions
-from rfsize.errors import FewVotesError
+from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.sizing.plots import plot_score
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.warn import warn
 from rfsize.voting.averages import Averages
 
 if TYPE_CHECKING:
@@ -204,6 +205,11 @@ def oob_score(
     NotAForestError, InbagError, ValueError
         As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
 
+    Warns
+    -----
+    CopiesWarning
+        If rows have copies, it is not clear whether by nature or by repetition, and the score depends on it.
+
     Notes
     -----
     The interval is for the metric of *this* forest on fresh rows from where the training rows came. ``value`` is of
@@ -243,7 +249,31 @@ def oob_score(
     if metric is None:
         metric = "accuracy" if len(forest.adapter.classes) else "r2"
     judge = metric_with_truth(metric, forest, y, None if callable(metric) else sample_weight)
-    return _scored(forest, forest.averages() if counted is None else counted, judge)
+    found = _scored(forest, forest.averages() if counted is None else counted, judge)
+    _warn_where_copies_decide(found, forest, judge)
+    return found
+
+
+def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metric) -> None:
+    """Warn where it is not clear whether copies belong together, and the score depends on it."""
+    groups = forest.groups
+    if groups.of_copies is None:
+        return
+    other = replace(forest, groups=groups.of_copies)
+    averages = other.averages()
+    rows = np.flatnonzero(averages.is_asked)
+    low, high = found.interval
+    value = value_of(judge, rows, predictions(other, averages.mean[rows])) if len(rows) else math.nan
+    if low <= value <= high:
+        return
+    told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
+    warn(
+        f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
+        f"Where rows come again by nature, as those of few values do, the {judge.name} is {found.value:.4g}, which is "
+        f"what counts here; where rows were repeated or oversampled before the training, it {told}. Say which it is: "
+        "groups='rows' for the first, groups='copies' for the second",
+        CopiesWarning,
+    )
 
 
 def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore:

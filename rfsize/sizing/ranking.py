@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Floats, Int64s
 
 N_BINS = 1 << 14
 # Cells by which the bin of a score is found, and how far they reach beyond the scores, as a share.
 _N_CELLS, _MARGIN = 1 << 13, 0.1
+_AT_ONCE = 50  # replicates that one thread counts
 
 
 def auc(low: Floats, high: Floats) -> Floats:
@@ -122,4 +124,8 @@ class Bins:
         """Count rows; scores have the shape (n_replicates, n_rows)."""
         from rfsize.sizing.kernels import add_to_bins
 
-        add_to_bins(score, is_high, weight, self._start, self._per_unit, self._bin_at, self.low, self.high)
+        def add(start: int, stop: int) -> None:
+            some, low, high = score[start:stop], self.low[start:stop], self.high[start:stop]
+            add_to_bins(some, is_high, weight, self._start, self._per_unit, self._bin_at, low, high)
+
+        each_range(add, len(score), _AT_ONCE)

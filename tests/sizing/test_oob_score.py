@@ -26,7 +26,7 @@ from sklearn.metrics import (
 
 import reference.predictions
 import rfsize
-from helpers.copied import continuous, twice
+from helpers.copied import continuous, of_few_values, twice
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.lightgbm_forests import each_tree
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -189,6 +189,22 @@ def test_copies_do_not_count_as_fresh_rows() -> None:
     assert found.groups == "copies"
     assert found.interval[0] < real < found.interval[1]
     assert rfsize.oob_score(model, X, y, groups="rows").interval[0] > real
+
+
+def test_what_the_rows_do_not_tell_is_said_with_both_scores() -> None:
+    X, y = twice(*of_few_values(150))
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
+    model = RandomForestClassifier(301, max_samples=0.4, random_state=0).fit(X, y)
+    by = {groups: rfsize.oob_score(model, X, y, metric="auc", groups=groups).value for groups in ("rows", "copies")}
+    counted = rfsize.count(model, X, y, oob=True)
+    for given in ((model, X, y), (counted,)):
+        with pytest.warns(rfsize.CopiesWarning) as caught:
+            found = rfsize.oob_score(*given, metric="auc")
+        (warning,) = caught
+        assert f"the auc is {by['rows']:.4g}, which is what counts here" in str(warning.message)
+        assert f"before the training, it is {by['copies']:.4g}." in str(warning.message)
+        assert warning.filename == __file__
+        assert found.value == by["rows"]
 
 
 def test_callables_are_as_sure_as_names(lgb_booster: Any, data: Data) -> None:

@@ -1,6 +1,7 @@
 """Out-of-bag predictions and scores that cannot be had."""
 
-from sklearn.ensemble import BaggingClassifier
+import numpy as np
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
@@ -68,3 +69,50 @@ def counted_rows_given(at: AtHand) -> object:
 )
 def options_beside_counted(at: AtHand) -> object:
     return rfsize.oob_predict_proba(rfsize.count(at.model, at.X, oob=True), at.X, seed=3)
+
+
+@GROUP.refuses(
+    "a score without the truth",
+    ValueError,
+    "y is missing: a score needs the truth of the training rows",
+    why="there is nothing to compare predictions with",
+    instead="`y`, to `oob_score` or to `count`",
+)
+def score_without_truth(at: AtHand) -> object:
+    return rfsize.oob_score(at.model, at.X)
+
+
+@GROUP.refuses(
+    "the logarithmic loss of rows whose class no tree gives any probability",
+    ValueError,
+    "the logloss is infinite: no tree asked about",
+    why="a constant put in place of 0 would decide the score",
+    instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
+)
+def infinite_loss(at: AtHand) -> object:
+    return rfsize.oob_score(RandomForestClassifier(15, random_state=0).fit(at.X, at.y), at.X, at.y, metric="logloss")
+
+
+@GROUP.refuses(
+    "a score of rows that are all of one group",
+    FewVotesError,
+    "all rows that a tree did not see are of one group, which tells nothing of others",
+    why="the interval is by the scatter from group to group",
+    instead="more groups; or validation rows",
+)
+def score_of_one_group(at: AtHand) -> object:
+    forest = RandomForestClassifier(5, max_samples=2, random_state=0).fit(at.X, at.y)
+    seen = rfsize.inbag(forest, at.X).any(axis=0)
+    return rfsize.oob_score(forest, at.X, at.y, groups=seen.astype(np.int64))
+
+
+@GROUP.refuses(
+    "R² of numbers that are all the same",
+    ValueError,
+    "compares with the variance of y, and y is the same on all rows",
+    why="the variance is 0",
+    instead="`metric='rmse'`",
+)
+def explained_of_a_constant(at: AtHand) -> object:
+    forest = at.lightgbm(y=at.X[:, 0], objective="regression")
+    return rfsize.oob_score(rfsize.count(forest, at.X, oob=True), y=np.ones(400))

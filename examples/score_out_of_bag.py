@@ -1,0 +1,37 @@
+"""
+Score a forest out of bag
+=========================
+
+What scikit-learn's forests have, for LightGBM and XGBoost too: predictions of each training row by the trees that did
+not see it, and how good the forest is on fresh rows. And five questions to a forest, in one pass down its trees.
+"""
+
+from lightgbm import LGBMClassifier
+from sklearn.datasets import load_digits
+
+import rfsize
+
+X, digit = load_digits(return_X_y=True)
+y = digit >= 5
+model = LGBMClassifier(
+    boosting_type="rf", n_estimators=100, subsample=0.632, subsample_freq=1, colsample_bytree=0.3, verbose=-1
+).fit(X, y)
+
+# %%
+# **Predictions and a score**, without validation rows.
+
+probability = rfsize.oob_predict_proba(model, X)
+score = rfsize.oob_score(model, X, y, metric="auc")
+print(score)
+score.plot()
+
+# %%
+# **Five questions, one pass.** What was counted goes in place of model and rows.
+
+counted = rfsize.count(model, X, y, oob=True)
+report = rfsize.size(counted, alpha=0.95, voting="soft")
+print(report)
+print(report.metric_gap("logloss"))
+print(rfsize.oob_score(counted, metric="accuracy"))
+label = rfsize.oob_predict(counted)
+small = rfsize.truncate(counted, alpha=0.95, voting="soft")
