@@ -138,8 +138,10 @@ class ForestOnRows:
         tally, every = self._tally(averages=averages, links=tuple(links))
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores")
-        votes = self.outputs_of(tally, every) if len(adapter.classes) else None
-        return Told(votes, tally.scores if adapter.averages_scores else None, averages, tally.added)
+        if len(adapter.classes):
+            outputs = self.outputs_of(tally, every)
+            return Told(outputs, outputs.scores, averages, tally.added)
+        return Told(None, tally.scores, averages, tally.added)
 
     def _tally(self, **more: Any) -> tuple[Tally, int]:
         """What adds up votes and scores, and one row in how many is scored."""
