@@ -90,14 +90,10 @@ class Counted:
     @property
     def nbytes(self) -> int:
         """Memory that it holds, beside the model and the rows."""
-        told = self.told
-        held: list[NDArray[Any]] = []
-        if told.outputs is not None and told.outputs.blocks is not None:
-            blocks = told.outputs.blocks
-            held += [told.outputs.votes.counts, blocks.votes, blocks.total, blocks.asked]
-        if told.scores is not None:
-            held += [told.scores.asked, told.scores.mean, told.scores.scatter]
-        return sum(array.nbytes for array in held) + (0 if told.averages is None else told.averages.nbytes)
+        outputs, scores, averages = self.told.outputs, self.told.scores, self.told.averages
+        of_votes = 0 if outputs is None else outputs.votes.counts.nbytes
+        blocks = None if outputs is None else outputs.blocks
+        return of_votes + sum(0 if one is None else one.nbytes for one in (blocks, scores, averages))
 
     def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
         """As `ForestOnRows.scores_and_noise` gives them; the noise from the rows that blocks are kept of."""

@@ -137,8 +137,10 @@ class ForestOnRows:
         tally, every = self._tally(averages=averages, links=tuple(links))
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores")
-        votes = self.outputs_of(tally, every) if len(adapter.classes) else None
-        return Told(votes, tally.scores if adapter.averages_scores else None, averages, tally.added)
+        if len(adapter.classes):
+            outputs = self.outputs_of(tally, every)
+            return Told(outputs, outputs.scores, averages, tally.added)
+        return Told(None, tally.scores, averages, tally.added)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""

@@ -96,6 +96,12 @@ class TreeBlocks:
         """Blocks that hold trees."""
         return int(np.count_nonzero(self.asked.any(axis=(0, 2))))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        sizes = 0 if self.group_sizes is None else self.group_sizes.nbytes
+        return sum(array.nbytes for array in self._arrays()) + self.scores.nbytes + sizes
+
     def plus(self, more: TreeBlocks) -> TreeBlocks:
         """Those of the trees of both, on the same rows."""
         turn = self.n_trees % N_BLOCKS

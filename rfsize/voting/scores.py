@@ -42,6 +42,11 @@ class Scores:
         """Scores of a row: 1, or one for each class."""
         return self.mean.shape[1]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self._arrays())
+
     @classmethod
     def nothing(cls, n_rows: int, n_scores: int) -> Scores:
         """Those of no trees."""

@@ -1,0 +1,141 @@
+"""How sure it must be that a forest is large enough, before its training ends."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+from helpers.command_line import run
+from helpers.forests import LIGHTGBM, XGBOOST, Data
+
+HALF_OF_THE_FEATURES = {
+    "objective": "binary",
+    "boosting": "rf",
+    "bagging_fraction": 0.632,
+    "bagging_freq": 1,
+    "feature_fraction": 0.5,
+    "num_leaves": 31,
+    "verbosity": -1,
+}
+
+
+@pytest.fixture(scope="module")
+def half_of_the_features() -> lgb.Dataset:
+    """Trees that know the one feature that tells most, or do not: of a few, too many may be alike."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + rng.normal(size=4000) > 0.5).astype(int)
+    return lgb.Dataset(X, y, free_raw_data=False)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
+def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lgb.Dataset) -> None:
+    large = lgb.train({**HALF_OF_THE_FEATURES, "seed": 999}, half_of_the_features, 700)
+    truth = rfsize.size(large, half_of_the_features.get_data(), oob=True, alpha=0.97).n_trees
+    sizes: dict[float, list[int]] = {0.5: [], 0.8: [], 0.95: []}
+    for seed in range(6):
+        for sure, ends in sizes.items():
+            callback = rfsize.SizeCallback(alpha=0.97, min_trees=30, sure=sure)
+            params = {**HALF_OF_THE_FEATURES, "seed": seed}
+            model = lgb.train(params, half_of_the_features, 1500, callbacks=[callback])
+            assert callback.report_.converged
+            assert model.num_trees() == callback.report_.wanted
+            ends.append(model.num_trees())
+    enough = {sure: sum(size >= truth for size in ends) for sure, ends in sizes.items()}
+    assert enough[0.8] >= 4
+    assert enough[0.5] <= enough[0.8] <= enough[0.95]
+    assert np.mean(sizes[0.5]) < np.mean(sizes[0.8]) < np.mean(sizes[0.95])
+    # Thirty trees are never enough here, whatever they say of themselves.
+    assert min(sizes[0.8]) > truth / 2.0
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
+    params = LIGHTGBM if framework == "lightgbm" else XGBOOST
+    reports = {}
+    for sure in (0.5, 0.8, 0.95):
+        dtrain = lgb.Dataset(data.X, data.y) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
+        booster, report = rfsize.grow(params, dtrain, alpha=0.97, sure=sure, min_trees=250, return_report=True)
+        assert (report.sure, report.available) == (sure, 250)
+        assert rfsize.votes(booster, data.fresh).n_trees == report.wanted == report.n_kept
+        reports[sure] = report
+    assert reports[0.5].wanted == reports[0.5].n_trees < reports[0.8].wanted < reports[0.95].wanted
+    assert reports[0.8].wanted == reports[0.8].upper(0.8) <= reports[0.8].interval[1]
+    assert len({report.n_trees for report in reports.values()}) == 1
+
+
+def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
+    """The trees allowed are T*, but fewer than it takes to be sure."""
+    unsure = r"the forest has 100 trees, and \d+ agree .* but it may take up to [\d,]+, to be 99% sure"
+    with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
+        booster, report = rfsize.grow(
+            LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, sure=0.99, max_trees=100, return_report=True
+        )
+    assert report.n_trees <= 100 < report.wanted
+    assert not report.converged
+    assert report.n_kept == booster.num_trees() == 100
+    assert f"not enough: {report.not_converged()}" in str(report)
+    assert report.next_look() == min(report.wanted, 200)
+    callback = rfsize.SizeCallback(alpha=0.97, sure=0.99)
+    with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
+        model = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 100, callbacks=[callback])
+    assert model.num_trees() == 100
+
+
+def test_the_classifier_passes_it_on(data: Data) -> None:
+    forest = RandomForestClassifier(max_depth=4, random_state=1)
+    for votes in ("oob", "cv"):
+        sized = {
+            sure: rfsize.RightSizedClassifier(forest, alpha=0.95, sure=sure, votes=votes, cv=3).fit(data.X, data.y)
+            for sure in (0.5, 0.95)
+        }
+        assert {sure: model.report_.sure for sure, model in sized.items()} == {0.5: 0.5, 0.95: 0.95}
+        assert sized[0.5].n_trees_ == sized[0.5].report_.n_trees < sized[0.95].n_trees_
+
+
+def test_a_finished_forest_is_asked_for_its_size_alone(lgb_booster: Any, data: Data) -> None:
+    report = rfsize.size(lgb_booster, data.X, oob=True, alpha=0.96)
+    assert report.sure is None
+    assert report.wanted == report.n_trees < report.upper(0.8)
+    assert report.to_dict()["sure"] is None
+    for sure in (0.0, 1.0, "often"):
+        with pytest.raises(ValueError, match="sure must"):
+            report.upper(sure)
+
+
+@pytest.mark.parametrize("sure", [0.49, 0.0, 1.0, -1.0, float("nan"), "very"])
+def test_less_than_half_sure_is_refused(sure: Any, data: Data) -> None:
+    ways = [
+        lambda: rfsize.SizeCallback(sure=sure),
+        lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), sure=sure),
+        lambda: rfsize.RightSizedClassifier(RandomForestClassifier(), sure=sure).fit(data.X, data.y),
+    ]
+    for way in ways:
+        with pytest.raises(ValueError, match="sure must be at least 0.5" if sure == 0.49 else "sure"):
+            way()
+
+
+def test_on_the_command_line(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(data.X, columns=[f"x{index}" for index in range(8)]).assign(sign=data.y)
+    table.to_csv(tmp_path / "two.csv", index=False)
+    training = ["two.csv", "--target", "sign", "--framework", "lightgbm", "--alpha", "0.95", "--json"]
+    found = {}
+    for sure in ("0.5", "0.95"):
+        assert run(tmp_path, "grow", *training, "--sure", sure, "-o", str(tmp_path / "grown.txt")) == 0
+        found[sure] = json.loads(capsys.readouterr().out)
+        assert lgb.Booster(model_file=tmp_path / "grown.txt").num_trees() == found[sure]["wanted"]
+    assert found["0.5"]["wanted"] == found["0.5"]["n_trees"] < found["0.95"]["wanted"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(tmp_path, "grow", *training, "--sure", "0.3", "-o", str(tmp_path / "none.txt")) == 2
+    assert "sure must be at least 0.5" in capsys.readouterr().err
