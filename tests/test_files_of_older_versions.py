@@ -64,18 +64,32 @@ def test_stop_tables(name: str, answers: dict[str, np.ndarray]) -> None:
 def test_a_search_is_taken_up(answers: dict[str, np.ndarray], tmp_path: Path) -> None:
     file = tmp_path / "search.zip"
     shutil.copy(DATA / "search.zip", file)
+    found = search_of_answers(answers, file, [0.3, 0.5, 0.7])
+    assert_same(found.curve, answers["search.curve"])  # with the seconds of the first time
+    assert file.read_bytes() == (DATA / "search.zip").read_bytes()
+
+
+def test_a_search_of_files_without_blocks_goes_on(answers: dict[str, np.ndarray], tmp_path: Path) -> None:
+    file = tmp_path / "search.zip"
+    shutil.copy(DATA / "search.zip", file)
+    first = search_of_answers(answers, file, [0.3, 0.5, 0.6, 0.7])
+    again = search_of_answers(answers, file, [0.3, 0.5, 0.6, 0.7])
+    assert again.curve["seconds"].tolist() == first.curve["seconds"].tolist()
+    assert again.curve["size"].tolist() == first.curve["size"].tolist()
+    assert_same(search_of_answers(answers, file, [0.3, 0.5, 0.7]).curve, answers["search.curve"])
+
+
+def search_of_answers(answers: dict[str, np.ndarray], file: Path, fractions: list[float]) -> rfsize.FractionSearch:
     params: dict[str, Any] = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "num_leaves": 6, "seed": 3}
-    found = rfsize.select_bagging_fraction(
+    return rfsize.select_bagging_fraction(
         {**params, "verbose": -1, "num_threads": 1},
         lgb.Dataset(answers["search.X"].astype(float), answers["search.y"]),
-        [0.3, 0.5, 0.7],
+        fractions,
         n_trees=25,
         alpha=0.95,
         estimator="plugin",
         resume=file,
     )
-    assert_same(found.curve, answers["search.curve"])  # with the seconds of the first time
-    assert file.read_bytes() == (DATA / "search.zip").read_bytes()
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray) -> None:

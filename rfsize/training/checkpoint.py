@@ -12,6 +12,8 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +22,13 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import Trainer
 from rfsize.utils.files import stored_member, written_whole
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
-_FORMAT, _VERSION = "rfsize bagging fraction search", 2
-_WITHOUT_DIGESTS = 1  # the version before, which is still read
+_FORMAT, _VERSION = "rfsize bagging fraction search", 3
+_WITHOUT_DIGESTS, _WITHOUT_BLOCKS = 1, 2  # versions before, which are still read
 _TEXT = "search.json"
 _LARGEST_TEXT = 10_000_000  # bytes
 _PROBE = 0.5  # fraction of the tree by which data are told apart
@@ -66,7 +69,7 @@ class SearchFile:
         # One tree tells other features apart, for which nothing else stands here.
         probe = trainer.start(fraction=_PROBE, seed=seed)
         probe.add(1)
-        self._probe = _copy(probe.out_of_bag)
+        self._probe = deepcopy(probe.out_of_bag)
         self._origin = {
             "framework": trainer.framework,
             "params": json.loads(json.dumps(params, sort_keys=True, default=repr)),
@@ -85,7 +88,10 @@ class SearchFile:
     def put(self, fraction: float, steps: Sequence[int], state: State) -> None:
         """Keep it, in the file too."""
         if self._path is not None:
-            self._states[_key(fraction, steps)] = State(_copy(state.out_of_bag), state.seconds)
+            out_of_bag = deepcopy(state.out_of_bag)
+            if self._probe.blocks is None:
+                out_of_bag = replace(out_of_bag, blocks=None)
+            self._states[_key(fraction, steps)] = State(out_of_bag, state.seconds)
             self._write(self._path)
 
     def _write(self, path: Path) -> None:
@@ -97,7 +103,9 @@ class SearchFile:
             for name, array in _arrays(of_key).items()
         }
         digests = {name: _digest_of(array.tobytes()) for name, array in arrays.items()}
-        text = {"format": _FORMAT, "version": _VERSION, **self._origin, "seconds": seconds, "digests": digests}
+        # A file that was begun without blocks is gone on with without them.
+        version = _WITHOUT_BLOCKS if self._probe.blocks is None else _VERSION
+        text = {"format": _FORMAT, "version": version, **self._origin, "seconds": seconds, "digests": digests}
         with written_whole(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
             archive.writestr(_TEXT, json.dumps({**text, "checksum": _checksum(text)}))
             for name, array in arrays.items():
@@ -109,6 +117,8 @@ class SearchFile:
             with file, zipfile.ZipFile(file) as archive:
                 text = json.loads(stored_member(archive, _TEXT, at_most=_LARGEST_TEXT))
                 digests = _checked_digests(text)
+                if text["version"] != _VERSION:
+                    self._probe = replace(self._probe, blocks=None)
                 seconds = {str(key): float(value) for key, value in text["seconds"].items()}
                 probe = self._sums(archive, "probe", 1, digests)
                 states = {key: self._state(archive, key, value, digests) for key, value in seconds.items()}
@@ -150,7 +160,22 @@ class SearchFile:
             fits = fits and (counts >= 0).all() and (counts.sum(axis=1, dtype=np.int64) == asked).all()
         if not fits:
             raise ValueError(f"the votes of {key!r} contradict themselves")
-        return OutOfBag(counts, Scores(asked, found["mean"], found["scatter"]))
+        scores = Scores(asked, found["mean"], found["scatter"])
+        return OutOfBag(counts, scores, self._blocks(counts, scores, n_trees, found))
+
+    def _blocks(
+        self, counts: NDArray[Any], scores: Scores, n_trees: int, found: dict[str, NDArray[Any]]
+    ) -> TreeBlocks | None:
+        """The blocks of trees; none of a file written before they were kept."""
+        like = self._probe.blocks
+        if like is None:
+            return None
+        votes, total, asked = (found[name] for name in _OF_BLOCKS)
+        fits = all((one >= 0).all() and (one <= n_trees).all() for one in (votes, asked))
+        if not (fits and np.isfinite(total).all()):
+            raise ValueError("the blocks of trees contradict themselves")
+        rows = like.rows
+        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, asked, n_trees)
 
 
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
@@ -158,21 +183,26 @@ _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
     *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
 )
-_STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"}
+_OF_BLOCKS = {"votes of blocks": "<i4", "total of blocks": "<f8", "asked of blocks": "<i4"}
+_STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"} | _OF_BLOCKS
 
 
 def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
-    scores = sums.scores
-    return {"counts": sums.counts, "asked": scores.asked, "mean": scores.mean, "scatter": scores.scatter}
+    scores, blocks = sums.scores, sums.blocks
+    found: dict[str, NDArray[Any]] = {
+        "counts": sums.counts,
+        "asked": scores.asked,
+        "mean": scores.mean,
+        "scatter": scores.scatter,
+    }
+    if blocks is None:
+        return found
+    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.asked]
+    return found | dict(zip(_OF_BLOCKS, of_blocks, strict=True))
 
 
 def _key(fraction: float, steps: Sequence[int]) -> str:
     return f"{fraction!r}/{'+'.join(map(str, steps))}"
-
-
-def _copy(sums: OutOfBag) -> OutOfBag:
-    scores = sums.scores
-    return OutOfBag(sums.counts.copy(), Scores(scores.asked.copy(), scores.mean.copy(), scores.scatter.copy()))
 
 
 def _alike(one: OutOfBag, other: OutOfBag) -> bool:
@@ -186,7 +216,7 @@ def _checked_digests(text: Any) -> dict[str, str] | None:
     found = text["format"], text["version"]
     if found == (_FORMAT, _WITHOUT_DIGESTS) and not {"digests", "checksum"} & text.keys():
         return None
-    if found != (_FORMAT, _VERSION):
+    if found not in ((_FORMAT, _WITHOUT_BLOCKS), (_FORMAT, _VERSION)):
         raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
     if text.pop("checksum") != _checksum(text):
         raise ValueError("the checksum does not fit the content")

@@ -62,6 +62,15 @@ def test_an_interrupted_elimination_ends_like_any_other(framework: str, data: Da
     assert file.read_bytes() == before
 
 
+def test_intervals_that_are_taken_up_know_of_the_trees(framework: str, data: Data, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n_trees": 60, "voting": "soft"}
+    whole = search(framework, data, (0.2, 0.5), **options)
+    first = search(framework, data, (0.2, 0.5), **options, resume=tmp_path / "search")
+    again = search(framework, data, (0.2, 0.5), **options, resume=tmp_path / "search")
+    assert_same_curve(first.curve, whole.curve, but="seconds")
+    assert_same_curve(again.curve, first.curve)
+
+
 def test_forests_serve_another_rule_scorer_and_grid(data: Data, tmp_path: Path) -> None:
     file = tmp_path / "search"
     first = search("xgboost", data, resume=file)

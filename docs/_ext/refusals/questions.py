@@ -23,6 +23,17 @@ def alpha(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "to be less than half `sure` that a forest in training is large enough",
+    ValueError,
+    "sure must be at least 0.5, which asks for T* itself, found 0.3",
+    why="such a forest is more likely too small than not",
+    instead="0.8",
+)
+def sure(at: AtHand) -> object:
+    return rfsize.SizeCallback(sure=0.3)
+
+
+@GROUP.refuses(
     "a threshold with several classes",
     ValueError,
     "threshold=0.3 is for the probability of one class",
@@ -42,6 +53,39 @@ def threshold(at: AtHand) -> object:
 )
 def votes_and_rows(at: AtHand) -> object:
     return rfsize.size(rfsize.votes(at.model, at.X_val), at.X_val)
+
+
+@GROUP.refuses(
+    "`Counted` beside model or rows",
+    ValueError,
+    "what rfsize.count counted are sized as they are",
+    why="counting is done",
+    instead="give them to `rfsize.count`",
+)
+def counted_and_rows(at: AtHand) -> object:
+    return rfsize.size(rfsize.count(at.model, at.X_val), at.X_val)
+
+
+@GROUP.refuses(
+    "labels of a regression forest's `Counted`",
+    rfsize.NotAForestError,
+    "the trees of a regression forest cast no votes, of which T*(α) is",
+    why="T* of labels is about votes",
+    instead='`criterion="score"` with a tolerance',
+)
+def labels_of_counted_numbers(at: AtHand) -> object:
+    return rfsize.size(rfsize.count(at.lightgbm(objective="regression"), at.X_val))
+
+
+@GROUP.refuses(
+    "votes of a regression forest's `Counted`",
+    ValueError,
+    "the trees of a regression forest cast no votes: ask for scores",
+    why="a stop table counts votes",
+    instead="predict with all trees",
+)
+def prior_of_counted_numbers(at: AtHand) -> object:
+    return rfsize.StopTable.build(10, prior=rfsize.count(at.lightgbm(objective="regression"), at.X_val))
 
 
 @GROUP.refuses(
@@ -155,6 +199,17 @@ def infinite_log_loss(at: AtHand) -> object:
 def auc_of_three(at: AtHand) -> object:
     forest = at.lightgbm(y=at.three, objective="multiclass", num_class=3)
     return rfsize.size(forest, at.X_val).metric_gap("auc", at.three[:200])
+
+
+@GROUP.refuses(
+    "a metric without the truth",
+    ValueError,
+    "y is missing: a metric needs the truth of the rows",
+    why="what was counted came without labels",
+    instead="`y`, there or to `rfsize.count`",
+)
+def metric_without_truth(at: AtHand) -> object:
+    return rfsize.size(rfsize.count(at.forest, at.X_val)).metric_gap("accuracy")
 
 
 @GROUP.refuses(
