@@ -133,7 +133,8 @@ def line(of: str, found: list[Found]) -> str:
     held, below, above = np.mean((low <= fresh) & (fresh <= high)), np.mean(high < fresh), np.mean(low > fresh)
     off = (middle - fresh) / error
     bias = f"{np.mean((value - fresh) / error):+.2f} | {off.mean():+.2f} | {off.std():.2f}"
-    return f"| {of} | {len(found)} | {held:.1%} | {below:.1%} | {above:.1%} | {bias} |"
+    shares = " | ".join(f"{100.0 * share:.1f} %" for share in (held, below, above))
+    return f"| {of} | {len(found)} | {shares} | {bias.replace('-', '−')} |"
 
 
 def main() -> None:

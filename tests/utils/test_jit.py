@@ -122,7 +122,16 @@ def test_files_that_can_be_neither_read_nor_written_do_no_harm(folder: Path) -> 
 
 @pytest.mark.parametrize(
     "package",
-    ["counting", "inference", "integrations.lightgbm", "integrations.xgboost", "stopping", "theory", "walking"],
+    [
+        "counting",
+        "inference",
+        "integrations.lightgbm",
+        "integrations.xgboost",
+        "sizing",
+        "stopping",
+        "theory",
+        "walking",
+    ],
 )
 def test_every_kernel_has_such_a_cache(package: str) -> None:
     module = importlib.import_module(f"rfsize.{package}.kernels")
