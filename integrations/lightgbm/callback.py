@@ -146,7 +146,7 @@ class SizeCallback:
         groups: ArrayLike | str | None = None,
         sure: float = 0.8,
     ) -> None:
-        self._goal = Goal(alpha, voting, estimator, sure)
+        self._goal = Goal(alpha, voting, estimator, share("sure", sure))
         self.alpha, self.voting, self.estimator, self.sure = alpha, voting, estimator, sure
         self.threshold = share("threshold", threshold)
         self.votes, self.groups = votes, groups
@@ -215,7 +215,7 @@ class SizeCallback:
 
     def _outlook(self, report: SizeReport, at_most: int) -> str:
         """What is still to come, for the log."""
-        beyond = f", more than the {at_most:,} trees allowed" if report.n_trees > at_most else ""
+        beyond = f", more than the {at_most:,} trees allowed" if report.wanted > at_most else ""
         if self.seconds_to_go_ is None:
             return beyond
         return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"

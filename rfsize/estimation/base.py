@@ -146,7 +146,7 @@ class Estimate(ABC):
     def shaken_replicates(self, size: int | float, blocks: TreeBlocks | None) -> Curves:
         """`replicates` with the noise that all rows share, where blocks of the trees tell it."""
         curves = self.replicates(size)
-        if blocks is None or blocks.n_filled < 2:
+        if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
             return curves
         generator, at = np.random.default_rng(SEED + 1), sizes_around(size)
         own_share = self.leads(blocks).own_share(at)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.estimation.strata import by_strata
 from rfsize.sizing.base import (
     FEWEST_VOTES,
     Report,
@@ -24,11 +20,10 @@ from rfsize.sizing.base import (
     in_percent,
     in_words,
     no_votes_advice,
-    too_many_untold,
 )
 from rfsize.sizing.goal import Goal
+from rfsize.sizing.voting_rule import VotingRule
 from rfsize.utils.validation import share, whole
-from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -39,54 +34,6 @@ _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
-
-
-class _Rule(NamedTuple):
-    """The estimate by one rule of voting, and the rows that it is from, as a report has them.
-
-    Rows that belong together may have no votes left, and are not like the others: unless they are few, ``untold`` says
-    that T* is not known.
-    """
-
-    estimate: Estimate
-    n_rows: int
-    n_dropped: int
-    votes_per_row: float
-    untold: bool
-    blocks: TreeBlocks | None
-
-    @classmethod
-    def of(
-        cls,
-        estimate: Callable[[NDArray[np.bool_] | slice], Estimate],
-        asked: NDArray[np.int32],
-        sizes: NDArray[np.int64] | None,
-        blocks: TreeBlocks | None,
-        *,
-        at_least: int,
-    ) -> _Rule:
-        """From the rows of which so many trees were asked ``at_least``, made of the rows that a mask names.
-
-        ``sizes`` are those of the rows' groups; None where rows stand alone.
-        """
-        used = asked[asked >= at_least]
-        n_dropped = len(asked) - len(used)
-        untold = sizes is not None and too_many_untold(n_dropped, len(asked))
-        found = estimate(slice(None)) if sizes is None else by_strata(sizes, asked, estimate, at_least=at_least)
-        return cls(found, len(used), n_dropped, float(used.mean()), untold, blocks)
-
-    def curves(self, alpha: float) -> Curves:
-        """Disagreement around T*(α) as it might also have come out, of other rows and other trees."""
-        return self.estimate.shaken_replicates(self.estimate.size(alpha), self.blocks)
-
-    def size(self, alpha: float) -> int | float:
-        """T*(α); infinite where it is not known."""
-        return math.inf if self.untold else self.estimate.size(alpha)
-
-    def said(self, alpha: float) -> dict[str, Any]:
-        """What a report says by this rule."""
-        rows = {name: getattr(self, name) for name in ("n_rows", "n_dropped", "votes_per_row")}
-        return {"n_trees": self.size(alpha), **rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +94,7 @@ class SizeReport(Report):
     copied: float | None
     groups: str
     sure: float | None
-    _rules: Mapping[str, _Rule]
+    _rules: Mapping[str, VotingRule]
     _asked: ForestOnRows | Counted | None = None
 
     @classmethod
@@ -182,12 +129,14 @@ class SizeReport(Report):
         by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
         rules = {}
         if both or goal.voting == "hard":
-            rules["hard"] = _Rule.of(lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1)
+            rules["hard"] = VotingRule.of(
+                lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1
+            )
         sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
         if scores is not None and sized and (goal.voting == "soft" or (both and scores.are_finite())):
             sizes = None if sizes is None else sizes[outputs.scored]
-            rules["soft"] = _Rule.of(
+            rules["soft"] = VotingRule.of(
                 lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, blocks, at_least=2
             )
         elif goal.voting == "soft" and scores is not None:
@@ -470,12 +419,19 @@ class SizeReport(Report):
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
+                *self._how_sure(),
                 *self._both_sizes(),
                 *self._doubts(),
                 *self._said_of_groups(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
         )
+
+    def _how_sure(self) -> list[str]:
+        """What a forest in training ends with beyond T*(α)."""
+        if self.sure is None or not self.converged or self.wanted == self.n_trees:
+            return []
+        return [f"{in_words(self.wanted)} trees to be {self.sure:.0%} sure"]
 
     def _doubts(self) -> list[str]:
         """What is not known of T*(α)."""
