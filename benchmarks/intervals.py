@@ -38,13 +38,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import forests
 import joblib
 import numpy as np
 import problems
-from lightgbm import LGBMClassifier
 from problems import Rows
-from sklearn.ensemble import RandomForestClassifier
-from xgboost import XGBClassifier
 
 import rfsize
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -101,32 +99,12 @@ class Case(NamedTuple):
 
 def untrained(framework: str, n_trees: int, seed: int) -> Any:
     """A forest with usual settings, of trees small enough that rows share leaves."""
-    if framework == "random forest":
-        return RandomForestClassifier(n_trees, max_leaf_nodes=64, random_state=seed)
-    if framework == "LightGBM":
-        return LGBMClassifier(
-            boosting_type="rf",
-            n_estimators=n_trees,
-            num_leaves=31,
-            subsample=0.632,
-            subsample_freq=1,
-            colsample_bytree=0.5,
-            min_child_samples=5,
-            random_state=seed,
-            n_jobs=1,
-            verbose=-1,
-        )
-    return XGBClassifier(
-        n_estimators=1,
-        num_parallel_tree=n_trees,
-        learning_rate=1.0,
-        subsample=0.632,
-        colsample_bynode=0.5,
-        reg_lambda=1e-5,
-        max_depth=6,
-        random_state=seed,
-        n_jobs=1,
-    )
+    small = {
+        "LightGBM": {"num_leaves": 31},
+        "XGBoost": {"max_depth": 6, "colsample_bynode": 0.5},
+        "random forest": {"max_leaf_nodes": 64},
+    }
+    return forests.forest(framework, n_trees, seed, columns=0.5).set_params(**small[framework])
 
 
 def kept(path: Path, make: Callable[[], Any]) -> Any:

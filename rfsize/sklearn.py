@@ -26,7 +26,7 @@ from rfsize.sizing.goal import Goal
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.cross_validation import folds_of
-from rfsize.training.estimator_data import OutOfBag, TrainingData, of_size, tree_counts
+from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grow
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import as_rows, from_polars, n_rows
@@ -231,9 +231,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             if not report.converged:
                 warn(report.not_converged(), NotConvergedWarning)
         if not self.oob_score:
-            self._out_of_bag: OutOfBag | str = "fit was told oob_score=False"
+            self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
         else:
-            self._out_of_bag = OutOfBag.of(forest, data) if held_out is None else _CROSS_VALIDATED
+            self._out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
         self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
         self.table_ = None if self.compiled_ is None else self.compiled_.table
         self.estimator_, self.report_ = forest, report
@@ -474,7 +474,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 cut, obeys = outputs.cut, outputs.predict_obeys
         return TreeOutputs(Votes(counts, data.classes, n_trees), scores, cut, obeys)
 
-    def _known_out_of_bag(self, name: str) -> OutOfBag:
+    def _known_out_of_bag(self, name: str) -> OutOfBagPredictions:
         check_is_fitted(self)
         if isinstance(self._out_of_bag, str):
             raise AttributeError(f"there is no {name}: {self._out_of_bag}")

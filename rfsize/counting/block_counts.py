@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.counting.leaves import ROWS_PER_THREAD, is_worth_compiling
-from rfsize.counting.walk import votes_by_class
+from rfsize.counting.walk import votes_by_class, voting_members
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Int32s
 from rfsize.voting.scores import Scores
@@ -42,7 +42,7 @@ class BlockCounts:
         from rfsize.counting.kernels import count_votes
 
         counts = np.zeros((len(leaf), self._n_classes), dtype=np.int32)
-        asked = _whoever_may(leaf, may_vote)
+        asked = voting_members(leaf, may_vote)
         each_range(
             lambda start, stop: count_votes(self._cast(leaf[start:stop]), asked[start:stop], counts[start:stop]),
             len(leaf),
@@ -57,7 +57,7 @@ class BlockCounts:
         from rfsize.counting.kernels import add_up_one_score, add_up_scores
 
         found = Scores.nothing(len(leaf), self._leaves.n_scores)
-        leaf, asked = np.ascontiguousarray(leaf), np.ascontiguousarray(_whoever_may(leaf, may_vote))
+        leaf, asked = np.ascontiguousarray(leaf), np.ascontiguousarray(voting_members(leaf, may_vote))
         add_up = add_up_one_score if found.n_scores == 1 else add_up_scores
 
         def add(start: int, stop: int) -> None:
@@ -66,7 +66,3 @@ class BlockCounts:
 
         each_range(add, len(leaf), ROWS_PER_THREAD)
         return found
-
-
-def _whoever_may(leaf: NDArray[Any], may_vote: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    return np.ones(leaf.shape[:2], dtype=np.bool_) if may_vote is None else may_vote

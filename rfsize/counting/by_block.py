@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Voter
-from rfsize.counting.walk import out_of_bag_members, trees_of_members, votes_by_class
+from rfsize.counting.walk import asked_of, out_of_bag_members, trees_of_members, votes_by_class, voting_members
 from rfsize.utils.typing import Int64s
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
 from rfsize.voting.scores import Scores
+from rfsize.voting.votes import two_leaders
 
 
 def tree_blocks(
@@ -22,15 +23,14 @@ def tree_blocks(
     ``n_classes`` is 0 where the trees cast no votes.
     """
     score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
-    # One column where the trees of a member share a bag, else one for each class.
-    asked = np.ones((*score.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
+    asked = asked_of(leaf, inbag)
     ordered, may_vote = out_of_bag_members(leaf, inbag)
     votes = np.zeros((len(leaf), N_BLOCKS, n_classes), dtype=np.int32)
     counts = np.zeros((len(leaf), n_classes), dtype=np.int32)
     if n_classes:
         vote = np.asarray(cast(ordered))
         counts = votes_by_class(vote, n_classes, may_vote)
-        may = np.ones(vote.shape, dtype=np.bool_) if may_vote is None else may_vote
+        may = voting_members(leaf, may_vote)
         if asked.shape[2] == 1 or inbag is None:
             votes = np.stack([dealt((vote == index) & may) for index in range(n_classes)], axis=2).astype(np.int32)
         else:
@@ -54,16 +54,12 @@ def _votes_of_mixed_members(
     Between the two leading classes of a row, a vote hangs on both of their trees, and counts in the blocks of both: the
     trees of its own class, and of the leader or, for the leader, of the runner-up.
     """
-    n_rows = len(vote)
-    leader = counts.argmax(axis=1)
-    without = counts.copy()
-    without[np.arange(n_rows), leader] = -1
-    runner_up = without.argmax(axis=1)
+    leader, runner_up = two_leaders(counts)
     other = np.where(vote == leader[:, None], runner_up[:, None], leader[:, None])
     row, member = np.nonzero(may_vote)
     winner, loser = vote[row, member], other[row, member]
     blocks = [tree[row, member, one] % N_BLOCKS for one in (winner, loser)]
-    votes = np.zeros((n_rows, N_BLOCKS, counts.shape[1]), dtype=np.int32)
+    votes = np.zeros((len(vote), N_BLOCKS, counts.shape[1]), dtype=np.int32)
     np.add.at(votes, (row, blocks[0], winner), 1)
     apart = blocks[0] != blocks[1]
     np.add.at(votes, (row[apart], blocks[1][apart], winner[apart]), 1)

@@ -14,8 +14,8 @@ from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.tally import Tally, asked_of, squares_added
-from rfsize.counting.walk import Visit, out_of_bag_members, visit_leaves
+from rfsize.counting.tally import Tally, squares_added
+from rfsize.counting.walk import Visit, asked_of, out_of_bag_members, visit_leaves
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
@@ -125,7 +125,7 @@ class ForestOnRows:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
         tally, every = self._tally()
         self.visit(tally.add, what="votes")
-        return self.outputs_of(tally, every)
+        return self._outputs_of(tally, every)
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps, of classification or regression."""
@@ -138,7 +138,7 @@ class ForestOnRows:
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores")
         if len(adapter.classes):
-            outputs = self.outputs_of(tally, every)
+            outputs = self._outputs_of(tally, every)
             return Told(outputs, outputs.scores, averages, tally.added)
         return Told(None, tally.scores, averages, tally.added)
 
@@ -174,7 +174,7 @@ class ForestOnRows:
         )
         return tally, every
 
-    def outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
+    def _outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
         adapter, once = self.adapter, self.groups.once
         votes, blocks = Votes(tally.counts, adapter.classes, adapter.n_trees), tally.blocks

@@ -85,7 +85,7 @@ def oob_predict_proba(
     if not len(forest.adapter.classes):
         raise ValueError("a regression forest predicts no probabilities: take rfsize.oob_predict")
     averages = forest.averages() if counted is None else counted
-    return _said(known(predictions(forest, averages.mean), averages.is_asked))
+    return _known_and_said(predictions(forest, averages.mean), averages.is_asked)
 
 
 def oob_predict(
@@ -154,7 +154,7 @@ def oob_predict(
     averages = forest.averages() if counted is None else counted
     predicted, classes, asked = predictions(forest, averages.mean), forest.adapter.classes, averages.is_asked
     if not len(classes):
-        found = _said(known(predicted, asked))[:, 0] if fill is None else predicted[:, 0]
+        found = _known_and_said(predicted, asked)[:, 0] if fill is None else predicted[:, 0]
     else:
         found = np.asarray(classes[labels(predicted, forest.threshold)])
         if fill is None and not asked.all():
@@ -224,16 +224,15 @@ def known(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
     return np.where(asked[:, None], predicted, np.nan)
 
 
-def _said(predicted: Floats) -> Floats:
-    """The predictions, with a warning of those that are NaN."""
-    asked = np.asarray(~np.isnan(predicted).any(axis=1))
+def _known_and_said(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
+    """`known` predictions, with a warning where there are others."""
     if not asked.all():
         warn(
             f"{_unasked(asked)}, and have NaN for a prediction: leave them out, or train more trees, or with a smaller "
             "bagging fraction",
             NoVotesWarning,
         )
-    return predicted
+    return known(predicted, asked)
 
 
 def _unasked(asked: NDArray[np.bool_]) -> str:

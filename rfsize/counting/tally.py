@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.by_block import tree_blocks
-from rfsize.counting.walk import out_of_bag_members
+from rfsize.counting.walk import asked_of, out_of_bag_members
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
@@ -104,11 +104,6 @@ class Tally:
         if not self._blocks:
             return TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._adapter.leaves.n_scores)
         return TreeBlocks.stacked(self._blocks)
-
-
-def asked_of(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
-    return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
 
 
 def squares_added(score: Floats, asked: NDArray[np.bool_], link: Link) -> Floats:

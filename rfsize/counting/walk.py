@@ -107,6 +107,16 @@ def trees_of_members(inbag: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
+def asked_of(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
+    return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
+
+
+def voting_members(leaf: NDArray[Any], may_vote: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Members that may vote, as `out_of_bag_members` tells them, shape (n_rows, n_members); all where it says None."""
+    return np.ones(leaf.shape[:2], dtype=np.bool_) if may_vote is None else may_vote
+
+
 def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
     """Votes for each class, shape (rows, n_classes), of the members that may vote on the row."""
     counts = np.empty((len(vote), n_classes), dtype=np.int32)

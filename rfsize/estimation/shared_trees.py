@@ -20,6 +20,7 @@ import numpy as np
 
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.votes import two_leaders
 
 N_DRAWS = 20
 
@@ -47,10 +48,7 @@ class LeadChanges(NamedTuple):
     def of_votes(cls, blocks: TreeBlocks) -> LeadChanges:
         """Leads in votes."""
         counts, each = blocks.counts, np.arange(len(blocks.rows))
-        leader = counts.argmax(axis=1)
-        without = counts.copy()
-        without[each, leader] = -1
-        rival = without.argmax(axis=1)
+        leader, rival = two_leaders(counts)
         ahead, behind = counts[each, leader], counts[each, rival]
         asked = np.maximum(counts.sum(axis=1), 1)
         scale = 1.0 / np.sqrt(np.maximum(ahead + behind, 1) * asked)

@@ -44,9 +44,7 @@ class DrawnTrees(NamedTuple):
     n_rows: int
 
 
-def drawn_trees(
-    forest: ForestOnRows, averages: Averages, judge: Metric, *, most_rows: int | None = None, shows_progress: bool
-) -> DrawnTrees:
+def drawn_trees(forest: ForestOnRows, averages: Averages, judge: Metric, *, most_rows: int | None = None) -> DrawnTrees:
     """Draw the parts of a forest again, and measure the averages of each draw; on ``most_rows``, spread over all."""
     n_parts, n_trees = len(averages.parts), forest.adapter.n_trees
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
@@ -66,7 +64,7 @@ def drawn_trees(
     measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))
     total = n_rows = 0
     cells = max(1, (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs) // step)
-    for start, stop in blocks(len(averages.total), cells, what="metric" if shows_progress else None):
+    for start, stop in blocks(len(averages.total), cells, what="metric"):
         part = averages.take(start + -start % step, stop, step)
         # Deviations need two parts that were asked for each score.
         part = part.where(part.n_parts_asked.min(axis=1) > 1)

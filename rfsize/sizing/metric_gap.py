@@ -130,7 +130,7 @@ def metric_gap(
 ) -> MetricGap:
     """Predict what infinitely many trees change a metric by, from averages that were counted or are counted now.
 
-    See `SizeReport.metric_gap`. There is one progress bar: that of the trees, which take longer than drawing them.
+    See `SizeReport.metric_gap`.
     """
     if not rows.adapter.averages_scores:
         raise ValueError(
@@ -141,7 +141,7 @@ def metric_gap(
         raise ValueError("y is missing: a metric needs the truth of the rows; give it here or to rfsize.count")
     judge = metric_with_truth(metric, rows, y, sample_weight)
     averages = rows.averages() if counted is None else counted
-    found = drawn_trees(rows, averages, judge, shows_progress=counted is not None)
+    found = drawn_trees(rows, averages, judge)
     if found.asked < _FEWEST_TREES:
         raise FewVotesError(
             f"{found.asked:.1f} trees per row are too few to tell how much the {judge.name} still moves; it takes at "

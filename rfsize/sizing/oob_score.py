@@ -201,7 +201,7 @@ def oob_score(
     Raises
     ------
     FewVotesError
-        If every tree saw every row.
+        If every tree saw every row, or no row was left out by two trees, which tell how far trees differ.
     NotAForestError, InbagError, ValueError
         As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
 
@@ -337,10 +337,9 @@ def _noise_by_trying(judge: Metric, rows: Int64s, predicted: Floats, units: Int6
 
 def _gain_by_all_trees(forest: ForestOnRows, averages: Averages, judge: Metric) -> tuple[float, float]:
     """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
-    try:
-        found = drawn_trees(forest, averages, judge, most_rows=_ROWS_DRAWN, shows_progress=False)
-    except FewVotesError:
-        return 0.0, 0.0
+    if forest.adapter.n_trees == 1:
+        return 0.0, 0.0  # fresh rows ask the same one tree
+    found = drawn_trees(forest, averages, judge, most_rows=_ROWS_DRAWN)
     return float(found.scaled.mean() - found.as_asked.mean()), float(found.as_asked.std())
 
 

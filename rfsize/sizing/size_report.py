@@ -192,7 +192,7 @@ class SizeReport(Report):
 
         Of rows, by the plug-in estimate, the bootstrap, with the votes of each row held fixed; by the smooth one, the
         posterior distribution of the density, which covers the noise of each row's votes too. Of trees, which all rows
-        share, the infinitesimal jackknife over blocks of them; counted `Votes` do not tell them apart, and their
+        share, draws of the noise that blocks of them show; counted `Votes` do not tell them apart, and their
         interval is of rows alone.
         """
         if self._rules[self.voting].untold:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from rfsize.adapters.registry import integration_for, integration_of
-from rfsize.counting.predictions import known, out_of_bag_rows, predictions
+from rfsize.counting.predictions import known, labels, out_of_bag_rows, predictions
 from rfsize.errors import InbagError, NotAForestError
 
 
@@ -60,7 +60,7 @@ def of_size(estimator: Any, n_trees: int) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfBag:
+class OutOfBagPredictions:
     """What a forest predicts of its training rows.
 
     Attributes
@@ -75,7 +75,7 @@ class OutOfBag:
     accuracy: float
 
     @classmethod
-    def of(cls, forest: Any, data: TrainingData) -> OutOfBag | str:
+    def of(cls, forest: Any, data: TrainingData) -> OutOfBagPredictions | str:
         """What a forest predicts, or why that is not known."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
         try:
@@ -84,5 +84,5 @@ class OutOfBag:
         except (InbagError, NotAForestError) as refused:
             return str(refused)
         asked, probability = averages.is_asked, predictions(rows, averages.mean)
-        is_right = probability[asked].argmax(axis=1) == data.label[asked]
+        is_right = labels(probability[asked], rows.threshold) == data.label[asked]
         return cls(known(probability, asked), float(np.mean(is_right)) if asked.any() else math.nan)

@@ -269,11 +269,10 @@ def is_worth_compiling(rows: int, n_trees: int) -> bool:
     return rows * n_trees >= CELLS_WORTH_COMPILING
 
 
-def blocks(rows: int, n_trees: int, *, what: str | None) -> Iterator[tuple[int, int]]:
-    """Ranges of rows small enough to hold one number per row and tree, with a progress bar of this name when slow."""
+def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:
+    """Ranges of rows small enough to hold one number per row and tree, with a progress bar when slow."""
     step = max(1, CELLS_PER_BLOCK // max(1, n_trees))
-    shown: dict[str, Any] = {"unit": " rows", "unit_scale": True, "delay": SECONDS_BEFORE_PROGRESS, "leave": False}
-    with tqdm(total=rows, desc=what, disable=what is None, **shown) as bar:
+    with tqdm(total=rows, desc=what, unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False) as bar:
         for start in range(0, rows, step):
             stop = min(rows, start + step)
             yield start, stop

@@ -254,6 +254,17 @@ class HasVotes(Protocol):
     def votes(self) -> Votes: ...
 
 
+def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Index of the class with the most votes, and of the next, of counts of shape (n_rows, n_classes).
+
+    Ties go to the lowest index.
+    """
+    leader = counts.argmax(axis=1)
+    without = counts.copy()
+    without[np.arange(len(counts)), leader] = -1
+    return leader, without.argmax(axis=1)
+
+
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     given = np.asarray(counts)
     if given.ndim != 2 or given.shape[1] < 2:

@@ -201,23 +201,23 @@ def test_callables_are_tried_on_as_many_rows_as_fit(
     assert whole.interval[0] < some.change < whole.interval[1]
 
 
-def test_only_counting_shows_its_progress(
+def test_trees_and_draws_show_their_progress(
     lgb_booster: Any, data: Data, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
 
     class Recorded(tqdm):  # type: ignore[type-arg]
         def __init__(self, **options: Any) -> None:
-            shown.extend([] if options["disable"] else [options["desc"]])
+            shown.append(options["desc"])
             super().__init__(**options)
 
     report = rfsize.size(lgb_booster, data.fresh)
     of_counted = rfsize.size(rfsize.count(lgb_booster, data.fresh, truth))
     monkeypatch.setattr("rfsize.utils.matrix.tqdm", Recorded)
     report.metric_gap("auc", truth)
-    assert shown == ["scores"]
-    of_counted.metric_gap("auc")
     assert shown == ["scores", "metric"]
+    of_counted.metric_gap("auc")
+    assert shown == ["scores", "metric", "metric"]
 
 
 def test_callables(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:

@@ -325,6 +325,13 @@ def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> No
         rfsize.oob_score(model, data.X, data.y, metric="logloss")
 
 
+def test_no_row_that_two_trees_left_out(data: Data) -> None:
+    X, y = data.X[:40], data.y[:40]
+    model = BaggingClassifier(n_estimators=2, max_samples=0.95, bootstrap=False, random_state=0).fit(X, y)
+    with pytest.raises(rfsize.FewVotesError, match="no row was left out of the bags of two trees"):
+        rfsize.oob_score(model, X, y)
+
+
 def test_groups_that_leave_one_unit(data: Data) -> None:
     model = RandomForestClassifier(5, max_samples=2, random_state=0).fit(data.X[:40], data.y[:40])
     with warnings.catch_warnings():
