@@ -16,7 +16,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=
 
 # %%
 # A random forest of XGBoost's is one round of many parallel trees. How many is found here; ``num_parallel_tree`` only
-# says how many to begin with. ``voting="soft"`` asks for the size of averaged scores, which ``predict`` goes by.
+# says how many to begin with.
 
 forest = XGBClassifier(
     n_estimators=1,
@@ -31,7 +31,6 @@ grown, report = rfsize.grow(
     X_train,
     y_train,
     alpha=0.98,
-    voting="soft",
     return_report=True,
 )
 print(report)
@@ -40,7 +39,7 @@ print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.
 # %%
 # Later we want a higher confidence. The finished forest takes more trees, which draw other bags than its own.
 
-more = rfsize.grow(grown, X_train, y_train, alpha=0.99, voting="soft")
+more = rfsize.grow(grown, X_train, y_train, alpha=0.99)
 print(f"{more.num_parallel_tree} trees for alpha=0.99")
 
 # %%

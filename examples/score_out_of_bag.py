@@ -29,9 +29,9 @@ score.plot()
 # **Five questions, one pass.** What was counted goes in place of model and rows.
 
 counted = rfsize.count(model, X, y, oob=True)
-report = rfsize.size(counted, alpha=0.95, voting="soft")
+report = rfsize.size(counted, alpha=0.95)
 print(report)
 print(report.metric_gap("logloss"))
 print(rfsize.oob_score(counted, metric="accuracy"))
 label = rfsize.oob_predict(counted)
-small = rfsize.truncate(counted, alpha=0.95, voting="soft")
+small = rfsize.truncate(counted, alpha=0.95)

@@ -25,9 +25,9 @@ y = digit >= 5
 model = LGBMClassifier(**FOREST).fit(X, y)
 
 # %%
-# **Labels.** ``predict`` averages the scores of the trees; ``voting="soft"`` sizes these averages.
+# **Labels**, those of ``predict``, which averages the scores of the trees.
 
-report = rfsize.size(model, X, oob=True, alpha=0.98, voting="soft")
+report = rfsize.size(model, X, oob=True, alpha=0.98)
 print(report)
 report.plot()
 

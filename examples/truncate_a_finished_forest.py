@@ -28,8 +28,8 @@ model.fit(X_train, y_train)
 # Held-out rows tell how many trees it takes; their labels are not needed. So do the training rows themselves, by their
 # out-of-bag votes. Either way you get a new model of the same type, and yours is not touched.
 
-small = rfsize.truncate(model, X_val, alpha=0.98, voting="soft")
-small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True, voting="soft")
+small = rfsize.truncate(model, X_val, alpha=0.98)
+small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
 
 for votes, forest in (("validation rows", small), ("out-of-bag", small_too)):
     same = np.mean(forest.predict(X_val) == model.predict(X_val))
@@ -38,4 +38,4 @@ for votes, forest in (("validation rows", small), ("out-of-bag", small_too)):
 # %%
 # What was cut away: from T* to 1000 trees the forest would have gone on changing its mind on fewer and fewer rows.
 
-rfsize.size(model, X_train, oob=True, alpha=0.98, voting="soft").plot()
+rfsize.size(model, X_train, oob=True, alpha=0.98).plot()

@@ -353,10 +353,9 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""
-        choice("voting", self.voting, ("auto", *VOTINGS))
-        voting = self.voting
-        if voting == "auto":
-            voting = "soft" if self.stop_table is None and not self._other_members() else "hard"
+        choice("voting", self.voting, VOTINGS)
+        # A stop table predicts by the majority vote.
+        voting = "hard" if self.voting == "auto" and self.stop_table is not None else self.voting
         goal = Goal(self.alpha, voting, self.size_estimator, self.sure)
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)

@@ -49,9 +49,9 @@ class SizeCallback:
     ----------
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
-    voting : {"hard", "soft"}, default "hard"
-        Which T* stops the training: that of the majority of the trees' votes, or that of their averaged scores, which
-        ``predict`` goes by. The report has both.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whose T* stops the training: "hard", that of the majority of the trees' votes; "soft" and "auto", that of their
+        averaged scores, which ``predict`` goes by. The report has both.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `rfsize.size`.
     votes : str, default "oob"
@@ -137,7 +137,7 @@ class SizeCallback:
         self,
         alpha: float = 0.99,
         *,
-        voting: str = "hard",
+        voting: str = "auto",
         estimator: str = "auto",
         votes: str = "oob",
         min_trees: int = 100,

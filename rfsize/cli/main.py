@@ -42,6 +42,8 @@ from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 
+_VOTING = "size labels of the majority vote, of averaged scores, or those of predict (default auto)"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -120,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     growing.add_argument(
         "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training, or -"
     )
-    growing.add_argument("--voting", choices=VOTINGS, default="hard", help="grow to the majority vote's size (default)")
+    growing.add_argument("--voting", choices=VOTINGS, default="auto", help=_VOTING)
     growing.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
     growing.add_argument(
         "--sure",
@@ -222,7 +224,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voting",
         choices=VOTINGS,
-        help="size the majority vote, or the averaged scores (default hard)",
+        help=_VOTING,
     )
     parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
     parser.add_argument(

@@ -103,8 +103,8 @@ def size(
 ) -> SizeReport | DeviationReport:
     """How many trees are enough: T*.
 
-    T*(α) is the smallest odd forest whose majority votes agree with those of the infinite forest on a
-    share α of the rows, on average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the
+    T*(α) is the smallest odd forest whose labels agree with those of the infinite forest on a share α of the rows, on
+    average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the
     smallest forest whose predictions are within ``tolerance`` of the infinite forest's. Neither says anything about
     accuracy, and no labels are needed; how much a metric will still move is what `SizeReport.metric_gap` predicts.
 
@@ -123,9 +123,11 @@ def size(
         Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
         Use out-of-bag votes on the training rows.
-    voting : {"hard", "soft"}, default "hard"
-        Size the majority of the trees' votes, or their averaged scores, which ``predict`` of LightGBM, XGBoost and
-        scikit-learn's forests goes by. The report has both sizes. Only for labels.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whose labels are sized: "hard", those of the majority of the trees' votes, as in the papers; "soft", those of
+        their averaged scores; "auto", those of the model's own ``predict``, which averages scores in LightGBM, XGBoost
+        and scikit-learn's forests, and counts votes in bagging without probabilities. Of counted `Votes`, and of
+        bagging over other learners than trees, only votes are known. The report has both sizes. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions to the votes of all

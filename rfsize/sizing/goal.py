@@ -23,7 +23,7 @@ class Goal:
     """
 
     alpha: float = 0.99
-    voting: str = "hard"
+    voting: str = "auto"
     estimator: str = "auto"
     sure: float | None = None
 

@@ -124,34 +124,35 @@ class SizeReport(Report):
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
         votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
+        voting = outputs.voting(goal.voting)
         if blocks is not None and sizes is not None:
             blocks = replace(blocks, group_sizes=sizes[blocks.rows])
         by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
         rules = {}
-        if both or goal.voting == "hard":
+        if both or voting == "hard":
             rules["hard"] = VotingRule.of(
                 lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1
             )
         sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if scores is not None and sized and (goal.voting == "soft" or (both and scores.are_finite())):
+        if scores is not None and sized and (voting == "soft" or (both and scores.are_finite())):
             sizes = None if sizes is None else sizes[outputs.scored]
             rules["soft"] = VotingRule.of(
                 lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, blocks, at_least=2
             )
-        elif goal.voting == "soft" and scores is not None:
+        elif voting == "soft" and scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
-        elif goal.voting == "soft":
+        elif voting == "soft":
             raise ValueError(
                 "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
-                "that are no trees: give a model of trees, or leave voting='hard'"
+                "that are no trees: give a model of trees, or take voting='hard'"
             )
         return cls(
-            **rules[goal.voting].said(goal.alpha),
+            **rules[voting].said(goal.alpha),
             alpha=float(goal.alpha),
             available=int(available),
             source=source,
-            voting=goal.voting,
+            voting=voting,
             predict_obeys=outputs.predict_obeys,
             copied=groups.copied,
             groups=groups.by,
@@ -448,7 +449,9 @@ class SizeReport(Report):
     def _both_sizes(self) -> list[str]:
         """Both sizes, and which of them the model's own predict goes by."""
         if self.other is None:
-            return []
+            if self.predict_obeys != "soft":
+                return []
+            return ["trees by majority vote; the model's own predict averages probabilities, which only trees tell here"]
         sizes = ", ".join(f"by {_VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
         obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]

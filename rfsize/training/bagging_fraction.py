@@ -198,7 +198,7 @@ def select_bagging_fraction(
     rule: Literal["best", "one-se"] = "best",
     scoring: str | Callable[..., Any] | None = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     groups: ArrayLike | str | None = None,
     seed: int | None = None,
@@ -234,9 +234,9 @@ def select_bagging_fraction(
         regression the mean squared error. Where the training data have weights, they count.
     alpha : float, default 0.99
         Confidence α of T*(α), strictly between 0 and 1.
-    voting : {"hard", "soft"}, default "hard"
-        Whether labels are the majority of the trees' votes, or those of their averaged scores, which ``predict`` goes
-        by: what is judged, and what T*(α) is of.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whether labels are the majority of the trees' votes ("hard"), or those of their averaged scores, which
+        ``predict`` goes by ("soft" and "auto"): what is judged, and what T*(α) is of.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `size`.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional

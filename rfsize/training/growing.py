@@ -45,7 +45,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -64,7 +64,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -83,7 +83,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -102,7 +102,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -121,7 +121,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -139,7 +139,7 @@ def grow(
     *,
     X_val: Any = None,
     alpha: float = 0.99,
-    voting: str = "hard",
+    voting: str = "auto",
     estimator: str = "auto",
     threshold: float = 0.5,
     sure: float = 0.8,
@@ -173,9 +173,9 @@ def grow(
         where ``dtrain`` is one that was told what means ``missing``.
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest.
-    voting : {"hard", "soft"}, default "hard"
-        Which T* the growth ends at: that of the majority of the trees' votes, or that of their averaged scores, which
-        ``predict`` goes by. The report has both.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whose T* the growth ends at: "hard", that of the majority of the trees' votes; "soft", that of their averaged
+        scores; "auto", that of the model's own ``predict``, as in `size`. The report has both.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `size`.
     threshold : float, default 0.5

@@ -11,7 +11,7 @@ from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
-VOTINGS = ("hard", "soft")
+VOTINGS = ("auto", "hard", "soft")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,16 @@ class TreeOutputs:
     predict_obeys: str | None = None
     scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
     blocks: TreeBlocks | None = None
+
+    def voting(self, asked_for: str) -> str:
+        """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
+
+        Of counted votes, and of members that are no trees, only the votes are known.
+        """
+        if asked_for != "auto":
+            return asked_for
+        knows_scores = self.scores is not None and bool((self.scores.asked > 1).any())
+        return "soft" if knows_scores and self.predict_obeys == "soft" else "hard"
 
     def take(self, rows: NDArray[np.bool_] | None) -> TreeOutputs:
         """The same of some of the rows, a mask, where it is given; for scores that are of all rows."""
