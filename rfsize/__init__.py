@@ -38,7 +38,7 @@ from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.integrations.lightgbm.callback import SizeCallback
-    from rfsize.sklearn import RightSizedClassifier
+    from rfsize.sklearn import RightSizedClassifier, RightSizedRegressor
 
 __version__ = version("rfsize")
 
@@ -59,6 +59,7 @@ __all__ = [
     "NotConvergedWarning",
     "OobScore",
     "RightSizedClassifier",
+    "RightSizedRegressor",
     "SeedDependenceWarning",
     "SharedBagsWarning",
     "SizeCallback",
@@ -90,6 +91,7 @@ __all__ = [
 # Importing rfsize must import neither LightGBM nor scikit-learn.
 _IMPORTED_WHEN_USED = {
     "RightSizedClassifier": "rfsize.sklearn",
+    "RightSizedRegressor": "rfsize.sklearn",
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
 # Modules that were documented under these names before they moved into packages.

@@ -1,4 +1,4 @@
-"""`SizeCallback`: stops the training of a LightGBM random forest at T*(α) trees."""
+"""`SizeCallback`: stops the training of a LightGBM random forest at T* trees."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.sizing.api import report_by
+from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.reports import report_for
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.blocks import TreeBlocks
@@ -32,28 +33,28 @@ from rfsize.voting.votes import Votes
 
 
 class SizeCallback:
-    """Stops the training of a LightGBM random forest at T*(α) trees.
+    """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
     ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, for
     ``"oob"``, counts on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
     long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
-    until it is 80 % sure (``sure``) that the forest has T*(α) trees; ``lgb.train`` then returns a booster of
+    until it is 80 % sure (``sure``) that the forest has T* trees; ``lgb.train`` then returns a booster of
     ``report_.wanted`` trees.
 
     In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
-    one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T*(α) of the folds
+    one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T* of the folds
     taken together.
 
     Parameters
     ----------
     alpha : float, default 0.99
-        Confidence α: the share of rows on which the forest agrees with the infinite forest.
+        Confidence α: the share of rows on which the forest agrees with the infinite forest; only for labels.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T* stops the training: "hard", that of the majority of the trees' votes; "soft" and "auto", that of their
-        averaged scores, which ``predict`` goes by. The report has both.
+        averaged scores, which ``predict`` goes by. The report has both. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
-        As in `rfsize.size`.
+        As in `rfsize.size`; only for labels.
     votes : str, default "oob"
         ``"oob"``, or the name of a validation set given to the training; in ``lgb.cv``, ``"oob"`` is the rows held out.
     min_trees : int, default 100
@@ -62,19 +63,24 @@ class SizeCallback:
         Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` every so many trees; 0 prints
         nothing.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
+        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `rfsize.size`; for out-of-bag votes only. By default copies are looked
         for where the Dataset has kept its rows (``free_raw_data=False``); where it has not, ``report_`` says that they
         were not. In ``lgb.cv`` the folds say which rows belong together, and copies are not looked for.
     sure : float, default 0.8
-        How sure it must be that the forest has T*(α) trees, before training ends, at least 0.5: the trees at hand may
-        agree with each other by luck. The forest ends with as many trees as T*(α) is at most with that probability;
-        0.5 ends at T*(α) itself.
+        How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
+        agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
+        ends at T* itself.
+    criterion : {"label", "probability", "score"}, default "label"
+        What is to agree with the infinite forest's, as in `rfsize.size`. A regression forest is sized by its "score",
+        which is what it predicts.
+    tolerance : float, optional
+        How far off probabilities or scores may be, as in `rfsize.size`; needed with these criteria.
 
     Attributes
     ----------
-    report_ : SizeReport or None
+    report_ : SizeReport, DeviationReport or None
         The estimate from all votes read so far; None while there are none.
     seconds_to_go_ : float or None
         How much longer the training was to take at the last estimate, from the trees still to train and the time of
@@ -83,7 +89,7 @@ class SizeCallback:
     Raises
     ------
     NotAForestError
-        While training, if the booster is not a random forest that classifies.
+        While training, if the booster is not a random forest, or one of no labels, which T*(α) is of.
     InbagError
         While training, if the bags cannot be rebuilt and proven (GOSS, several machines, a GPU).
     ValueError
@@ -94,7 +100,7 @@ class SizeCallback:
     Warns
     -----
     NotConvergedWarning
-        If training ends before T*(α) trees, or before it is sure.
+        If training ends before T* trees, or before it is sure.
     CopiesWarning
         As in `rfsize.size`.
     SharedBagsWarning
@@ -135,20 +141,22 @@ class SizeCallback:
 
     def __init__(
         self,
-        alpha: float = 0.99,
+        alpha: float | None = None,
         *,
-        voting: str = "auto",
-        estimator: str = "auto",
+        voting: str | None = None,
+        estimator: str | None = None,
         votes: str = "oob",
         min_trees: int = 100,
         log_every: int = 0,
-        threshold: float = 0.5,
+        threshold: float | None = None,
         groups: ArrayLike | str | None = None,
         sure: float = 0.8,
+        criterion: str = "label",
+        tolerance: float | None = None,
     ) -> None:
-        self._goal = Goal(alpha, voting, estimator, share("sure", sure))
-        self.alpha, self.voting, self.estimator, self.sure = alpha, voting, estimator, sure
-        self.threshold = share("threshold", threshold)
+        of_labels = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+        self.goal = goal_of(criterion, tolerance, sure=sure, **of_labels)
+        self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         self.votes, self.groups = votes, groups
         if groups is not None and votes != "oob":
             raise ValueError(
@@ -157,18 +165,18 @@ class SizeCallback:
             )
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
-        self._report: SizeReport | None = None
+        self._report: Report | None = None
         self._reader: _Readers | None = None
         self._next_estimate = self.min_trees
         self._began = 0.0
         self.seconds_to_go_: float | None = None
 
     @property
-    def report_(self) -> SizeReport | None:
+    def report_(self) -> Report | None:
         """The estimate from all votes read so far; None while there are none."""
         stale = self._report is None or (self._reader is not None and self._report.available < self._reader.trees)
         if stale and self._reader is not None and self._reader.can_tell:
-            self._report = self._reader.report(self._goal)
+            self._report = self._reader.report(self.goal)
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,7 +189,7 @@ class SizeCallback:
         if env.iteration == env.begin_iteration:
             self._report, self._next_estimate = None, self.min_trees
             self.seconds_to_go_, self._began = None, time.perf_counter()
-            self._reader = _Readers(env, self.votes, self.threshold, self.groups)
+            self._reader = _Readers(env, self.votes, self.goal, self.threshold, self.groups)
         assert self._reader is not None
         self._reader.read(env)
         last = trees == env.end_iteration
@@ -191,7 +199,7 @@ class SizeCallback:
             return
         self._reader.prove_newest()
         # What ends the training is the size that was asked for; the other one is told when it ends.
-        self._report, report = None, self._reader.report(self._goal, both=False)
+        self._report, report = None, self._reader.report(self.goal, both=False)
         enough = due and report.converged
         if due and not enough:
             self._next_estimate = report.next_look()
@@ -201,8 +209,8 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
         if last or enough:
-            report = self._report = self._reader.report(self._goal)
-            self._reader.warn_where_copies_decide(report, self._goal)
+            report = self._report = self._reader.report(self.goal)
+            self._reader.warn_where_copies_decide(report, self.goal)
             self._reader = None
         if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
@@ -213,7 +221,7 @@ class SizeCallback:
         """Seconds that the trees still to train will take, where any but the first has been timed."""
         return (until - trees) * (time.perf_counter() - self._began) / (trees - 1) if trees > 1 else None
 
-    def _outlook(self, report: SizeReport, at_most: int) -> str:
+    def _outlook(self, report: Report, at_most: int) -> str:
         """What is still to come, for the log."""
         beyond = f", more than the {at_most:,} trees allowed" if report.wanted > at_most else ""
         if self.seconds_to_go_ is None:
@@ -224,7 +232,9 @@ class SizeCallback:
 class _Readers:
     """Reads the votes of the forest in training, or of each forest of a cross-validation."""
 
-    def __init__(self, env: CallbackEnv, votes: str, threshold: float, groups: ArrayLike | str | None) -> None:
+    def __init__(
+        self, env: CallbackEnv, votes: str, goal: Goal, threshold: float, groups: ArrayLike | str | None
+    ) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError(
                 "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
@@ -245,9 +255,12 @@ class _Readers:
             dataset = boosters[0].train_set
             self.groups = resolved(groups, rows_of(dataset), dataset.num_data())
         self._each = [
-            TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold, groups=self.groups)
+            TrainingVoteReader(
+                booster, env.params, valid=valid, threshold=threshold, casts_votes=False, groups=self.groups
+            )
             for booster in boosters
         ]
+        check_goal(goal, len(self._each[0].counts), in_training=True)
         warn_of_dependence(shared_bags(self._each[0].forest), seed_dependence(self._each[0].forest), through="lightgbm")
 
     @property
@@ -270,29 +283,31 @@ class _Readers:
         for one in self._each:
             one.prove_newest()
 
-    def report(self, goal: Goal, *, both: bool = True) -> SizeReport:
-        """The estimate from what has been read so far, by both rules of voting or that of the goal alone."""
-        votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
+    def report(self, goal: Goal, *, both: bool = True) -> Report:
+        """The estimate from what has been read so far; of labels by both rules of voting, or that of the goal alone."""
+        first = self._each[0]
+        votes = None
+        if len(first.counts):
+            votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
-        every, once = self._each[0].scored, self.groups.once
-        blocks = self._each[0].blocks
+        every, once, blocks = first.scored, self.groups.once, first.blocks
         if len(self._each) > 1:
             rows = [len(one.asked) for one in self._each]
             blocks = TreeBlocks.of_forests([one.blocks for one in self._each], rows)
         if once is not None:
-            votes, scores = votes.take(once), scores.take(once[every])
+            votes, scores = None if votes is None else votes.take(once), scores.take(once[every])
             blocks = blocks.take(once)
         scored = self.groups.scored(every.step)
-        outputs = TreeOutputs(votes, scores, self._each[0].cut, "soft", scored, blocks)
+        outputs = TreeOutputs(votes, scores, first.cut, "soft", scored, blocks, first.link)
         of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
-        return SizeReport.of(outputs, goal, both=both, **of)
+        return report_for(goal, outputs, both=both, **of)
 
-    def warn_where_copies_decide(self, report: SizeReport, goal: Goal) -> None:
+    def warn_where_copies_decide(self, report: Report, goal: Goal) -> None:
         """Warn where it is not clear whether copies belong together, and the size depends on it."""
 
-        def size_by(groups: Groups) -> SizeReport:
+        def size_by(groups: Groups) -> Report:
             booster, dataset = self._each[0].booster, self._each[0].dataset
-            forest = LightGbmForest(lgb.Booster(model_str=booster.model_to_string()))
+            forest = LightGbmForest(lgb.Booster(model_str=booster.model_to_string()), casts_votes=False)
             rows = rows_of(dataset), dataset.get_label(), dataset.get_weight()
             return report_by(groups, forest, *rows, goal=goal, threshold=self._threshold)
 

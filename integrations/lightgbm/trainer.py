@@ -100,7 +100,7 @@ class LightGbmTrainer(Trainer):
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
         self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
         self._rows = rows_of(dtrain) if given is None else given
-        self._link = LightGbmLink.of(self._forest, params)
+        self.link = LightGbmLink.of(self._forest, params)
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
         self.label = _checked_labels(dtrain, len(self.classes))
@@ -158,8 +158,8 @@ class LightGbmTrainer(Trainer):
         """
         self._refuse_full_bags()
         first = lgb.Booster(model_str=_booster_of(model).model_to_string())
-        adapter = LightGbmForest(first)
-        forest = ForestText.read(first.model_to_string())
+        adapter = LightGbmForest(first, casts_votes=False)
+        forest = ForestText.read(first.model_to_string(), casts_votes=False)
         check_alike(forest, self._forest)
         X = adapter.check(self._raw_rows())
         bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
@@ -179,11 +179,6 @@ class LightGbmTrainer(Trainer):
         params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
         return self._in_training(params, found, threshold, groups, first)
 
-    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What LightGBM predicts from mean raw scores, shape (n_rows, n_outputs); see `Trainer.predictions`."""
-        score = np.asarray(score, dtype=np.float64)
-        return self._link.probabilities(score) if len(self.classes) else self._link.predicted(score)[:, 0]
-
     def _in_training(
         self,
         params: dict[str, Any],
@@ -193,7 +188,7 @@ class LightGbmTrainer(Trainer):
         first: lgb.Booster | None = None,
     ) -> LightGbmInTraining:
         forest = LightGbmInTraining(params, self._dtrain, self._rows, of_first, threshold, groups, first)
-        forest.cut = float(logit(threshold)) / self._link.slope
+        forest.link, forest.cut = self.link, float(logit(threshold)) / self.link.slope
         return forest
 
     def _refuse_full_bags(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import class_indices
+from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ScikitLearn(Integration):
     ) -> SklearnInTraining:
         from rfsize.integrations.sklearn.warm_start import SklearnInTraining
 
-        label = class_indices(adapter.classes, y, n_rows(X))
+        label = training_labels(adapter.classes, y, n_rows(X))
         return SklearnInTraining(adapter, X, y, label, sample_weight, threshold, groups)
 
     def recognises(self, content: bytes) -> bool:

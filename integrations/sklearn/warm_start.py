@@ -64,7 +64,7 @@ class SklearnInTraining(ForestInTraining):
         self._ensemble = ensemble.part(slice(None))
         # To fit on must not draw from the caller's own generator.
         self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
-        self.n_trees = ensemble.n_trees
+        self.n_trees, self.link = ensemble.n_trees, ensemble.link
         self._threshold, self.groups = threshold, groups
         self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)

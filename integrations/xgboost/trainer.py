@@ -121,10 +121,10 @@ class XgboostTrainer(Trainer):
         _refuse_other_training(self.settings, self.params.get("booster", "gbtree"))
         objective = self.settings["objective"]["name"]
         self.casts_votes = objective in VOTING
-        self._link = Link(LINKS[objective])
+        self.link = Link(LINKS[objective])
         n_classes = max(2, int(self.settings["learner_model_param"]["num_class"])) if self.casts_votes else 0
         self.classes = np.arange(n_classes)
-        self.n_outputs = n_classes if self._link.kind == "softmax" else 1
+        self.n_outputs = n_classes if self.link.kind == "softmax" else 1
         one_for_all = self.settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_vote = 1 if one_for_all else self.n_outputs
         self.label = _labels(dtrain, self.classes)
@@ -177,9 +177,6 @@ class XgboostTrainer(Trainer):
         if float(there["subsample"]) < 1.0 and other:  # else it has forgotten them
             raise NotAForestError(f"the forest was trained with other parameters: {other}; give those to train more")
 
-    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._link.probabilities(score) if self.casts_votes else self._link.predicted(score)[:, 0]
-
 
 def rows_of(dtrain: xgb.DMatrix) -> xgb.DMatrix | None:
     """Data whose rows can be read; None for others."""
@@ -214,7 +211,7 @@ class XgboostInTraining(ForestInTraining):
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
         self._threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
-        self.n_trees = 0
+        self.link, self.n_trees = trainer.link, 0
         self.out_of_bag = OutOfBag.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}

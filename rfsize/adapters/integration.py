@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import class_indices
+from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
 
 
@@ -166,7 +166,7 @@ class Integration(ABC):
         InbagError
             If the bags of its trees cannot be rebuilt and proven on them.
         """
-        label = class_indices(adapter.classes, y, n_rows(X))
+        label = training_labels(adapter.classes, y, n_rows(X))
         data = adapter.training_data(X, label, sample_weight)
         trainer = self.trainer(self.parameters_of(adapter.booster), data)
         return trainer.resume(adapter.booster, threshold=threshold, groups=groups)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.voting.groups import ALONE, Groups
+from rfsize.voting.links import Link
 from rfsize.voting.outputs import OutOfBag, TreeOutputs
 
 
@@ -25,6 +26,8 @@ class ForestInTraining(ABC):
         Trees so far (of a multiclass forest: iterations, each of which casts one vote).
     out_of_bag : OutOfBag
         What they say of the rows that they did not see; grows with the forest.
+    link : Link
+        From mean scores to what the forest predicts.
     cut : float
         Mean score above which those of two classes predict class 1.
     groups : Groups
@@ -33,6 +36,7 @@ class ForestInTraining(ABC):
 
     n_trees: int
     out_of_bag: OutOfBag
+    link: Link
     cut: float
     groups: Groups
 
@@ -51,14 +55,14 @@ class ForestInTraining(ABC):
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
     def outputs(self) -> TreeOutputs:
-        """Out-of-bag votes and scores of the rows that sizes go by, for classes 0 to K − 1.
+        """Out-of-bag votes and scores of the rows that sizes go by; classes are 0 to K − 1.
 
         Raises
         ------
         InbagError
             If no row can be out of bag.
         """
-        return self.out_of_bag.outputs(self.n_trees, self.cut, self.groups.once)
+        return self.out_of_bag.outputs(self.n_trees, self.link, self.cut, self.groups.once)
 
 
 class Trainer(ABC):
@@ -76,6 +80,8 @@ class Trainer(ABC):
         Bagging fraction that the parameters name.
     seed : int
         Seed that the parameters name, or the framework's own.
+    link : Link
+        From mean scores to what the framework predicts.
     """
 
     framework: str
@@ -84,6 +90,7 @@ class Trainer(ABC):
     weight: NDArray[np.float64] | None
     fraction: float
     seed: int
+    link: Link
 
     @abstractmethod
     def start(
@@ -110,16 +117,6 @@ class Trainer(ABC):
             If the model is no forest, or not one of these parameters and data.
         InbagError
             If the bags of its trees cannot be rebuilt and proven on the training data.
-        """
-
-    @abstractmethod
-    def predictions(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the framework predicts from mean raw scores, shape (n_rows, n_outputs).
-
-        Returns
-        -------
-        ndarray
-            Probabilities, shape (n_rows, n_classes), or for regression numbers, shape (n_rows,).
         """
 
 

@@ -32,7 +32,8 @@ from rfsize.estimation.hard import ESTIMATORS
 from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
-from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
+from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.goal import CRITERIA
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
@@ -122,8 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     growing.add_argument(
         "--validation", type=Path, metavar="FILE", help="rows to count votes on, not those of training, or -"
     )
-    growing.add_argument("--voting", choices=VOTINGS, default="auto", help=_VOTING)
-    growing.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    growing.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
     growing.add_argument(
         "--sure",
         type=float,
@@ -243,7 +243,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     _add_drop(parser)
     parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
-    parser.add_argument("--alpha", type=float, default=0.99, help="share of rows to agree on (default 0.99)")
+    parser.add_argument("--alpha", type=float, help="share of rows to agree on (default 0.99)")
+    _add_criterion(parser)
     parser.add_argument("--max-trees", type=int, default=5000, metavar="N", help="trees to stop at (default 5000)")
     parser.add_argument("--seed", type=int, help="seed of the forests")
 
@@ -296,6 +297,9 @@ def _grow(options: argparse.Namespace) -> int:
             X_val=X_val,
             alpha=options.alpha,
             voting=options.voting,
+            estimator=options.estimator,
+            criterion=options.criterion,
+            tolerance=options.tolerance,
             threshold=options.threshold,
             max_trees=options.max_trees,
             min_trees=options.min_trees,
@@ -341,6 +345,10 @@ def _fraction(options: argparse.Namespace) -> int:
             rule=options.rule,
             scoring=options.scoring,
             alpha=options.alpha,
+            voting=options.voting,
+            estimator=options.estimator,
+            criterion=options.criterion,
+            tolerance=options.tolerance,
             groups=groups,
             seed=options.seed,
             resume=options.resume,

@@ -22,8 +22,8 @@ def tree_blocks(
 
     ``n_classes`` is 0 where the trees cast no votes.
     """
-    score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float64)
     asked = asked_of(leaf, inbag)
+    score = np.where(asked, adapter.leaves.raw_scores(leaf), np.float64(0.0))
     ordered, may_vote = out_of_bag_members(leaf, inbag)
     votes = np.zeros((len(leaf), N_BLOCKS, n_classes), dtype=np.int32)
     counts = np.zeros((len(leaf), n_classes), dtype=np.int32)
@@ -40,7 +40,8 @@ def tree_blocks(
         counts=counts,
         scores=Scores.of(adapter.leaves.raw_scores(ordered), may_vote),
         votes=votes,
-        total=dealt(np.where(asked, score, 0.0)),
+        total=dealt(score),
+        squares=dealt(score * score),
         asked=dealt(asked).astype(np.int32),
         n_trees=leaf.shape[1],
     )

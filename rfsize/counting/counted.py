@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.forest_on_rows import ForestOnRows, Told, check_scale, noise_of
-from rfsize.voting.links import Link
-from rfsize.voting.scores import Scores
+from rfsize.counting.forest_on_rows import ForestOnRows, Told
 from rfsize.voting.votes import Votes
 
 
@@ -63,7 +60,7 @@ class Counted:
         ValueError
             Of a regression forest, whose trees cast no votes.
         """
-        if self.told.outputs is None:
+        if self.told.outputs.votes is None:
             raise ValueError("the trees of a regression forest cast no votes: ask for scores")
         return self.told.outputs.votes
 
@@ -90,19 +87,10 @@ class Counted:
     @property
     def nbytes(self) -> int:
         """Memory that it holds, beside the model and the rows."""
-        outputs, scores, averages = self.told.outputs, self.told.scores, self.told.averages
-        of_votes = 0 if outputs is None else outputs.votes.counts.nbytes
-        blocks = None if outputs is None else outputs.blocks
-        return of_votes + sum(0 if one is None else one.nbytes for one in (blocks, scores, averages))
-
-    def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
-        """As `ForestOnRows.scores_and_noise` gives them; the noise from the rows that blocks are kept of."""
-        scores = self.told.scores
-        assert scores is not None
-        check_scale(float(np.abs(scores.mean).max(initial=0.0)))
-        if not scores.are_finite():
-            check_scale(np.inf)
-        return scores, noise_of(self.told.added[link])
+        outputs = self.told.outputs
+        of_votes = 0 if outputs.votes is None else outputs.votes.counts.nbytes
+        held = (outputs.blocks, outputs.scores, self.told.averages)
+        return of_votes + sum(0 if one is None else one.nbytes for one in held)
 
     @classmethod
     def of(cls, forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> Counted:

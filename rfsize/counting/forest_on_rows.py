@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,22 +13,17 @@ from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.tally import Tally, squares_added
-from rfsize.counting.walk import Visit, asked_of, out_of_bag_members, visit_leaves
+from rfsize.counting.tally import Tally
+from rfsize.counting.walk import Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
-from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
-from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 # Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
 _SCORES_HELD = 1 << 25
-
-_LARGEST_SCORE = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,23 +118,15 @@ class ForestOnRows:
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
         tally, every = self._tally()
-        self.visit(tally.add, what="votes")
+        self._add_up(tally, what="votes")
         return self._outputs_of(tally, every)
 
     def told(self) -> Told:
-        """All that `rfsize.count` keeps, of classification or regression."""
-        adapter, averages = self.adapter, None
-        links: set[Link] = set()
-        if adapter.averages_scores:
-            averages = self._no_averages()
-            links = {adapter.link, Link("identity")}
-        tally, every = self._tally(averages=averages, links=tuple(links))
-        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
-            self.visit(tally.add, what="votes and scores")
-        if len(adapter.classes):
-            outputs = self._outputs_of(tally, every)
-            return Told(outputs, outputs.scores, averages, tally.added)
-        return Told(None, tally.scores, averages, tally.added)
+        """All that `rfsize.count` keeps."""
+        averages = self._no_averages() if self.adapter.averages_scores else None
+        tally, every = self._tally(averages=averages)
+        self._add_up(tally, what="votes and scores")
+        return Told(self._outputs_of(tally, every), averages)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -151,6 +137,10 @@ class ForestOnRows:
 
         self.visit(fill, what="scores")
         return averages
+
+    def _add_up(self, tally: Tally, *, what: str) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
+            self.visit(tally.add, what=what)
 
     def _no_averages(self) -> Averages:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
@@ -176,14 +166,14 @@ class ForestOnRows:
 
     def _outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
-        adapter, once = self.adapter, self.groups.once
-        votes, blocks = Votes(tally.counts, adapter.classes, adapter.n_trees), tally.blocks
+        adapter, once, blocks = self.adapter, self.groups.once, tally.blocks
+        votes = Votes(tally.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
-            votes, blocks = votes.take(once), blocks.take(once)
+            votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
         cut, obeys, scored = adapter.cut(self.threshold), adapter.predict_obeys, self.groups.scored(every)
-        return TreeOutputs(votes, tally.scores, cut, obeys, scored, blocks)
+        return TreeOutputs(votes, tally.scores, cut, obeys, scored, blocks, adapter.link)
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""
@@ -207,36 +197,6 @@ class ForestOnRows:
         self.visit(mark, what="in-bag rows")
         return mask
 
-    def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
-        """Scores on every row that sizes go by, and how uncertain they leave the mean squared deviation, as a share.
-
-        All rows are asked of the same trees, and one of these may deviate on many rows at once. The mean square is a
-        sum of what each tree adds to it, and the trees are independent draws.
-
-        Raises
-        ------
-        ValueError
-            If the scores are too large or too small to be multiplied.
-        """
-        leaves = self.adapter.leaves
-        parts: list[Scores] = []
-        added, largest, once = np.zeros(self.adapter.n_trees), 0.0, self.groups.once
-
-        def add(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            nonlocal added, largest
-            if once is not None and inbag is not None:
-                leaf, inbag = leaf[once[rows]], inbag[once[rows]]
-            score = np.asarray(leaves.raw_scores(leaf), dtype=np.float64)
-            largest = max(largest, float(np.abs(score).max(initial=0.0)))
-            added += squares_added(score, asked_of(leaf, inbag), link)
-            ordered, may_vote = out_of_bag_members(leaf, inbag)
-            parts.append(Scores.of(score if ordered is leaf else leaves.raw_scores(ordered), may_vote))
-
-        with np.errstate(over="ignore", invalid="ignore"):  # which is refused
-            self.visit(add, what="scores")
-        check_scale(largest)
-        return Scores.stacked(parts), noise_of(added)
-
     @cached_property
     def _leaves(self) -> LeafIndex:
         return leaf_index(self.adapter, self.X)
@@ -248,32 +208,11 @@ class Told:
 
     Attributes
     ----------
-    outputs : TreeOutputs or None
-        Votes and scores of the rows that sizes go by; None of regression.
-    scores : Scores or None
-        Scores of these rows, or of a part of them; None where members are no trees.
+    outputs : TreeOutputs
+        Votes and scores of the rows that sizes go by.
     averages : Averages or None
-        Averaged scores of all rows.
-    added : dict of Link to ndarray of float64, shape (n_trees,)
-        As in `Tally`.
+        Averaged scores of all rows; None where members are no trees.
     """
 
-    outputs: TreeOutputs | None
-    scores: Scores | None
+    outputs: TreeOutputs
     averages: Averages | None
-    added: dict[Link, Floats]
-
-
-def noise_of(added: Floats) -> float:
-    """How uncertain the mean squared deviation is, as a share, by what each tree adds to it."""
-    total = added.sum()
-    return float(math.sqrt(added.size) * np.std(added, ddof=1) / total) if added.size > 1 and total > 0.0 else 0.0
-
-
-def check_scale(largest: float) -> None:
-    """``ValueError`` where products of four scores would overflow or vanish."""
-    if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
-        raise ValueError(
-            f"the trees' scores reach {largest:.3g}, beyond what deviations are computed of ({1.0 / _LARGEST_SCORE:g} "
-            f"to {_LARGEST_SCORE:g}): train on the target in other units"
-        )

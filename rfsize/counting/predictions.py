@@ -167,8 +167,7 @@ def oob_predict(
 
 def predictions(forest: ForestOnRows, mean: Floats) -> Floats:
     """Predictions from mean scores of shape (…, n_scores): probabilities of all classes, or one number."""
-    link = forest.adapter.link
-    return link.probabilities(mean) if len(forest.adapter.classes) else link.predicted(mean)
+    return forest.adapter.link.predictions(mean, len(forest.adapter.classes))
 
 
 def labels(probability: Floats, threshold: float) -> NDArray[np.int64]:

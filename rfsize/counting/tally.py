@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,8 @@ from rfsize.adapters.base import Adapter
 from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.by_block import tree_blocks
 from rfsize.counting.walk import asked_of, out_of_bag_members
-from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
 
@@ -38,15 +35,11 @@ class Tally:
         Rows to keep `TreeBlocks` of; none by default.
     averages : Averages, optional
         What to fill with the averaged scores of all rows.
-    links : sequence of Link, optional
-        Links of which to keep what each tree adds to the mean square deviation, on the rows in blocks.
 
     Attributes
     ----------
     counts : ndarray of int32, shape (n_rows, n_classes)
         Votes for each class.
-    added : dict of Link to ndarray of float64, shape (n_trees,)
-        What each tree adds to the mean square deviation of predictions through a link.
     """
 
     def __init__(
@@ -59,13 +52,11 @@ class Tally:
         scored: NDArray[np.bool_] | None = None,
         in_blocks: slice | None = None,
         averages: Averages | None = None,
-        links: Sequence[Link] = (),
     ) -> None:
         self._adapter, self._n_classes = adapter, n_classes
         self._cast = adapter.voter(threshold)
         self._counting = BlockCounts(adapter, threshold, n_rows)
         self._scored, self._averages = scored, averages
-        self.added = {link: np.zeros(adapter.n_trees) for link in links}
         self._in_blocks = np.zeros(n_rows, dtype=np.bool_)
         if in_blocks is not None:
             self._in_blocks[in_blocks] = True
@@ -89,9 +80,6 @@ class Tally:
             numbers = rows.start + in_blocks
             found = tree_blocks(self._adapter, self._cast, self._n_classes, numbers, leaf[in_blocks], seen)
             self._blocks.append(found)
-            for link, added in self.added.items():
-                score, asked = self._adapter.leaves.raw_scores(leaf[in_blocks]), asked_of(leaf[in_blocks], seen)
-                added += squares_added(np.asarray(score, dtype=np.float64), asked, link)
 
     @property
     def scores(self) -> Scores:
@@ -104,11 +92,3 @@ class Tally:
         if not self._blocks:
             return TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._adapter.leaves.n_scores)
         return TreeBlocks.stacked(self._blocks)
-
-
-def squares_added(score: Floats, asked: NDArray[np.bool_], link: Link) -> Floats:
-    """What each tree adds to the sum over rows of the squared deviation through a link, shape (n_members,)."""
-    n_asked = np.maximum(asked.sum(axis=1, keepdims=True), 1.0)
-    mean = np.sum(score * asked, axis=1, keepdims=True) / n_asked
-    away = link.moved(mean, (score - mean) * asked)
-    return np.asarray(np.sum(away**2 / n_asked, axis=(0, 2)))

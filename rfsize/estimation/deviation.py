@@ -19,13 +19,11 @@ from rfsize import theory
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
-
-
-_COVERAGE = 0.95
 
 
 _DRAWS = 1 << 17  # over all rows
@@ -48,6 +46,9 @@ _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+_LARGEST_SCORE = 1e60
 
 
 class Deviation(NamedTuple):
@@ -111,8 +112,8 @@ class Deviations:
         guesses = (_ANY_SIZE * ratio * ratio for ratio in ratios)
         return Sizes(*(_smallest(of, guess) for of, guess in zip((by_rms, by_p95), guesses, strict=True)))
 
-    def interval(self, tolerance: float, size: int | float) -> tuple[int | float, int | float]:
-        """95 % interval of the size within ``tolerance``, found to be ``size``.
+    def replicates(self, tolerance: float, size: int | float) -> Floats:
+        """The size within ``tolerance``, found to be ``size``, as it might also have come out, shape (REPLICATES,).
 
         Rows are drawn again with replacement, and the squared deviations, which sizes are proportional to, are as
         uncertain as the trees leave them.
@@ -131,10 +132,7 @@ class Deviations:
         drawn = rng.multinomial(rows.sum(), rows / rows.sum(), size=REPLICATES) / rows
         by_rms, by_p95 = (drawn @ of.T / rows.sum() for of in sums)
         sizes = np.maximum(_crossing(around, np.sqrt(by_rms), tolerance), _crossing(around, by_p95, SHARE_BEYOND))
-        sizes *= np.exp(self._noise * rng.standard_normal(REPLICATES))
-        tail = (1.0 - _COVERAGE) / 2.0
-        low, high = np.quantile(sizes, [tail, 1.0 - tail], method="inverted_cdf")
-        return _whole(max(low, 1.0)), _whole(high)
+        return np.asarray(np.maximum(sizes * np.exp(self._noise * rng.standard_normal(REPLICATES)), 1.0))
 
 
 class Sizes(NamedTuple):
@@ -150,6 +148,39 @@ class Sizes(NamedTuple):
 
     rms: int | float
     p95: int | float
+
+
+def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
+    """Standard error of the mean squared deviation as a share of it, since all rows are asked of the same trees.
+
+    The mean square is a sum of what blocks of trees add to it, which are independent draws; one of them may deviate on
+    many rows at once. To first order in the link, each prediction by its own score.
+    """
+    n_blocks = blocks.n_filled
+    if n_blocks < 2:
+        return 0.0
+    asked = np.maximum(blocks.asked.sum(axis=1, keepdims=True), 1)
+    mean = blocks.total.sum(axis=1, keepdims=True) / asked
+    weight = link.steepness(mean) ** 2 / asked
+    squares = blocks.squares - 2.0 * mean * blocks.total + mean**2 * blocks.asked
+    by_block = np.sum(weight * squares, axis=(0, 2))
+    # Blocks need not hold as many trees each.
+    expected = np.sum(weight * squares.sum(axis=1, keepdims=True) / asked * blocks.asked, axis=(0, 2))
+    total = by_block.sum()
+    scatter = n_blocks / (n_blocks - 1.0) * np.sum((by_block - expected) ** 2)
+    return float(math.sqrt(scatter) / total) if total > 0.0 else 0.0
+
+
+def check_scale(scores: Scores) -> None:
+    """``ValueError`` where products of four scores would overflow or vanish."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.asked.max(initial=1), 1))
+        largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
+    if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
+        raise ValueError(
+            f"the trees' scores reach {largest:.3g}, beyond what deviations are computed of ({1.0 / _LARGEST_SCORE:g} "
+            f"to {_LARGEST_SCORE:g}): train on the target in other units"
+        )
 
 
 def _drawn(scores: Scores, draws: int) -> Floats:
@@ -200,7 +231,3 @@ def _crossing(sizes: Floats, curves: Floats, target: float) -> Floats:
     """Sizes at which falling curves, shape (n_curves, n_sizes), cross a target; nearly straight lines in logarithms."""
     falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), _LEAST))
     return np.array([np.exp(np.interp(-math.log(target), of, np.log(sizes), right=np.inf)) for of in falling])
-
-
-def _whole(size: float) -> int | float:
-    return math.ceil(size - 1e-9) if math.isfinite(size) else math.inf

@@ -13,21 +13,20 @@ from rfsize.adapters.base import Adapter, warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import NotAForestError, NotConvergedWarning
+from rfsize.errors import NotConvergedWarning
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
-from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.goal import Goal, LabelGoal, goal_of
+from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
-from rfsize.utils.validation import choice, positive, whole
+from rfsize.utils.validation import whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
-from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
 
 _Model = TypeVar("_Model")
-_Report = TypeVar("_Report", bound=Report)
 
 
 @overload
@@ -100,7 +99,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
-) -> SizeReport | DeviationReport:
+) -> Any:
     """How many trees are enough: T*.
 
     T*(α) is the smallest odd forest whose labels agree with those of the infinite forest on a share α of the rows, on
@@ -205,37 +204,19 @@ def size(
     >>> rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees
     71
     """
-    choice("criterion", criterion, CRITERIA)
-    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
-    given = {name: value for name, value in of_labels.items() if value is not None}
     of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    of_rows |= {"missing": missing}
-    if criterion == "label":
-        if tolerance is not None:
-            raise ValueError(
-                "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
-            )
-        at_threshold = {"threshold": given.pop("threshold")} if "threshold" in given else {}
-        goal = Goal(**given)
-        if isinstance(model, Votes):
-            _refuse_beside(model, X, oob=oob, **at_threshold, **of_rows)
-            return _report_of_votes(model, goal)
-        if isinstance(model, Counted):
-            _refuse_beside(model, X, oob=oob, **at_threshold, **of_rows)
-            return _warned(partial(report_of, goal=goal), model)
-        return _size_report(model, X, goal, oob=oob, **at_threshold, **of_rows)
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
-            f"predictions may be: leave out {' and '.join(given)}"
-        )
-    if tolerance is None:
-        raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    tolerance = positive("tolerance", tolerance)
+    of_rows |= {"missing": missing, "threshold": threshold}
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+    goal = goal_of(criterion, tolerance, **of_labels)
+    if isinstance(model, Votes):
+        _refuse_beside(model, X, oob=oob, **of_rows)
+        return _report_of_votes(model, goal)
     if isinstance(model, Counted):
         _refuse_beside(model, X, oob=oob, **of_rows)
-        return _warned(partial(_deviation_of, criterion=criterion, tolerance=tolerance), model)
-    return _deviation_report(model, X, criterion, tolerance, oob=oob, **of_rows)
+        return _sized_by_copies(lambda forest: report_of(_counted_again(model, forest), goal), model.forest)
+    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
+    given = {name: value for name, value in of_rows.items() if value is not None}
+    return _sized_by_copies(partial(report_on, goal=goal), _forest_on_rows(adapter, X, oob=oob, **given))
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -248,95 +229,46 @@ def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
         )
 
 
-def _report_of_votes(votes: Votes, goal: Goal) -> SizeReport:
+def _report_of_votes(votes: Votes, goal: Goal) -> Report:
+    if not isinstance(goal, LabelGoal):
+        raise ValueError(
+            "counted Votes know nothing of the trees' scores, by which this criterion goes: give the model"
+        )
     source = "oob" if (votes.asked < votes.n_trees).any() else "rows given"
     return SizeReport.of(TreeOutputs(votes), goal, available=votes.n_trees, source=source)
 
 
-def _size_report(model: Any, X: Any, goal: Goal, **options: Any) -> SizeReport:
-    """T* of labels; options as in `ForestOnRows.of`."""
-    return _sized(_forest_on_rows(adapter_for(model), X, **options), partial(report_on, goal=goal))
-
-
-def _sized(rows: ForestOnRows, report: Callable[[ForestOnRows], _Report]) -> _Report:
+def _sized_by_copies(report: Callable[[ForestOnRows], Report], forest: ForestOnRows) -> Report:
     """The report on rows, with a warning where copies among them decide."""
-    found = report(rows)
-    warn_where_copies_decide(found, rows.groups, lambda groups: report(replace(rows, groups=groups)))
+    found = report(forest)
+    warn_where_copies_decide(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
     return found
 
 
-def _warned(report: Callable[[Counted], _Report], counted: Counted) -> _Report:
-    """The report on what was counted, with a warning where copies among the rows decide."""
-    found, forest = report(counted), counted.forest
-
-    def by(groups: Groups) -> _Report:
-        return report(Counted.of(replace(forest, groups=groups)))
-
-    warn_where_copies_decide(found, forest.groups, by)
-    return found
+def _counted_again(counted: Counted, forest: ForestOnRows) -> Counted:
+    """What was counted, or where its rows belong together otherwise, what is counted anew."""
+    return counted if forest is counted.forest else Counted.of(forest)
 
 
-def report_on(rows: ForestOnRows, goal: Goal) -> SizeReport:
-    """T* of labels of a forest on rows."""
-    n_trees = rows.adapter.n_trees
-    return SizeReport.of(rows.outputs(), goal, available=n_trees, source=rows.source, rows=rows, groups=rows.groups)
+def report_on(forest: ForestOnRows, goal: Goal) -> Report:
+    """What a forest's trees say of rows."""
+    of: dict[str, Any] = {"available": forest.adapter.n_trees, "source": forest.source, "groups": forest.groups}
+    return report_for(goal, forest.outputs(), rows=forest, **of)
 
 
-def report_of(counted: Counted, goal: Goal) -> SizeReport:
-    """T* of labels by what was counted."""
-    if counted.told.outputs is None:
-        raise NotAForestError(
-            "the trees of a regression forest cast no votes, of which T*(α) is; name criterion='score' and a tolerance"
-        )
+def report_of(counted: Counted, goal: Goal) -> Report:
+    """The same by what was counted."""
     of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
-    return SizeReport.of(counted.told.outputs, goal, rows=counted, **of)
+    return report_for(goal, counted.told.outputs, rows=counted, **of)
 
 
 def report_by(
     groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
-) -> SizeReport:
+) -> Report:
     """What the trees of a finished forest say of their training rows by other groups of these."""
-    rows = ForestOnRows.of(model, X, y, oob=True, sample_weight=sample_weight, groups="rows", threshold=threshold)
-    return report_on(replace(rows, groups=groups), goal)
-
-
-def _deviation_report(model: Any, X: Any, criterion: str, tolerance: float, **options: Any) -> DeviationReport:
-    """T* of probabilities or scores; options as in `ForestOnRows.of`."""
-    if isinstance(model, Votes):
-        raise ValueError(
-            f"criterion={criterion!r} needs the trees' scores, of which counted Votes know nothing: give the model"
-        )
     adapter = adapter_for(model, casts_votes=False)
-    link = _link_of(adapter, criterion)
-
-    def report(rows: ForestOnRows) -> DeviationReport:
-        scores, noise = rows.scores_and_noise(link)
-        of: dict[str, Any] = {"available": adapter.n_trees, "source": rows.source, "groups": rows.groups, "rows": rows}
-        return DeviationReport.of(scores, link, noise, criterion=criterion, tolerance=tolerance, **of)
-
-    return _sized(_forest_on_rows(adapter, X, **options), report)
-
-
-def _deviation_of(counted: Counted, criterion: str, tolerance: float) -> DeviationReport:
-    """T* of probabilities or scores by what was counted."""
-    link = _link_of(counted.forest.adapter, criterion)
-    scores, noise = counted.scores_and_noise(link)
-    of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
-    return DeviationReport.of(scores, link, noise, criterion=criterion, tolerance=tolerance, rows=counted, **of)
-
-
-def _link_of(adapter: Adapter, criterion: str) -> Link:
-    """What turns the mean scores into what is to be near the infinite forest's."""
-    if not adapter.averages_scores:
-        raise NotAForestError(
-            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
-            "trees: size the labels"
-        )
-    if criterion == "probability" and not adapter.classes.size:
-        raise ValueError(
-            "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
-        )
-    return adapter.link if criterion == "probability" or not adapter.classes.size else Link("identity")
+    options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
+    return report_on(replace(ForestOnRows.of(adapter, X, y, oob=True, **options), groups=groups), goal)
 
 
 def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:

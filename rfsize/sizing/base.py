@@ -50,6 +50,8 @@ class Report(ABC):
     groups : {"rows", "copies", "given", "unknown"}
         Which rows a tree that saw one of them says nothing of: that row only, its copies too, or all of the group that
         was given; "unknown" where the training data hold no rows to look for copies in.
+    sure : float or None
+        How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
     """
 
     n_trees: int | float
@@ -60,11 +62,17 @@ class Report(ABC):
     votes_per_row: float
     copied: float | None
     groups: str
+    sure: float | None
     _asked: ForestOnRows | Counted | None
 
     @property
     def converged(self) -> bool:
-        """Whether the forest at hand has at least T* trees, and votes enough to tell."""
+        """Whether the forest at hand is large enough, as `sure` as was asked for, and has votes enough to tell."""
+        return self._is_within_reach and self.wanted <= self.available
+
+    @property
+    def _is_within_reach(self) -> bool:
+        """Whether the forest has T* trees, as far as the estimate itself says."""
         return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
 
     @property
@@ -74,8 +82,27 @@ class Report(ABC):
 
     @property
     def wanted(self) -> int | float:
-        """Trees that are wanted: T*."""
-        return self.n_trees
+        """Trees that a forest in training ends with: as many as T* is at most, as `sure` as was asked for.
+
+        T* itself of a finished forest.
+        """
+        if self.sure in (None, 0.5) or not self._is_within_reach:
+            return self.n_trees
+        return max(self.n_trees, self.upper(float(self.sure)))
+
+    @abstractmethod
+    def upper(self, sure: float) -> int | float:
+        """A size that T* is at most, with a probability: the upper end of a one-sided interval."""
+
+    def next_look(self) -> int:
+        """Trees at which to size a forest that is too small again: min(T*, twice its trees).
+
+        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they
+        are enough, the upper end of the interval takes the place of T*.
+        """
+        # T* may lie below the trees at hand where these have too few votes to tell.
+        wanted = self.wanted if self.wanted > self.available else 2 * self.available
+        return int(min(wanted, 2 * self.available))
 
     @property
     @abstractmethod
@@ -91,9 +118,15 @@ class Report(ABC):
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
 
+    @property
     @abstractmethod
+    def target(self) -> str:
+        """What is estimated, such as "T*(0.99)"."""
+
     def headline(self) -> str:
-        """The estimate in one line."""
+        """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
+        low, high = self.interval
+        return f"{self.target} = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -176,6 +209,12 @@ class Report(ABC):
         if self.groups == "copies":
             return [f"{share_copied}: each counts once, and no tree that saw it votes on it"]
         return [f"{share_copied}, and count as rows of their own"]
+
+    def _how_sure(self) -> list[str]:
+        """What a forest in training ends with beyond T*."""
+        if self.sure is None or not self.converged or self.wanted == self.n_trees:
+            return []
+        return [f"{in_words(self.wanted)} trees to be {self.sure:.0%} sure"]
 
     def _untold(self) -> str:
         """Why T* is not known where rows that belong together have no votes left."""

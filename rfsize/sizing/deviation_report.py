@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError
-from rfsize.estimation.deviation import Deviation, Deviations, Sizes
+from rfsize.errors import FewVotesError, NotAForestError
+from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice, too_many_untold
-from rfsize.utils.validation import positive, whole
+from rfsize.sizing.goal import DeviationGoal, check_goal
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 # A round number for the largest odd size that is searched for.
 _MANY_TREES = theory.MAX_TREES - 1
 
-CRITERIA = ("label", "probability", "score")
+_COVERAGE = 0.95
 
 _WHAT = {"probability": "predicted probabilities", "score": "predicted scores"}
 
@@ -59,6 +64,8 @@ class DeviationReport(Report):
     groups : {"rows", "copies", "given", "unknown"}
         Which rows a tree that saw one of them says nothing of, see `rfsize.size`; "unknown" where the training data
         hold no rows to look for copies in.
+    sure : float or None
+        How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
 
     Examples
     --------
@@ -85,6 +92,7 @@ class DeviationReport(Report):
     votes_per_row: float
     copied: float | None
     groups: str
+    sure: float | None
     _is_untold: bool
     _deviations: Deviations
     _asked: ForestOnRows | Counted | None = None
@@ -92,38 +100,42 @@ class DeviationReport(Report):
     @classmethod
     def of(
         cls,
-        scores: Scores,
-        link: Link,
-        noise: float = 0.0,
+        outputs: TreeOutputs,
+        goal: DeviationGoal,
         *,
-        criterion: str,
-        tolerance: float,
         available: int,
         source: str,
         rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
     ) -> DeviationReport:
-        """Size a forest of ``available`` trees from what its trees score, and the link that it predicts by.
+        """Size a forest of ``available`` trees from what its trees say.
 
-        ``noise`` is what `scores_and_noise` says of the trees, ``rows`` let `metric_gap` ask them again, and ``groups``
-        are those by which they were asked.
+        ``rows`` let `metric_gap` ask the trees again, and ``groups`` are those by which they were asked.
 
         Raises
         ------
+        NotAForestError
+            If the members are no trees.
         FewVotesError
             If no row has the scores of two trees.
+        ValueError
+            If the scores are too large or too small to be multiplied, or the criterion does not fit the forest.
         """
+        check_goal(goal, 0 if outputs.votes is None else len(outputs.votes.classes))
+        scores, link = _scores_and_link(outputs, goal.criterion)
+        check_scale(scores)
         used = scores.take(scores.asked > 1)
         if not len(used):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
+        noise = 0.0 if outputs.blocks is None else noise_of_trees(outputs.blocks, link)
         deviations = Deviations(used, link, noise)
-        sizes = deviations.sizes(tolerance)
+        sizes = deviations.sizes(goal.tolerance)
         untold = groups.index is not None and too_many_untold(len(scores) - len(used), len(scores))
         return cls(
             n_trees=math.inf if untold else max(sizes),
             sizes=sizes,
-            criterion=criterion,
-            tolerance=tolerance,
+            criterion=goal.criterion,
+            tolerance=goal.tolerance,
             available=int(available),
             source=source,
             n_rows=len(used),
@@ -131,6 +143,7 @@ class DeviationReport(Report):
             votes_per_row=float(used.asked.mean()),
             copied=groups.copied,
             groups=groups.by,
+            sure=goal.sure,
             _is_untold=untold,
             _deviations=deviations,
             _asked=rows,
@@ -150,8 +163,50 @@ class DeviationReport(Report):
         """95 % interval of T*, by the bootstrap over rows and the scatter of the trees."""
         if self._is_untold:
             return 1, math.inf
-        low, high = self._deviations.interval(self.tolerance, self.n_trees)
+        tail = (1.0 - _COVERAGE) / 2.0
+        low, high = self._quantile(tail), self._quantile(1.0 - tail)
         return min(low, self.n_trees), max(high, self.n_trees)
+
+    def upper(self, sure: float) -> int | float:
+        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
+
+        Parameters
+        ----------
+        sure : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            A size; ``math.inf`` where none is known to be large enough.
+
+        Raises
+        ------
+        ValueError
+            If ``sure`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(50, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, oob=True, criterion="score", tolerance=10)
+        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
+        True
+        """
+        sure = share("sure", sure)
+        return math.inf if self._is_untold else self._quantile(sure)
+
+    def _quantile(self, share_below: float) -> int | float:
+        """The size that T* is at most in a share of its replicates."""
+        size = float(np.quantile(self._replicates, share_below, method="inverted_cdf"))
+        return math.ceil(size - 1e-9) if math.isfinite(size) else math.inf
+
+    @cached_property
+    def _replicates(self) -> Floats:
+        return self._deviations.replicates(self.tolerance, self.n_trees)
 
     def deviation(self, n_trees: int) -> Deviation:
         """How far the predictions of a forest of ``n_trees`` are from the infinite forest's.
@@ -229,6 +284,8 @@ class DeviationReport(Report):
             "available": self.available,
             "deviation": self.deviation(self.available)._asdict(),
             "converged": self.converged,
+            "sure": self.sure,
+            "wanted": finite(self.wanted),
             "reason": self.reason,
             "source": self.source,
             "n_rows": self.n_rows,
@@ -254,13 +311,10 @@ class DeviationReport(Report):
 
         return plot_deviation(self, ax)
 
-    def headline(self) -> str:
-        """The estimate in one line, such as ``T*(probability within 0.01) = 613 (480 to 790)``."""
-        low, high = self.interval
-        return (
-            f"T*({self.criterion} within {self.tolerance!r}) = {in_words(self.n_trees)} ({in_words(low)} to "
-            f"{in_words(high)})"
-        )
+    @property
+    def target(self) -> str:
+        """What is estimated, such as "T*(probability within 0.01)"."""
+        return f"T*({self.criterion} within {self.tolerance!r})"
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
@@ -268,6 +322,13 @@ class DeviationReport(Report):
             return self._few_votes("scores")
         if self._is_untold:
             return self._not_told()
+        if self._is_within_reach and self.sure is not None:
+            return (
+                f"the forest has {self.available:,} trees, and {self.n_trees:,} give {_WHAT[self.criterion]} within "
+                f"{self.tolerance!r} of the infinite forest's as far as these trees tell; but it may take up to "
+                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a larger "
+                "tolerance, or to be less sure"
+            )
         needed = in_words(self.n_trees) if self.reason is None else f"more than {_MANY_TREES:,}"
         return (
             f"the forest has {self.available:,} trees, but {needed} are needed for {_WHAT[self.criterion]} within "
@@ -288,9 +349,20 @@ class DeviationReport(Report):
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
+                *self._how_sure(),
                 f"by root mean square: {in_words(self.sizes.rms)} trees",
                 f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
                 *self._said_of_groups(),
                 f"estimated from {rows}",
             ]
         )
+
+
+def _scores_and_link(outputs: TreeOutputs, criterion: str) -> tuple[Scores, Link]:
+    """The scores, and what turns their means into what is to be near the infinite forest's."""
+    if outputs.scores is None or outputs.link is None:
+        raise NotAForestError(
+            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
+            "trees: size the labels"
+        )
+    return outputs.scores, Link("identity") if outputs.votes is not None and criterion == "score" else outputs.link

@@ -1,38 +1,129 @@
-"""Goal: which size of a forest is looked for."""
+"""What size of a forest is looked for: that of its labels, or of what else it predicts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.utils.validation import choice, share
+from rfsize.utils.validation import choice, positive, share
 from rfsize.voting.outputs import VOTINGS
 
+CRITERIA = ("label", "probability", "score")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Goal:
-    """T*(α) of a rule of voting, by an estimator; raises ``ValueError`` where one of them is none.
+    """A size of a forest; raises ``ValueError`` where a part of it is none.
 
     Attributes
     ----------
-    alpha, voting, estimator
-        As in `rfsize.size`.
     sure : float or None
-        How sure it must be that a forest in training has T*(α) trees, before it ends: its size is then the upper end of
-        a one-sided interval. None asks for T*(α) itself.
+        How sure it must be that a forest in training is large enough, before it ends: its size is then the upper end of
+        a one-sided interval. None asks for T* itself.
     """
 
-    alpha: float = 0.99
-    voting: str = "auto"
-    estimator: str = "auto"
     sure: float | None = None
 
     def __post_init__(self) -> None:
-        share("alpha", self.alpha)
         if self.sure is not None and share("sure", self.sure) < 0.5:
             raise ValueError(
                 f"sure must be at least 0.5, which asks for T* itself, found {self.sure!r}: a forest that is more "
                 "likely too small than not is none to stop at"
             )
+
+
+@dataclass(frozen=True)
+class LabelGoal(Goal):
+    """T*(α) of a rule of voting, by an estimator.
+
+    Attributes
+    ----------
+    alpha, voting, estimator
+        As in `rfsize.size`.
+    """
+
+    alpha: float = 0.99
+    voting: str = "auto"
+    estimator: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("alpha", self.alpha)
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)
+
+
+@dataclass(frozen=True)
+class DeviationGoal(Goal):
+    """The smallest forest whose predictions are near enough to the infinite forest's.
+
+    Attributes
+    ----------
+    criterion : {"probability", "score"}
+        What is predicted.
+    tolerance : float
+        How far off it may be.
+    """
+
+    criterion: str
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("tolerance", self.tolerance)
+
+
+def goal_of(criterion: str, tolerance: float | None, *, sure: float | None = None, **of_labels: Any) -> Goal:
+    """The goal that a user names; ``of_labels`` are options that only labels have, None where they were not given.
+
+    Raises
+    ------
+    ValueError
+        If the options do not go together, or one of them is none.
+    """
+    choice("criterion", criterion, CRITERIA)
+    given = {name: value for name, value in of_labels.items() if value is not None}
+    if criterion == "label":
+        if tolerance is not None:
+            raise ValueError(
+                "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
+            )
+        return LabelGoal(**{name: value for name, value in given.items() if name != "threshold"}, sure=sure)
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
+            f"predictions may be: leave out {' and '.join(given)}"
+        )
+    if tolerance is None:
+        raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+    return DeviationGoal(criterion, tolerance, sure=sure)
+
+
+def check_goal(goal: Goal, n_classes: int, *, in_training: bool = False) -> None:
+    """Raise where a forest of so many classes, 0 of regression, cannot reach a goal.
+
+    Raises
+    ------
+    NotAForestError
+        If it is a goal of labels, and there are none.
+    ValueError
+        If it is one of what the forest does not predict, or not tell while it is trained.
+    """
+    if isinstance(goal, LabelGoal) and not n_classes:
+        raise NotAForestError(
+            "the trees of a regression forest cast no votes, of which T*(α) is: say how near its predictions are to be "
+            "to the infinite forest's, by criterion='score' and a tolerance in the unit of y"
+        )
+    if not isinstance(goal, DeviationGoal):
+        return
+    if goal.criterion == "probability" and not n_classes:
+        raise ValueError(
+            "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
+        )
+    if goal.criterion == "score" and n_classes > 2 and in_training:
+        raise ValueError(
+            "criterion='score' of several classes is not told while a forest is trained, where scores are known but "
+            "for a number that all classes share: take criterion='probability', or size the finished forest"
+        )

@@ -14,7 +14,7 @@ from rfsize.counting.predictions import labels
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import choice, class_indices, sample_weights
+from rfsize.utils.validation import choice, class_indices, sample_weights, training_labels
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
@@ -77,12 +77,7 @@ def _of_classes(metric: str, rows: ForestOnRows, y: ArrayLike, weight: Floats) -
 
 
 def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
-    try:
-        truth = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        truth = np.zeros(0)
-    if truth.shape != weight.shape or not np.isfinite(truth).all():
-        raise ValueError(f"y must hold one finite number per row of X ({len(weight)} rows)")
+    truth = training_labels(np.zeros(0), y, len(weight))
     if metric == "mae":
         return MeanMetric(metric, truth, weight, (0.0, math.inf), lambda found, truth: np.abs(found[..., 0] - truth))
     span, form = ((0.0, math.inf), "root") if metric == "rmse" else ((-math.inf, 1.0), "explained")

@@ -21,7 +21,7 @@ from rfsize.sizing.base import (
     in_words,
     no_votes_advice,
 )
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal, check_goal
 from rfsize.sizing.voting_rule import VotingRule
 from rfsize.utils.validation import share, whole
 from rfsize.voting.groups import ALONE, Groups
@@ -101,7 +101,7 @@ class SizeReport(Report):
     def of(
         cls,
         outputs: TreeOutputs,
-        goal: Goal,
+        goal: LabelGoal,
         *,
         available: int,
         source: str,
@@ -116,11 +116,15 @@ class SizeReport(Report):
 
         Raises
         ------
+        NotAForestError
+            If the trees cast no votes.
         FewVotesError
             If no row has a vote.
         ValueError
             If the estimator does not fit the votes, or there are no scores to size by.
         """
+        check_goal(goal, 0 if outputs.votes is None else len(outputs.votes.classes))
+        assert outputs.votes is not None
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
         votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
@@ -200,26 +204,6 @@ class SizeReport(Report):
             return 1, math.inf
         low, high = self._curves.interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
-
-    @property
-    def wanted(self) -> int | float:
-        """Trees that a forest in training ends with: as many as T*(α) is at most, as `sure` as was asked for.
-
-        T*(α) itself of a finished forest.
-        """
-        if self.sure in (None, 0.5) or not self._is_within_reach:
-            return self.n_trees
-        return max(self.n_trees, self.upper(float(self.sure)))
-
-    @property
-    def converged(self) -> bool:
-        """Whether the forest at hand is large enough, as `sure` as was asked for, and has votes enough to tell."""
-        return self._is_within_reach and self.wanted <= self.available
-
-    @property
-    def _is_within_reach(self) -> bool:
-        """Whether the forest has T*(α) trees, as far as the estimate itself says."""
-        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
 
     def upper(self, sure: float) -> int | float:
         """A size that T*(α) is at most, with a probability: the upper end of a one-sided interval.
@@ -324,16 +308,6 @@ class SizeReport(Report):
         """
         return self._rules[self.voting].size(share("alpha", alpha))
 
-    def next_look(self) -> int:
-        """Trees at which to size a forest that is too small again: min(T*, twice its trees).
-
-        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they
-        are enough, the upper end of the interval takes the place of T*.
-        """
-        # T* may lie below the trees at hand where these have too few votes to tell.
-        wanted = self.wanted if self.wanted > self.available else 2 * self.available
-        return int(min(wanted, 2 * self.available))
-
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
@@ -379,10 +353,10 @@ class SizeReport(Report):
 
         return plot_report(self, ax)
 
-    def headline(self) -> str:
-        """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
-        low, high = self.interval
-        return f"T*({self.alpha!r}) = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
+    @property
+    def target(self) -> str:
+        """What is estimated, such as "T*(0.99)"."""
+        return f"T*({self.alpha!r})"
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
@@ -428,12 +402,6 @@ class SizeReport(Report):
             ]
         )
 
-    def _how_sure(self) -> list[str]:
-        """What a forest in training ends with beyond T*(α)."""
-        if self.sure is None or not self.converged or self.wanted == self.n_trees:
-            return []
-        return [f"{in_words(self.wanted)} trees to be {self.sure:.0%} sure"]
-
     def _doubts(self) -> list[str]:
         """What is not known of T*(α)."""
         doubts = [] if self._estimate.caveat is None else [f"beware: {self._estimate.caveat}"]
@@ -451,7 +419,9 @@ class SizeReport(Report):
         if self.other is None:
             if self.predict_obeys != "soft":
                 return []
-            return ["trees by majority vote; the model's own predict averages probabilities, which only trees tell here"]
+            return [
+                "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
+            ]
         sizes = ", ".join(f"by {_VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
         obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]

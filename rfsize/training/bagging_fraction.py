@@ -18,9 +18,10 @@ from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.errors import NotConvergedWarning
 from rfsize.sizing.api import report_by
+from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
+from rfsize.sizing.reports import report_for
 from rfsize.training.growing import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
@@ -43,6 +44,9 @@ _SEARCHES = ("full", "elimination")
 _RULES = ("best", "one-se")
 
 
+_SURE = 0.8
+
+
 _UNKNOWN = (math.nan, math.nan, math.nan)
 
 
@@ -61,23 +65,23 @@ class FractionSearch:
         - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
         - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
           standard error, paired row by row;
-        - ``size``, ``size_low``, ``size_high``: T*(α) at this fraction and its 95 % interval; NaN for regression, and
-          for fractions dropped early, whose few trees do not tell;
+        - ``size``, ``size_low``, ``size_high``: T* at this fraction and its 95 % interval; NaN where a regression
+          forest was to have none, and for fractions dropped early, whose few trees do not tell;
         - ``seconds``: spent on growing it;
         - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
     booster : lightgbm.Booster or xgboost.Booster
-        A forest of the chosen fraction that is 80 % sure to have T*(α) trees (``report.wanted``); for regression, of
-        ``n_trees`` trees.
-    report : SizeReport or None
-        What that size rests on; None for regression.
+        A forest of the chosen fraction that is 80 % sure to have T* trees (``report.wanted``); a regression forest that
+        was to have no T*, of ``n_trees`` trees.
+    report : SizeReport, DeviationReport or None
+        What that size rests on.
     metric : str
         "error" where less is better, "score" where more is: the name of the column.
     rule, search : str
         As asked for.
-    alpha : float
-        Confidence α of T*.
     n_rows, n_dropped : int
         Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
+    of_labels : bool
+        Whether the forests classify.
 
     Examples
     --------
@@ -96,17 +100,17 @@ class FractionSearch:
     best: float
     curve: NDArray[np.void]
     booster: Any
-    report: SizeReport | None
+    report: Report | None
     metric: str
     rule: str
     search: str
-    alpha: float
     n_rows: int
     n_dropped: int
+    of_labels: bool
 
     @property
     def trees_grown(self) -> int:
-        """Trees that the search grew, without those that the chosen forest took to reach T*(α)."""
+        """Trees that the search grew, without those that the chosen forest took to reach T*."""
         return int(self.curve["trees"].sum())
 
     def to_frame(self) -> pandas.DataFrame:
@@ -174,9 +178,9 @@ def _plain(value: float | int) -> float | int | None:
 
 def _table(search: FractionSearch) -> list[str]:
     """The curve in text, the chosen fraction marked."""
-    shares = search.metric == "error" and search.report is not None
+    shares = search.metric == "error" and search.of_labels
     columns = (search.metric, "standard_error", "difference", "difference_se")
-    size = "" if search.report is None else f"T*({search.alpha:g})"
+    size = "" if search.report is None else search.report.target
     heading = f"{'fraction':>9}{'trees':>7}{search.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}{size:>11}"
     lines = [heading.rstrip()]
     for row in search.curve:
@@ -197,16 +201,18 @@ def select_bagging_fraction(
     search: Literal["full", "elimination"] = "full",
     rule: Literal["best", "one-se"] = "best",
     scoring: str | Callable[..., Any] | None = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
     max_trees: int = 5000,
 ) -> FractionSearch:
-    """Find the bagging fraction of least out-of-bag error, and grow a forest of it to T*(α).
+    """Find the bagging fraction of least out-of-bag error, and grow a forest of it to T*.
 
     A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
     trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one is
@@ -233,12 +239,15 @@ def select_bagging_fraction(
         A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
         regression the mean squared error. Where the training data have weights, they count.
     alpha : float, default 0.99
-        Confidence α of T*(α), strictly between 0 and 1.
+        Confidence α of T*(α), strictly between 0 and 1; only for labels.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whether labels are the majority of the trees' votes ("hard"), or those of their averaged scores, which
-        ``predict`` goes by ("soft" and "auto"): what is judged, and what T*(α) is of.
+        ``predict`` goes by ("soft" and "auto"): what is judged, and what T*(α) is of. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
-        As in `size`.
+        As in `size`; only for labels.
+    criterion, tolerance
+        What T* is of, as in `grow`. A regression forest has a T* by ``criterion="score"`` only, and keeps ``n_trees``
+        trees without one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     seed : int, optional
@@ -249,7 +258,7 @@ def select_bagging_fraction(
         A file in which every forest's votes are kept as it is done. Run again with the same file, parameters, data
         and seed, the search takes them from there; another rule, scoring or grid may use it too.
     max_trees : int, default 5000
-        Trees that the forest returned may grow to on its way to T*(α).
+        Trees that the forest returned may grow to on its way to T*.
 
     Returns
     -------
@@ -270,7 +279,7 @@ def select_bagging_fraction(
     Warns
     -----
     NotConvergedWarning
-        If ``max_trees`` are fewer than T*(α), or leave it unsure.
+        If ``max_trees`` are fewer than T*, or leave it unsure.
     CopiesWarning
         As in `size`.
 
@@ -305,7 +314,7 @@ def select_bagging_fraction(
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
-    goal = Goal(alpha, voting, estimator, sure=0.8)
+    goal = goal_of(criterion, tolerance, sure=_SURE, alpha=alpha, voting=voting, estimator=estimator)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
@@ -314,7 +323,9 @@ def select_bagging_fraction(
     trainer = trainer_for(params, dtrain)
     belong = resolved(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
-    judge = judge_for(trainer, scoring, voting)
+    if is_sized := len(trainer.classes) > 0 or not isinstance(goal, LabelGoal):
+        check_goal(goal, len(trainer.classes), in_training=True)
+    judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
     with tqdm(
@@ -326,9 +337,10 @@ def select_bagging_fraction(
         disable=not progress,
     ) as bar:
         outcome = run(candidates, judge, plan, rule, bar)
-    curve = _curve(trainer, candidates, outcome, judge.name, goal)
+    sized_by = goal if is_sized else None
+    curve = _curve(trainer, candidates, outcome, judge.name, sized_by)
     chosen = candidates[outcome.chosen]
-    booster, report = _sized(trainer, chosen, n_trees, goal, max_trees, progress)
+    booster, report = _sized(chosen, n_trees, sized_by, max_trees, progress)
     if report is not None:
         rows = (booster, X, trainer.label, trainer.weight)
         warn_where_copies_decide(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
@@ -340,9 +352,9 @@ def select_bagging_fraction(
         metric=judge.name,
         rule=rule,
         search=search,
-        alpha=alpha,
         n_rows=outcome.n_rows,
         n_dropped=len(trainer.label) - outcome.n_rows,
+        of_labels=len(trainer.classes) > 0,
     )
 
 
@@ -358,7 +370,7 @@ def _checked_grid(fractions: ArrayLike | None) -> list[float]:
 
 
 def _curve(
-    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, goal: Goal
+    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, goal: Goal | None
 ) -> NDArray[np.void]:
     numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se")
     kinds = {"trees": np.int64, "dropped": np.int64}
@@ -380,21 +392,21 @@ def _curve(
     return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in names])
 
 
-def _size(trainer: Trainer, candidate: Candidate, goal: Goal) -> tuple[float, float, float]:
-    """T*(α) and its interval from what the candidate was judged by."""
-    if not len(trainer.classes):
+def _size(trainer: Trainer, candidate: Candidate, goal: Goal | None) -> tuple[float, float, float]:
+    """T* and its interval from what the candidate was judged by."""
+    if goal is None:
         return _UNKNOWN
     groups = candidate.groups
-    outputs = candidate.out_of_bag.outputs(candidate.n_trees, rows=groups.once)
-    report = SizeReport.of(outputs, goal, available=candidate.n_trees, source="oob", groups=groups)
+    outputs = candidate.out_of_bag.outputs(candidate.n_trees, trainer.link, rows=groups.once)
+    report = report_for(goal, outputs, available=candidate.n_trees, source="oob", groups=groups)
     return report.n_trees, *report.interval
 
 
 def _sized(
-    trainer: Trainer, chosen: Candidate, n_trees: int, goal: Goal, max_trees: int, progress: bool
-) -> tuple[Any, SizeReport | None]:
-    """The chosen forest, grown on or cut down to T*(α)."""
-    if not len(trainer.classes):
+    chosen: Candidate, n_trees: int, goal: Goal | None, max_trees: int, progress: bool
+) -> tuple[Any, Report | None]:
+    """The chosen forest, grown on or cut down to T*."""
+    if goal is None:
         if chosen.n_trees < n_trees:
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
@@ -402,4 +414,4 @@ def _sized(
     report = grown(forest, goal, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
         warn(report.not_converged(), NotConvergedWarning)
-    return adapter_for(forest.booster()).truncated(report.n_kept), report
+    return adapter_for(forest.booster(), casts_votes=False).truncated(report.n_kept), report

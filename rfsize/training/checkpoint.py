@@ -170,12 +170,12 @@ class SearchFile:
         like = self._probe.blocks
         if like is None:
             return None
-        votes, total, asked = (found[name] for name in _OF_BLOCKS)
+        votes, total, squares, asked = (found[name] for name in _OF_BLOCKS)
         fits = all((one >= 0).all() and (one <= n_trees).all() for one in (votes, asked))
-        if not (fits and np.isfinite(total).all()):
+        if not (fits and np.isfinite(total).all() and np.isfinite(squares).all() and (squares >= 0.0).all()):
             raise ValueError("the blocks of trees contradict themselves")
         rows = like.rows
-        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, asked, n_trees)
+        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, squares, asked, n_trees)
 
 
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
@@ -183,7 +183,8 @@ _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
     *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
 )
-_OF_BLOCKS = {"votes of blocks": "<i4", "total of blocks": "<f8", "asked of blocks": "<i4"}
+_IN_BLOCKS = {"votes": "<i4", "total": "<f8", "squares": "<f8", "asked": "<i4"}
+_OF_BLOCKS = {f"{name} of blocks": kind for name, kind in _IN_BLOCKS.items()}
 _STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"} | _OF_BLOCKS
 
 
@@ -197,7 +198,7 @@ def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
     }
     if blocks is None:
         return found
-    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.asked]
+    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked]
     return found | dict(zip(_OF_BLOCKS, of_blocks, strict=True))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
-from rfsize.utils.validation import share, whole
+from rfsize.utils.validation import class_indices, share, whole
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import Groups
+from rfsize.voting.outputs import TreeOutputs
+from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 
@@ -117,7 +121,9 @@ def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int, groups:
     return of_groups(nfold, shuffle=True, random_state=seed).split(rows, label, groups.numbers)
 
 
-def folds_of(cv: Any, label: NDArray[np.int64], groups: Groups) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def folds_of(
+    cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool = True
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Folds by what scikit-learn takes for ``cv``, each of which holds out all rows of a group, or none.
 
     Raises
@@ -125,12 +131,13 @@ def folds_of(cv: Any, label: NDArray[np.int64], groups: Groups) -> list[tuple[ND
     ValueError
         If a row is held out twice, or rows are of which others of the same group are not.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, check_cv
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 
     rows = np.zeros((label.size, 1))
     if groups.index is None:
-        return list(checked_folds(check_cv(cv, label, classifier=True).split(rows, label), label.size))
-    splitter = StratifiedGroupKFold(cv) if isinstance(cv, int) else check_cv(cv)
+        return list(checked_folds(check_cv(cv, label, classifier=stratified).split(rows, label), label.size))
+    of_groups = StratifiedGroupKFold if stratified else GroupKFold
+    splitter = of_groups(cv) if isinstance(cv, int) else check_cv(cv)
     folds = list(checked_folds(splitter.split(rows, label, groups.numbers), label.size))
     for train, held_out in folds:
         if np.isin(groups.numbers[held_out], groups.numbers[train]).any():
@@ -139,6 +146,50 @@ def folds_of(cv: Any, label: NDArray[np.int64], groups: Groups) -> list[tuple[ND
                 "keeps groups together, such as StratifiedGroupKFold"
             )
     return folds
+
+
+def held_out_outputs(
+    parts: list[tuple[NDArray[np.int64], NDArray[Any], TreeOutputs]], classes: NDArray[Any], n_rows: int
+) -> TreeOutputs:
+    """What forests say of the rows that they were not trained on, put together.
+
+    Parameters
+    ----------
+    parts : list of tuple
+        For each forest the rows, the classes that it knows, and what its trees say.
+    classes : ndarray, shape (n_classes,)
+        All classes; empty for regression.
+    n_rows : int
+
+    Returns
+    -------
+    TreeOutputs
+        Scores, and blocks of trees, are those of forests that know all classes.
+    """
+    first = parts[0][2]
+    n_trees = 0 if first.votes is None else first.votes.n_trees
+    votes = None
+    if len(classes):
+        counts = np.zeros((n_rows, len(classes)), dtype=np.int32)
+        for rows, known, outputs in parts:
+            assert outputs.votes is not None
+            counts[rows[:, None], class_indices(classes, known, len(known))] = outputs.votes.counts
+        votes = Votes(counts, classes, n_trees)
+    whole = [(rows, outputs) for rows, known, outputs in parts if len(known) == len(classes)]
+    if not whole or whole[0][1].scores is None:
+        return TreeOutputs(votes, predict_obeys=first.predict_obeys)
+    scores = Scores.nothing(n_rows, whole[0][1].scores.n_scores)
+    blocks, order = [], np.concatenate([rows for rows, _ in whole])
+    for rows, outputs in whole:
+        assert outputs.scores is not None
+        assert outputs.blocks is not None
+        scores.put(rows[outputs.scored], outputs.scores)
+        blocks.append(outputs.blocks)
+    together = TreeBlocks.of_forests(blocks, [len(rows) for rows, _ in whole])
+    together = replace(together, rows=order[together.rows])
+    known_to_all = whole[0][1]
+    of: dict[str, Any] = {"blocks": together, "link": known_to_all.link}
+    return TreeOutputs(votes, scores, known_to_all.cut, known_to_all.predict_obeys, **of)
 
 
 def checked_folds(

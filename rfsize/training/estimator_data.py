@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.utils import _safe_indexing
 
 from rfsize.adapters.registry import integration_for, integration_of
@@ -18,28 +19,34 @@ from rfsize.errors import InbagError, NotAForestError
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows, their labels as indices into the sorted classes, their weights, and which of them belong together."""
+    """Rows, what to predict of them, their weights, and which of them belong together.
+
+    Labels are indices into the sorted classes, or where there are no classes numbers.
+    """
 
     X: Any
     classes: NDArray[Any]
-    label: NDArray[np.int64]
+    label: NDArray[Any]
     weight: NDArray[np.float64] | None
     groups: Any = None
 
     def part(self, rows: NDArray[np.int64]) -> TrainingData:
         """Some of the rows, and the classes that these have."""
+        weight = None if self.weight is None else self.weight[rows]
+        if not len(self.classes):
+            return TrainingData(_safe_indexing(self.X, rows), self.classes, self.label[rows], weight)
         present, label = np.unique(self.label[rows], return_inverse=True)
         if len(present) < 2:
             raise ValueError(
                 f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
                 "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
             )
-        weight = None if self.weight is None else self.weight[rows]
         return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
 
     def target(self, estimator: Any) -> NDArray[Any]:
         """Labels as the estimator takes them."""
-        return self.label if integration_for(estimator).labels_are_indices else self.classes[self.label]
+        as_they_are = not len(self.classes) or integration_for(estimator).labels_are_indices
+        return self.label if as_they_are else self.classes[self.label]
 
     def fitted(self, estimator: Any, n_trees: int) -> Any:
         """A forest of so many trees, trained on the rows."""
@@ -65,14 +72,14 @@ class OutOfBagPredictions:
 
     Attributes
     ----------
-    probability : ndarray of float64, shape (n_rows, n_classes)
+    predicted : ndarray of float64, shape (n_rows, n_classes), or of regression (n_rows, 1)
         NaN on rows that every tree saw.
-    accuracy : float
-        Share of the other rows whose label is right.
+    score : float
+        Share of the other rows whose label is right; of regression their R².
     """
 
-    probability: NDArray[np.float64]
-    accuracy: float
+    predicted: NDArray[np.float64]
+    score: float
 
     @classmethod
     def of(cls, forest: Any, data: TrainingData) -> OutOfBagPredictions | str:
@@ -83,6 +90,11 @@ class OutOfBagPredictions:
             averages = rows.averages()
         except (InbagError, NotAForestError) as refused:
             return str(refused)
-        asked, probability = averages.is_asked, predictions(rows, averages.mean)
-        is_right = labels(probability[asked], rows.threshold) == data.label[asked]
-        return cls(known(probability, asked), float(np.mean(is_right)) if asked.any() else math.nan)
+        asked, predicted = averages.is_asked, predictions(rows, averages.mean)
+        score = math.nan
+        if asked.any() and len(data.classes):
+            score = float(np.mean(labels(predicted[asked], rows.threshold) == data.label[asked]))
+        elif np.count_nonzero(asked) > 1:
+            weight = None if data.weight is None else data.weight[asked]
+            score = float(r2_score(data.label[asked], predicted[asked, 0], sample_weight=weight))
+        return cls(known(predicted, asked), score)

@@ -8,24 +8,23 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from tqdm.auto import tqdm
 
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
+from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.sizing.api import report_by, report_on
-from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
+from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, Report, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.reports import report_for
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
-from rfsize.voting.votes import Votes
 
 
 class _Predictor(Protocol):
@@ -44,10 +43,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -63,10 +64,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -74,7 +77,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[_Model, SizeReport]: ...
+) -> tuple[_Model, Report]: ...
 @overload
 def grow(
     params: dict[str, Any],
@@ -82,10 +85,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -101,10 +106,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -112,7 +119,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[Any, SizeReport]: ...
+) -> tuple[Any, Report]: ...
 @overload
 def grow(
     params: Any,
@@ -120,10 +127,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -138,10 +147,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
-    alpha: float = 0.99,
-    voting: str = "auto",
-    estimator: str = "auto",
-    threshold: float = 0.5,
+    alpha: float | None = None,
+    voting: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: str = "label",
+    tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -150,10 +161,10 @@ def grow(
     sample_weight: ArrayLike | None = None,
     return_report: bool = False,
 ) -> Any:
-    """Train a random forest until it has T*(α) trees.
+    """Train a random forest until it has T* trees.
 
-    The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from the votes of the
-    trees on the rows that they did not see, until it is 80 % sure (``sure``) that the forest has T*(α) trees.
+    The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from what the trees say of the
+    rows that they did not see, until it is 80 % sure (``sure``) that the forest has T* trees.
 
     Parameters
     ----------
@@ -161,7 +172,7 @@ def grow(
         Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
         than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
-        (`LGBMClassifier`, `XGBClassifier`, `RandomForestClassifier`, `BaggingClassifier`, …): one that is not fitted
+        (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`, `BaggingRegressor`, …): one that is not fitted
         begins with its own number of trees, and may end with fewer.
     dtrain : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
@@ -172,17 +183,22 @@ def grow(
         Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes; a `DMatrix`
         where ``dtrain`` is one that was told what means ``missing``.
     alpha : float, default 0.99
-        Confidence α: the share of rows on which the forest agrees with the infinite forest.
+        Confidence α: the share of rows on which the forest agrees with the infinite forest; only for labels.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T* the growth ends at: "hard", that of the majority of the trees' votes; "soft", that of their averaged
-        scores; "auto", that of the model's own ``predict``, as in `size`. The report has both.
+        scores; "auto", that of the model's own ``predict``, as in `size`. The report has both. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
-        As in `size`.
+        As in `size`; only for labels.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1; two classes only.
+        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
+    criterion : {"label", "probability", "score"}, default "label"
+        What is to agree with the infinite forest's, as in `size`. A regression forest is grown by its "score", which is
+        what it predicts.
+    tolerance : float, optional
+        How far off probabilities or scores may be, as in `size`; needed with these criteria.
     sure : float, default 0.8
-        How sure it must be that the forest has T*(α) trees, at least 0.5: the trees at hand may agree with each other
-        by luck. The forest ends with as many trees as T*(α) is at most with that probability; 0.5 ends at T*(α) itself.
+        How sure it must be that the forest has T* trees, at least 0.5: the trees at hand may agree with each other by
+        luck. The forest ends with as many trees as T* is at most with that probability; 0.5 ends at T* itself.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
@@ -206,7 +222,7 @@ def grow(
         forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An
         ensemble of scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives,
         but for ``oob_score_``, which is not computed.
-    report : SizeReport
+    report : SizeReport or DeviationReport
         The estimate that ended the growth; only with ``return_report``.
 
     Raises
@@ -223,7 +239,7 @@ def grow(
     Warns
     -----
     NotConvergedWarning
-        If ``max_trees`` are fewer than T*(α), or leave it unsure; the forest then has ``max_trees`` trees.
+        If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
     CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `size`.
 
@@ -242,8 +258,39 @@ def grow(
     >>> report.n_trees <= len(forest.estimators_) == report.wanted
     True
     """
-    goal = Goal(alpha, voting, estimator, share("sure", sure))
-    threshold = share("threshold", threshold)
+    of_labels = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+    goal = goal_of(criterion, tolerance, sure=sure, **of_labels)
+    model, report = grown_model(
+        params,
+        dtrain,
+        y,
+        goal,
+        X_val=X_val,
+        threshold=share("threshold", 0.5 if threshold is None else threshold),
+        max_trees=max_trees,
+        min_trees=min_trees,
+        init_model=init_model,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return (model, report) if return_report else model
+
+
+def grown_model(
+    params: Any,
+    dtrain: Any,
+    y: Any,
+    goal: Goal,
+    *,
+    max_trees: int,
+    min_trees: int,
+    X_val: Any = None,
+    threshold: float = 0.5,
+    init_model: Any = None,
+    groups: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[Any, Report]:
+    """A model grown to a goal, and the report that ended the growth; arguments as in `grow`."""
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
     if X_val is not None and groups is not None:
@@ -251,15 +298,16 @@ def grow(
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        growth = _of_estimator(params, dtrain, y, sample_weight, threshold, groups)
+        growth = _of_estimator(params, dtrain, y, sample_weight, goal, threshold, groups)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
-        growth = _of_parameters(params, dtrain, init_model, threshold, groups)
+        growth = _of_parameters(params, dtrain, init_model, goal, threshold, groups)
     forest = growth.forest
 
-    def on_validation_rows() -> SizeReport:
-        return report_on(ForestOnRows.of(growth.model(forest.booster()), X_val, threshold=threshold), goal)
+    def on_validation_rows() -> Report:
+        adapter = adapter_for(growth.model(forest.booster()), casts_votes=False)
+        return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal)
 
     report = grown(
         forest,
@@ -272,8 +320,8 @@ def grow(
         warn(report.not_converged(), NotConvergedWarning)
     if X_val is None:
         warn_where_copies_decide(report, forest.groups, partial(growth.report_by, goal=goal, threshold=threshold))
-    model = growth.model(adapter_for(forest.booster()).truncated(max(report.n_kept, growth.given)))
-    return (model, report) if return_report else model
+    kept = max(report.n_kept, growth.given)
+    return growth.model(adapter_for(forest.booster(), casts_votes=False).truncated(kept)), report
 
 
 def grown(
@@ -282,9 +330,9 @@ def grown(
     *,
     max_trees: int,
     min_trees: int = 100,
-    estimate: Callable[[], SizeReport] | None = None,
+    estimate: Callable[[], Report] | None = None,
     progress: bool = True,
-) -> SizeReport:
+) -> Report:
     """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
 
     Raises
@@ -313,10 +361,12 @@ def grown(
             wanted = report.next_look()
 
 
-def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> SizeReport:
+def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> Report:
     outputs = forest.outputs()
-    _refuse_groups_that_are_always_seen(forest, outputs.votes, max(max_trees, forest.n_trees))
-    share_of_votes = outputs.votes.asked.mean() / forest.n_trees
+    once = forest.groups.once
+    asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
+    _refuse_groups_that_are_always_seen(forest, asked, max(max_trees, forest.n_trees))
+    share_of_votes = asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
@@ -325,16 +375,16 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
             f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
             "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
-    return SizeReport.of(outputs, goal, available=forest.n_trees, source="oob", groups=forest.groups)
+    return report_for(goal, outputs, available=forest.n_trees, source="oob", groups=forest.groups)
 
 
-def _refuse_groups_that_are_always_seen(forest: ForestInTraining, votes: Votes, max_trees: int) -> None:
+def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray[np.int32], max_trees: int) -> None:
     """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
     sizes = forest.groups.sizes_once
-    if sizes is None or not votes.asked.any():
+    if sizes is None or not asked.any():
         return
     smallest = sizes.min()
-    left_out = (votes.asked[sizes == smallest].mean() / forest.n_trees) ** (1.0 / smallest)
+    left_out = (asked[sizes == smallest].mean() / forest.n_trees) ** (1.0 / smallest)
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
     if too_many_untold(round(without), len(sizes)):
         raise FewVotesError(
@@ -365,23 +415,19 @@ class _Growth:
     given: int
     rows: tuple[Any, Any, Any]
 
-    def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> SizeReport:
+    def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> Report:
         """What the trees grown so far say by other groups of rows."""
         return report_by(groups, self.model(self.forest.booster()), *self.rows, goal=goal, threshold=threshold)
 
 
-def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float, groups: Any) -> _Growth:
+def _of_parameters(params: Any, dtrain: Any, init_model: Any, goal: Goal, threshold: float, groups: Any) -> _Growth:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
         params, init_model = integration_for(params).parameters_of(params), params
     X = integration_for(dtrain).rows_of(dtrain)
     trainer = trainer_for(params, dtrain)
-    if not len(trainer.classes):
-        raise ValueError(
-            "the parameters train a regression forest, whose trees cast no votes; T*(α) needs classes: name an "
-            "objective such as 'binary', 'multiclass' (LightGBM), 'binary:logistic' or 'multi:softprob' (XGBoost)"
-        )
+    check_goal(goal, len(trainer.classes), in_training=True)
     belong = resolved(groups, X, len(trainer.label))
     if init_model is None:
         forest = trainer.start(threshold=threshold, groups=belong)
@@ -390,7 +436,9 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any, threshold: float, 
     return _Growth(forest, lambda booster: booster, forest.n_trees, (X, trainer.label, trainer.weight))
 
 
-def _of_estimator(estimator: Any, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Any) -> _Growth:
+def _of_estimator(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, goal: Goal, threshold: float, groups: Any
+) -> _Growth:
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     # Here, because scikit-learn takes long to import.
@@ -400,18 +448,14 @@ def _of_estimator(estimator: Any, X: Any, y: Any, sample_weight: Any, threshold:
     from rfsize.utils.tags import is_regression
 
     if is_regression(estimator):
-        raise NotAForestError(
-            f"found a {type(estimator).__name__}, whose trees cast no votes, and T*(α) is about labels: fit it with "
-            "more trees than it takes, then rfsize.truncate(model, X_val, criterion='score', tolerance=...)"
-        )
-
+        check_goal(goal, 0)
     X = from_polars(X)
     try:
-        adapter, is_new = adapter_for(estimator), False
+        adapter, is_new = adapter_for(estimator, casts_votes=False), False
     except NotFittedError:
         integration_for(estimator).check_estimator(estimator)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted)), True
+        adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
     X = adapter.check(X)
     belong = resolved(groups, X, n_rows(X))

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+class Sized(Protocol):
+    """What it reads of the report on the chosen fraction's forest."""
+
+    @property
+    def target(self) -> str: ...
+
+
 class Search(Protocol):
     """What the picture of a search for the bagging fraction reads."""
 
@@ -21,13 +28,13 @@ class Search(Protocol):
     @property
     def curve(self) -> NDArray[np.void]: ...
     @property
-    def report(self) -> object | None: ...
+    def report(self) -> Sized | None: ...
     @property
     def metric(self) -> str: ...
     @property
     def rule(self) -> str: ...
     @property
-    def alpha(self) -> float: ...
+    def of_labels(self) -> bool: ...
 
 
 def plot_bagging_fraction(search: Search, ax: Axes | None = None) -> Axes:
@@ -79,7 +86,7 @@ def _draw_judgement(search: Search, ax: Axes) -> None:
     chosen = stayed[stayed["fraction"] == search.best]
     ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
     ax.set_ylabel(f"out-of-bag {search.metric}")
-    if search.report is not None and search.metric == "error":
+    if search.of_labels and search.metric == "error":
         ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 
@@ -92,7 +99,8 @@ def _draw_sizes(search: Search, ax: Axes) -> None:
     lengths = [curve["size"] - curve["size_low"], np.where(np.isfinite(high), high, 2.0 * top) - curve["size"]]
     ax.set_yscale("log")
     ax.set_ylim(top=top)
-    label = f"T*({search.alpha!r}), 95 % interval"
+    assert search.report is not None
+    label = f"{search.report.target}, 95 % interval"
     ax.errorbar(
         curve["fraction"], curve["size"], lengths, fmt="s", color="C2", markersize=4, elinewidth=1.0, label=label
     )

@@ -84,7 +84,7 @@ class Judge(ABC):
         return None if self._trainer.weight is None else self._trainer.weight[rows]
 
     def _predicted(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._trainer.predictions(candidate.scores.mean[rows])
+        return self._trainer.link.predictions(candidate.scores.mean[rows], len(self._trainer.classes))
 
     def _labels(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
@@ -126,7 +126,7 @@ class MeanLoss(Judge):
     def _loss(self, candidate: OutOfBag, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
         if len(self._trainer.classes):
             return (self._labels(candidate, rows) != label).astype(np.float64)
-        squared: NDArray[np.float64] = (self._predicted(candidate, rows) - label) ** 2
+        squared: NDArray[np.float64] = (self._predicted(candidate, rows)[:, 0] - label) ** 2
         return squared
 
 

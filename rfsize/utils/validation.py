@@ -66,6 +66,19 @@ def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int6
     return np.array([index_of[label] for label in labels.tolist()], dtype=np.int64)
 
 
+def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
+    """Training labels as indices into ``classes``, or of regression, which has none, as finite numbers."""
+    if len(classes):
+        return class_indices(classes, y, n_rows)
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if numbers.shape != (n_rows,) or not np.isfinite(numbers).all():
+        raise ValueError(f"y must hold one finite number per row of X ({n_rows} rows)")
+    return numbers
+
+
 def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     """Sample weights as an array, 1 where none are given; ``ValueError`` where they do not fit."""
     if sample_weight is None:

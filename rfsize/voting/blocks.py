@@ -36,8 +36,8 @@ class TreeBlocks:
     votes : ndarray of int32, shape (n_rows, N_BLOCKS, n_classes)
         Votes of the trees of each block. Where trees of several blocks cast one vote together, it is of both blocks
         that the two leading classes' trees are in.
-    total : ndarray of float64, shape (n_rows, N_BLOCKS, n_scores)
-        Sums of the scores of the trees of each block.
+    total, squares : ndarray of float64, shape (n_rows, N_BLOCKS, n_scores)
+        Sums of the scores of the trees of each block, and of their squares.
     asked : ndarray of int32, shape (n_rows, N_BLOCKS, 1 or n_scores)
         Trees that were asked for each of the scores.
     n_trees : int
@@ -51,6 +51,7 @@ class TreeBlocks:
     scores: Scores
     votes: NDArray[np.int32]
     total: Floats
+    squares: Floats
     asked: NDArray[np.int32]
     n_trees: int
     group_sizes: Int64s | None = None
@@ -65,6 +66,7 @@ class TreeBlocks:
             scores=Scores.nothing(len(rows), n_scores),
             votes=np.zeros((*dealt, n_classes), dtype=np.int32),
             total=np.zeros((*dealt, n_scores)),
+            squares=np.zeros((*dealt, n_scores)),
             asked=np.zeros((*dealt, 1), dtype=np.int32),
             n_trees=0,
         )
@@ -87,6 +89,7 @@ class TreeBlocks:
             scores=Scores.stacked([each.scores for each in some]),
             votes=_apart([each.votes for each in some]),
             total=_apart([each.total for each in some]),
+            squares=_apart([each.squares for each in some]),
             asked=_apart([each.asked for each in some]),
             n_trees=forests[0].n_trees,
         )
@@ -121,7 +124,9 @@ class TreeBlocks:
         voting = np.flatnonzero(may_vote)
         if self.votes.shape[2]:
             self.votes[voting, block, vote[voting]] += 1
-        self.total[:, block] += np.where(may_score[:, None], score, 0.0)
+        score = np.where(may_score[:, None], score, 0.0)
+        self.total[:, block] += score
+        self.squares[:, block] += score * score
         self.asked[:, block, 0] += may_score
         self.n_trees += 1
 
@@ -138,14 +143,16 @@ class TreeBlocks:
         return replace(found, group_sizes=sizes)
 
     def _dealt(self) -> list[NDArray[Any]]:
-        return [self.votes, self.total, self.asked]
+        return [self.votes, self.total, self.squares, self.asked]
 
     def _arrays(self) -> list[NDArray[Any]]:
         return [self.rows, self.counts, *self._dealt()]
 
     def _with(self, scores: Scores, arrays: list[NDArray[Any]]) -> TreeBlocks:
-        rows, counts, votes, total, asked = arrays
-        return replace(self, rows=rows, counts=counts, scores=scores, votes=votes, total=total, asked=asked)
+        rows, counts, votes, total, squares, asked = arrays
+        return replace(
+            self, rows=rows, counts=counts, scores=scores, votes=votes, total=total, squares=squares, asked=asked
+        )
 
 
 def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:

@@ -39,16 +39,21 @@ class Link:
             return np.exp(score)
         return np.sign(score) * score * score if self.kind == "square" else score
 
-    def moved(self, score: Floats, by: Floats) -> Floats:
-        """What the predictions move by, to first order, where mean scores do; arguments as in `predicted`."""
-        found, by = self.predicted(score), self.slope * by
-        if self.kind in ("logistic", "one-vs-all"):
-            return found * (1.0 - found) * by
-        if self.kind == "softmax":
-            return found * (by - np.sum(found * by, axis=-1, keepdims=True))
+    def steepness(self, score: Floats) -> Floats:
+        """What each prediction moves by where its own mean score does, by one; arguments as in `predicted`."""
+        if self.kind in ("logistic", "one-vs-all", "softmax"):
+            found = self.predicted(score)
+            return self.slope * found * (1.0 - found)
         if self.kind == "exp":
-            return found * by
-        return 2.0 * self.slope * np.abs(score) * by if self.kind == "square" else by
+            return self.slope * self.predicted(score)
+        return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)
+
+    def predictions(self, score: Floats, n_classes: int) -> Floats:
+        """What a forest predicts from mean scores of shape (…, n_scores).
+
+        Probabilities of all classes, shape (…, n_classes), or of regression, which has none, one number, shape (…, 1).
+        """
+        return self.probabilities(score) if n_classes else self.predicted(score)
 
     def probabilities(self, score: Floats) -> Floats:
         """Probabilities of all classes from mean scores, shape (…, n_classes); of two classes there is one score."""

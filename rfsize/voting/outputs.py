@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
+from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -20,8 +21,8 @@ class TreeOutputs:
 
     Attributes
     ----------
-    votes : Votes
-        Votes for each class.
+    votes : Votes or None
+        Votes for each class; None of regression.
     scores : Scores or None
         Scores before the link; of many rows and classes, those of a part of the rows may do.
     cut : float
@@ -33,14 +34,17 @@ class TreeOutputs:
         Rows of the votes that the scores are of.
     blocks : TreeBlocks or None
         What blocks of the trees say of some of the rows; None where single trees are not known.
+    link : Link or None
+        From mean scores to what the model predicts; None where there are no scores.
     """
 
-    votes: Votes
+    votes: Votes | None
     scores: Scores | None = None
     cut: float = 0.0
     predict_obeys: str | None = None
     scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
     blocks: TreeBlocks | None = None
+    link: Link | None = None
 
     def voting(self, asked_for: str) -> str:
         """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
@@ -58,7 +62,8 @@ class TreeOutputs:
             return self
         scores = None if self.scores is None else self.scores.take(rows)
         blocks = None if self.blocks is None else self.blocks.take(rows)
-        return replace(self, votes=self.votes.take(rows), scores=scores, blocks=blocks)
+        votes = None if self.votes is None else self.votes.take(rows)
+        return replace(self, votes=votes, scores=scores, blocks=blocks)
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,10 @@ class OutOfBag:
         blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores), blocks)
 
-    def outputs(self, n_trees: int, cut: float = 0.0, rows: NDArray[np.bool_] | None = None) -> TreeOutputs:
-        """The same of ``n_trees`` trees that classify, for classes 0 to K − 1; what they predict they average.
+    def outputs(self, n_trees: int, link: Link, cut: float = 0.0, rows: NDArray[np.bool_] | None = None) -> TreeOutputs:
+        """The same of ``n_trees`` trees, for classes 0 to K − 1; what they predict they average.
 
         Of some of the ``rows``, a mask, where it is given.
         """
-        votes = Votes(self.counts, n_trees=n_trees)
-        return TreeOutputs(votes, self.scores, cut, "soft", blocks=self.blocks).take(rows)
+        votes = Votes(self.counts, n_trees=n_trees) if self.counts.shape[1] else None
+        return TreeOutputs(votes, self.scores, cut, "soft", blocks=self.blocks, link=link).take(rows)

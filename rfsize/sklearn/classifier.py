@@ -1,4 +1,4 @@
-"""RightSizedClassifier: a forest of T*(α) trees as a scikit-learn estimator."""
+"""RightSizedClassifier: a forest of T* trees as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -7,44 +7,30 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.api import votes
-from rfsize.counting.copies import resolved
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
+from rfsize.errors import NotAForestError
 from rfsize.inference.compiled import CompiledForest, compile
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.goal import Goal, LabelGoal, goal_of
+from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.stopping.table import Rule, StopTable
-from rfsize.training.cross_validation import folds_of
-from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
-from rfsize.training.growing import grow
+from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.labels import checked_labels
-from rfsize.utils.matrix import as_rows, from_polars, n_rows
-from rfsize.utils.tags import allows_nan, input_tags
-from rfsize.utils.validation import choice, class_indices, sample_weights, whole
-from rfsize.utils.warn import warn
-from rfsize.voting.outputs import VOTINGS, TreeOutputs
-from rfsize.voting.scores import Scores
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.validation import choice
+from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import Votes
 
-_CROSS_VALIDATED = (
-    "the forest was sized by cross-validation, and not by out-of-bag votes; oob_refusal_ says why, or votes='cv' did"
-)
 _TABLES = ("threshold", "optimal", "robust", "lossless")
 
 
-class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A random forest of T*(α) trees.
+class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[misc]
+    """A random forest of T* trees.
 
     `fit` trains the forest that ``estimator`` describes until it is sure to have T*(α) trees: the smallest number whose
     labels agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
@@ -57,23 +43,27 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
         `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
     alpha : float, default 0.99
-        Confidence α, strictly between 0 and 1.
+        Confidence α, strictly between 0 and 1; of labels, and of a stop table.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
         "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores (of
         bagging over other learners than trees, of which these are not known, the vote).
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
-        The ``estimator`` of `size`.
+        The ``estimator`` of `size`; of labels.
+    criterion : {"label", "probability", "score"}, default "label"
+        What is to agree with the infinite forest's, as in `grow`.
+    tolerance : float, optional
+        How far off probabilities or scores may be, as in `grow`; needed with these criteria.
     sure : float, default 0.8
-        How sure it must be that the forest has T*(α) trees, as in `grow`.
+        How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
         Trees before the first estimate.
     votes : {"auto", "oob", "cv"}, default "auto"
-        Votes that T*(α) is read from. "oob": of each training row, the votes of the trees that did not see it, whose
-        bags are proven. "cv": the votes of forests that were trained on the other folds. "auto": out-of-bag votes,
-        or where they cannot be had (no bagging, bags that cannot be proven, too few votes), those of
+        Votes and scores that T* is read from. "oob": of each training row, those of the trees that did not see it,
+        whose bags are proven. "cv": those of forests that were trained on the other folds. "auto": out-of-bag votes, or
+        where they cannot be had (no bagging, bags that cannot be proven, too few votes), those of
         cross-validation; ``report_.source`` says which, and `oob_refusal_` why.
     cv : int, splitter or iterable of (train, held out) pairs, default 5
         Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
@@ -90,10 +80,10 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     Attributes
     ----------
     estimator_ : estimator
-        The forest of T*(α) trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
+        The forest of T* trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
         `classes_`.
-    report_ : SizeReport
-        The estimate of T*(α); its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
+    report_ : SizeReport or DeviationReport
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
         of the forest of one fold.
     oob_refusal_ : str or None
         With ``votes="auto"``, why the out-of-bag votes gave way to those of cross-validation; None where they did not.
@@ -152,9 +142,6 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     True
     """
 
-    # The weights go to the estimator, so it is the estimator that requests them.
-    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
-
     def __init__(
         self,
         estimator: Any,
@@ -162,6 +149,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         *,
         voting: str = "auto",
         size_estimator: str = "auto",
+        criterion: str = "label",
+        tolerance: float | None = None,
         sure: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
@@ -174,6 +163,8 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.alpha = alpha
         self.voting = voting
         self.size_estimator = size_estimator
+        self.criterion = criterion
+        self.tolerance = tolerance
         self.sure = sure
         self.max_trees = max_trees
         self.min_trees = min_trees
@@ -185,7 +176,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
     ) -> RightSizedClassifier:
-        """Train a forest of T*(α) trees.
+        """Train a forest of T* trees.
 
         Parameters
         ----------
@@ -215,7 +206,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Warns
         -----
         NotConvergedWarning
-            If ``max_trees`` are fewer than T*(α), or leave it unsure; the forest then has ``max_trees`` trees.
+            If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """
@@ -224,20 +215,11 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         classes, label = checked_labels(y, n_rows(X))
         self._check_table(len(classes))
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
-        forest, report, held_out = self._grown(data, goal)
-        if held_out is not None:  # otherwise it was grown, with the same warnings
-            adapter = adapter_for(forest)
-            warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-            if not report.converged:
-                warn(report.not_converged(), NotConvergedWarning)
-        if not self.oob_score:
-            self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
-        else:
-            self._out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
-        self.compiled_ = None if self.stop_table is None else self._compiled(forest, data, held_out)
+        held_out = self._fit(data, goal)
+        prior = None if held_out is None else held_out.votes
+        self.compiled_ = None if self.stop_table is None else self._compiled(self.estimator_, data, prior)
         self.table_ = None if self.compiled_ is None else self.compiled_.table
-        self.estimator_, self.report_ = forest, report
-        self.classes_, self.n_trees_ = classes, report.n_kept
+        self.classes_ = classes
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -293,87 +275,37 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     @property
     def oob_decision_function_(self) -> NDArray[np.float64]:
         """Out-of-bag probabilities of the training rows."""
-        return self._known_out_of_bag("oob_decision_function_").probability
+        return self._known_out_of_bag("oob_decision_function_").predicted
 
     @property
     def oob_score_(self) -> float:
         """Accuracy of the out-of-bag labels."""
-        return self._known_out_of_bag("oob_score_").accuracy
-
-    @property
-    def feature_importances_(self) -> NDArray[Any]:
-        """Importances of the features, by the forest's own reckoning."""
-        check_is_fitted(self)
-        if not hasattr(self.estimator_, "feature_importances_"):
-            raise AttributeError(
-                f"{type(self.estimator_).__name__} has no feature_importances_, which are those of the forest itself; "
-                "sklearn.inspection.permutation_importance takes any classifier"
-            )
-        return self.estimator_.feature_importances_
-
-    def set_params(self, **params: Any) -> RightSizedClassifier:
-        """Set parameters, those of ``estimator`` as ``estimator__name``.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If the number of trees is among them, as in a search over it: it is not a parameter but what `fit` finds.
-        """
-        counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
-        if counts:
-            raise ValueError(
-                f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
-                "out of the search, and set alpha, or max_trees"
-            )
-        super().set_params(**params)
-        return self
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Where metadata go: those of `fit` to the estimator, where it requests them; see scikit-learn's user guide."""
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = input_tags(self.estimator)
-        tags.non_deterministic = get_tags(self.estimator).non_deterministic
-        return tags
+        return self._known_out_of_bag("oob_score_").score
 
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""
         choice("voting", self.voting, VOTINGS)
         # A stop table predicts by the majority vote.
         voting = "hard" if self.voting == "auto" and self.stop_table is not None else self.voting
-        goal = Goal(self.alpha, voting, self.size_estimator, self.sure)
-        whole("max_trees", self.max_trees, at_least=1)
-        whole("min_trees", self.min_trees, at_least=1)
-        choice("votes", self.votes, ("auto", "oob", "cv"))
+        of_labels = {"alpha": self.alpha, "voting": voting, "estimator": self.size_estimator}
+        goal = goal_of(
+            self.criterion, self.tolerance, sure=self.sure, **(of_labels if self.criterion == "label" else {})
+        )
         if self.stop_table is not None:
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
+            if not isinstance(goal, LabelGoal):
+                raise ValueError(
+                    f"stop_table={self.stop_table!r} predicts labels by the majority vote, and criterion="
+                    f"{self.criterion!r} sizes something else: leave criterion='label', or stop_table=None"
+                )
             if voting == "soft":
                 raise ValueError(
                     f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
                     "averaged scores: leave voting='auto', or stop_table=None"
                 )
-        if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
-            raise NotAForestError(
-                f"estimator is a {type(self.estimator).__name__}; give a forest, such as RandomForestClassifier, "
-                "LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1 (put a pipeline around "
-                "this estimator, not inside)"
-            )
-        integration_for(self.estimator).check_estimator(self.estimator)
+        self._check_parameters(
+            "RandomForestClassifier, LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1"
+        )
         return goal
 
     def _check_table(self, n_classes: int) -> None:
@@ -390,94 +322,6 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """What the members of a bagging ensemble are, where they are no decision trees."""
         base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
         return None if base is None or isinstance(base, DecisionTreeClassifier) else type(base).__name__
-
-    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
-        X = as_rows(X) if isinstance(X, np.ma.MaskedArray) else from_polars(X)
-        if hasattr(X, "columns"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        finite = "allow-nan" if allows_nan(self.estimator) else True
-        try:
-            return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
-        except OverflowError:
-            raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
-
-    def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-        """The weights that the estimator is to be fitted with."""
-        if sample_weight is None:
-            return None
-        weight = sample_weights(sample_weight, n_rows)
-        if not weight.any():
-            raise ValueError("sample_weight is zero for every row; at least one must not be")
-        if not get_config()["enable_metadata_routing"]:
-            return weight
-        routing, given = self.get_metadata_routing(), {"sample_weight": weight}
-        routing.validate_metadata(method="fit", params=given)
-        return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
-
-    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, SizeReport, Votes | None]:
-        """The forest, its report, and the votes of cross-validation where it was sized by these."""
-        self.oob_refusal_ = None
-        if self.votes != "cv":
-            try:
-                forest, report = grow(
-                    of_size(self.estimator, min(self.min_trees, self.max_trees)),
-                    data.X,
-                    data.target(self.estimator),
-                    alpha=goal.alpha,
-                    voting=goal.voting,
-                    estimator=goal.estimator,
-                    sure=self.sure,
-                    max_trees=self.max_trees,
-                    min_trees=self.min_trees,
-                    groups=data.groups,
-                    sample_weight=data.weight,
-                    return_report=True,
-                )
-                return forest, report, None
-            except (InbagError, FewVotesError) as refused:
-                if self.votes == "oob":
-                    raise
-                self.oob_refusal_ = str(refused)
-        counted, report = self._cross_validated(data, goal)
-        return data.fitted(self.estimator, report.n_kept), report, counted
-
-    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Votes, SizeReport]:
-        """Votes of forests that were trained on the other folds, with more trees until these are enough."""
-        groups = resolved(data.groups, data.X, len(data.label))
-        folds = folds_of(self.cv, data.label, groups)
-        n_trees = min(self.min_trees, self.max_trees)
-        while True:
-            outputs = self._held_out(data, folds, n_trees)
-            sized = outputs.take(groups.once)
-            report = SizeReport.of(sized, goal, available=n_trees, source="cross-validation", groups=groups)
-            if report.converged or n_trees == self.max_trees:
-                return outputs.votes, report
-            n_trees = min(report.next_look(), self.max_trees)
-
-    def _held_out(self, data: TrainingData, folds: list[tuple[Any, Any]], n_trees: int) -> TreeOutputs:
-        """What forests of the other folds say; scores of those only that know all classes."""
-        n_rows, n_classes = len(data.label), len(data.classes)
-        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
-        scores, cut, obeys = None, 0.0, None
-        for train, held_out in folds:
-            part = data.part(train)
-            forest = ForestOnRows.of(part.fitted(self.estimator, n_trees), _safe_indexing(data.X, held_out))
-            outputs = forest.outputs()
-            columns = class_indices(data.classes, part.classes, len(part.classes))
-            counts[held_out[:, None], columns] = outputs.votes.counts
-            if len(columns) == n_classes and outputs.scores is not None:
-                scores = Scores.nothing(n_rows, outputs.scores.n_scores) if scores is None else scores
-                scores.put(held_out, outputs.scores)
-                cut, obeys = outputs.cut, outputs.predict_obeys
-        return TreeOutputs(Votes(counts, data.classes, n_trees), scores, cut, obeys)
-
-    def _known_out_of_bag(self, name: str) -> OutOfBagPredictions:
-        check_is_fitted(self)
-        if isinstance(self._out_of_bag, str):
-            raise AttributeError(f"there is no {name}: {self._out_of_bag}")
-        return self._out_of_bag
 
     def _compiled(self, forest: Any, data: TrainingData, held_out: Votes | None) -> CompiledForest:
         """The forest with its stop table; it knows the caller's labels."""

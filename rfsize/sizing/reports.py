@@ -1,0 +1,19 @@
+"""The report that a goal asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rfsize.sizing.base import Report
+from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.goal import DeviationGoal, Goal, LabelGoal
+from rfsize.sizing.size_report import SizeReport
+from rfsize.voting.outputs import TreeOutputs
+
+
+def report_for(goal: Goal, outputs: TreeOutputs, *, both: bool = True, **of: Any) -> Report:
+    """What the trees' outputs say of a goal; further arguments as in `SizeReport.of`."""
+    if isinstance(goal, LabelGoal):
+        return SizeReport.of(outputs, goal, both=both, **of)
+    assert isinstance(goal, DeviationGoal)
+    return DeviationReport.of(outputs, goal, **of)

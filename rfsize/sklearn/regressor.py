@@ -1,0 +1,210 @@
+"""RightSizedRegressor: a forest of T* trees as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from rfsize.sizing.goal import DeviationGoal
+from rfsize.sklearn.right_sized import RightSizedForest
+from rfsize.training.estimator_data import TrainingData
+from rfsize.utils.matrix import n_rows
+
+# What predictions may be off by, as a share of the standard deviation of y, where nothing is named.
+_TOLERANCE = 0.05
+
+
+class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]
+    """A regression forest of T* trees.
+
+    `fit` trains the forest that ``estimator`` describes until it is sure to have T* trees: the smallest number whose
+    predictions are within ``tolerance`` of the infinite forest's, both as root mean square and on 95 % of the rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A regression forest that is not fitted, such as ``LGBMRegressor(boosting_type="rf", subsample=0.632,
+        subsample_freq=1)``, ``XGBRegressor(n_estimators=1, learning_rate=1, subsample=0.632, colsample_bynode=0.6)``,
+        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees. Its own
+        number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
+    tolerance : float, optional
+        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y.
+    sure : float, default 0.8
+        How sure it must be that the forest has T* trees, as in `grow`.
+    max_trees : int, default 5000
+        Trees at which to give up.
+    min_trees : int, default 100
+        Trees before the first estimate.
+    votes : {"auto", "oob", "cv"}, default "auto"
+        Predictions of single trees that T* is read from. "oob": of each training row, those of the trees that did not
+        see it, whose bags are proven. "cv": those of forests that were trained on the other folds. "auto": out of bag,
+        or where that cannot be (no bagging, bags that cannot be proven, too few trees), by cross-validation;
+        ``report_.source`` says which, and `oob_refusal_` why.
+    cv : int, splitter or iterable of (train, held out) pairs, default 5
+        Folds for cross-validation, as in `sklearn.model_selection.cross_validate`.
+    oob_score : bool, default True
+        Whether `fit` ends with one more pass down the trees, for ``oob_prediction_`` and ``oob_score_``.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The forest of T* trees.
+    report_ : DeviationReport
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
+        the forest of one fold.
+    oob_refusal_ : str or None
+        With ``votes="auto"``, why cross-validation took the place of out-of-bag predictions; None where it did not.
+    n_trees_ : int
+        Trees of the forest.
+    tolerance_ : float
+        The tolerance, in the unit of y.
+    oob_prediction_ : ndarray of float, shape (n_rows,)
+        Out-of-bag predictions of the training rows, as `oob_predict` gives them, NaN on rows that every tree saw. Only
+        where these can be had: a forest that was sized by cross-validation has none.
+    oob_score_ : float
+        Their R², weighted by the training weights; `rfsize.oob_score` has other metrics, and intervals.
+    feature_importances_ : ndarray of float, shape (n_features,)
+        Those of `estimator_`, where it has any.
+    n_features_in_ : int
+        Features of a row.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the columns; only where it was fitted on a table with names that are text.
+
+    Examples
+    --------
+    >>> from rfsize import RightSizedRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RightSizedRegressor(RandomForestRegressor(max_features=0.3, random_state=0), tolerance=10).fit(X, y)
+    >>> model.n_trees_ == model.report_.wanted == len(model.estimator_.estimators_)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        tolerance: float | None = None,
+        *,
+        sure: float = 0.8,
+        max_trees: int = 5000,
+        min_trees: int = 100,
+        votes: str = "auto",
+        cv: Any = 5,
+        oob_score: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.tolerance = tolerance
+        self.sure = sure
+        self.max_trees = max_trees
+        self.min_trees = min_trees
+        self.votes = votes
+        self.cv = cv
+        self.oob_score = oob_score
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
+    ) -> RightSizedRegressor:
+        """Train a forest of T* trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Training rows. Tables go to the estimator as they are, with the categories it may take.
+        y : array_like, shape (n_rows,)
+            Numbers.
+        sample_weight : array_like, shape (n_rows,), optional
+            Training weights; they weigh the rows in the training, not in the mean over rows that T* is about.
+        groups : array_like of shape (n_rows,), "copies" or "rows", optional
+            Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
+            metadata routing, request them by ``set_fit_request(groups=True)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator is not a regression forest of independent trees.
+        InbagError, FewVotesError
+            If ``votes="oob"`` and out-of-bag predictions cannot be had.
+        ValueError
+            If the rows, y or a parameter do not fit.
+
+        Warns
+        -----
+        NotConvergedWarning
+            If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+            As in `size`.
+        """
+        self._check_parameters(
+            "RandomForestRegressor, LGBMRegressor with boosting_type='rf', or XGBRegressor with n_estimators=1"
+        )
+        X = self._checked_rows(X, reset=True)
+        numbers = _checked_numbers(y, n_rows(X))
+        data = TrainingData(X, np.zeros(0), numbers, self._checked_weights(sample_weight, len(numbers)), groups)
+        tolerance = self._default_tolerance(numbers) if self.tolerance is None else self.tolerance
+        goal = DeviationGoal("score", tolerance, sure=self.sure)
+        self._fit(data, goal)
+        self.tolerance_ = goal.tolerance
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predictions of `estimator_`.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows,)
+            Numbers.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(self._checked_rows(X, reset=False)))
+
+    @property
+    def oob_prediction_(self) -> NDArray[np.float64]:
+        """Out-of-bag predictions of the training rows."""
+        return self._known_out_of_bag("oob_prediction_").predicted[:, 0]
+
+    @property
+    def oob_score_(self) -> float:
+        """R² of the out-of-bag predictions."""
+        return self._known_out_of_bag("oob_score_").score
+
+    @staticmethod
+    def _default_tolerance(numbers: NDArray[np.float64]) -> float:
+        """A share of the scatter of y; of a y that is the same everywhere any tolerance will do."""
+        return _TOLERANCE * float(numbers.std()) or 1.0
+
+
+def _checked_numbers(y: Any, n_rows: int) -> NDArray[np.float64]:
+    """The numbers to predict, checked as scikit-learn checks them."""
+    if y is None:
+        raise ValueError("RightSizedRegressor requires y to be passed, but the target y is None")
+    given = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    if given.ndim > 1 and given.shape[1] > 1:
+        raise ValueError(
+            f"y has {given.shape[1]} columns; T* is about one number per row: fit one forest for each column, as "
+            "sklearn.multioutput.MultiOutputRegressor does"
+        )
+    numbers = column_or_1d(given, warn=True)
+    if len(numbers) != n_rows:
+        raise ValueError(f"X has {n_rows} rows and y {len(numbers)} numbers; give one number per row")
+    return numbers

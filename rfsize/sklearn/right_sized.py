@@ -1,0 +1,202 @@
+"""What estimators that grow a forest to its size have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.counting.copies import resolved
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
+from rfsize.sizing.base import Report
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.reports import report_for
+from rfsize.training.cross_validation import folds_of, held_out_outputs
+from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
+from rfsize.training.growing import grown_model
+from rfsize.utils.matrix import as_rows, from_polars
+from rfsize.utils.tags import allows_nan, input_tags
+from rfsize.utils.validation import choice, sample_weights, whole
+from rfsize.utils.warn import warn
+from rfsize.voting.outputs import TreeOutputs
+
+_CROSS_VALIDATED = (
+    "the forest was sized by cross-validation, and not by what trees say out of bag; oob_refusal_ says why, or "
+    "votes='cv' did"
+)
+
+
+class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Grows the forest that ``estimator`` describes until it is sure to be large enough for a goal."""
+
+    # The weights go to the estimator, so it is the estimator that requests them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    # Parameters of the estimators that inherit from this one
+    estimator: Any
+    max_trees: int
+    min_trees: int
+    votes: str
+    cv: Any
+    oob_score: bool
+
+    def _fit(self, data: TrainingData, goal: Goal) -> TreeOutputs | None:
+        """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
+        forest, report, held_out = self._grown(data, goal)
+        if held_out is not None:  # otherwise it was grown, with the same warnings
+            adapter = adapter_for(forest, casts_votes=False)
+            warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+            if not report.converged:
+                warn(report.not_converged(), NotConvergedWarning)
+        if not self.oob_score:
+            self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
+        else:
+            self._out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
+        self.estimator_, self.report_, self.n_trees_ = forest, report, report.n_kept
+        return held_out
+
+    def _check_parameters(self, examples: str) -> None:
+        """Raise where a parameter is none; ``examples`` name forests that would do."""
+        whole("max_trees", self.max_trees, at_least=1)
+        whole("min_trees", self.min_trees, at_least=1)
+        choice("votes", self.votes, ("auto", "oob", "cv"))
+        if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
+            raise NotAForestError(
+                f"estimator is a {type(self.estimator).__name__}; give a forest, such as {examples} (put a pipeline "
+                "around this estimator, not inside)"
+            )
+        integration_for(self.estimator).check_estimator(self.estimator)
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """Importances of the features, by the forest's own reckoning."""
+        check_is_fitted(self)
+        if not hasattr(self.estimator_, "feature_importances_"):
+            raise AttributeError(
+                f"{type(self.estimator_).__name__} has no feature_importances_, which are those of the forest itself; "
+                "sklearn.inspection.permutation_importance takes any estimator"
+            )
+        return self.estimator_.feature_importances_
+
+    def set_params(self, **params: Any) -> RightSizedForest:
+        """Set parameters, those of ``estimator`` as ``estimator__name``.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the number of trees is among them, as in a search over it: it is not a parameter but what `fit` finds.
+        """
+        counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
+        if counts:
+            raise ValueError(
+                f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
+                "out of the search, and set alpha, or max_trees"
+            )
+        super().set_params(**params)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where metadata go: those of `fit` to the estimator, where it requests them; see scikit-learn's user guide."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = input_tags(self.estimator)
+        tags.non_deterministic = get_tags(self.estimator).non_deterministic
+        return tags
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
+        X = as_rows(X) if isinstance(X, np.ma.MaskedArray) else from_polars(X)
+        if hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        finite = "allow-nan" if allows_nan(self.estimator) else True
+        try:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
+        except OverflowError:
+            raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
+
+    def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """The weights that the estimator is to be fitted with."""
+        if sample_weight is None:
+            return None
+        weight = sample_weights(sample_weight, n_rows)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every row; at least one must not be")
+        if not get_config()["enable_metadata_routing"]:
+            return weight
+        routing, given = self.get_metadata_routing(), {"sample_weight": weight}
+        routing.validate_metadata(method="fit", params=given)
+        return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
+
+    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, TreeOutputs | None]:
+        """The forest, its report, and what cross-validation says of the rows where it was sized by that."""
+        self.oob_refusal_ = None
+        if self.votes != "cv":
+            try:
+                forest, report = grown_model(
+                    of_size(self.estimator, min(self.min_trees, self.max_trees)),
+                    data.X,
+                    data.target(self.estimator),
+                    goal,
+                    max_trees=self.max_trees,
+                    min_trees=self.min_trees,
+                    groups=data.groups,
+                    sample_weight=data.weight,
+                )
+                return forest, report, None
+            except (InbagError, FewVotesError) as refused:
+                if self.votes == "oob":
+                    raise
+                self.oob_refusal_ = str(refused)
+        outputs, report = self._cross_validated(data, goal)
+        return data.fitted(self.estimator, report.n_kept), report, outputs
+
+    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[TreeOutputs, Report]:
+        """What forests of the other folds say, with more trees until these are enough."""
+        groups = resolved(data.groups, data.X, len(data.label))
+        folds = folds_of(self.cv, data.label, groups, stratified=len(data.classes) > 0)
+        n_trees = min(self.min_trees, self.max_trees)
+        while True:
+            parts = []
+            for train, held_out in folds:
+                part = data.part(train)
+                adapter = adapter_for(part.fitted(self.estimator, n_trees), casts_votes=False)
+                parts.append(
+                    (held_out, part.classes, ForestOnRows.of(adapter, _safe_indexing(data.X, held_out)).outputs())
+                )
+            outputs = held_out_outputs(parts, data.classes, len(data.label))
+            of: dict[str, Any] = {"available": n_trees, "source": "cross-validation", "groups": groups}
+            report = report_for(goal, outputs.take(groups.once), **of)
+            if report.converged or n_trees == self.max_trees:
+                return outputs, report
+            n_trees = min(report.next_look(), self.max_trees)
+
+    def _known_out_of_bag(self, name: str) -> OutOfBagPredictions:
+        check_is_fitted(self)
+        if isinstance(self._out_of_bag, str):
+            raise AttributeError(f"there is no {name}: {self._out_of_bag}")
+        return self._out_of_bag
