@@ -451,7 +451,9 @@ class SizeReport(Report):
         if self.other is None:
             if self.predict_obeys != "soft":
                 return []
-            return ["trees by majority vote; the model's own predict averages probabilities, which only trees tell here"]
+            return [
+                "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
+            ]
         sizes = ", ".join(f"by {_VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
         obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]
