@@ -86,11 +86,12 @@ def one(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[
         (X, y), (fresh, _) = rare(X, y), rare(fresh, fresh_y)
     X, y = repeated(kind, X, y, np.random.default_rng(seed))
     model = forest(framework, TREES, seed, 0.5).fit(X, y)
-    truth = rfsize.size(model, fresh, alpha=ALPHA).n_trees
-    by = [rfsize.size(model, X, oob=True, alpha=ALPHA, groups=groups).n_trees for groups in ("rows", "copies")]
+    goal = {"alpha": ALPHA, "voting": "hard"}
+    truth = rfsize.size(model, fresh, **goal).n_trees
+    by = [rfsize.size(model, X, oob=True, groups=groups, **goal).n_trees for groups in ("rows", "copies")]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        report = rfsize.size(model, X, oob=True, alpha=ALPHA)
+        report = rfsize.size(model, X, oob=True, **goal)
     low, high = report.interval
     warned = any(issubclass(warning.category, rfsize.CopiesWarning) for warning in caught)
     return (*by, report.n_trees, truth, low <= truth <= high, warned)

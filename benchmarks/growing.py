@@ -71,7 +71,7 @@ def stops(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, asked: argpa
         large = lgb.train(params, lgb.Dataset(X, y), TREES)
     else:
         large = xgb.train({**params, "num_parallel_tree": TREES}, xgb.DMatrix(X, y), 1)
-    target = rfsize.size(large, X, oob=True, alpha=asked.alpha, estimator=asked.estimator)
+    target = rfsize.size(large, X, oob=True, alpha=asked.alpha, voting="hard", estimator=asked.estimator)
     found = {}
     for voting in ("hard", "soft"):
         options = {"alpha": asked.alpha, "voting": voting, "estimator": asked.estimator}

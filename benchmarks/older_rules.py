@@ -39,7 +39,7 @@ def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Row
     pairs = rfsize.mcnemar_size(held[:, :200], validation[1], classes=classes)
     growing = rfsize.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
     batches = rfsize.banfield_size(rfsize.tree_votes(forest, X), y, inbag=rfsize.inbag(forest, X), classes=classes)
-    report = rfsize.size(forest, X, oob=True, alpha=0.99)
+    report = rfsize.size(forest, X, oob=True, alpha=0.99, voting="hard")
     n_trees = len(forest.estimators_)
     return {
         "McNemar, all pairs": (pairs.n_trees, pairs.converged),

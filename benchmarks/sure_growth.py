@@ -51,7 +51,8 @@ def main() -> None:
         truths.append(rfsize.size(votes, alpha=ALPHA).n_trees)
         line = f"seed {seed}: T* = {truths[-1]}"
         for sure, sizes in grown.items():
-            forest = rfsize.grow(settings, lgb.Dataset(X, y), alpha=ALPHA, min_trees=FIRST_LOOK, sure=sure)
+            options = {"alpha": ALPHA, "voting": "hard", "min_trees": FIRST_LOOK, "sure": sure}
+            forest = rfsize.grow(settings, lgb.Dataset(X, y), **options)
             sizes.append(forest.num_trees())
             differ = np.mean(rfsize.votes(forest, fresh).winner() != votes.winner())
             line += f"; sure={sure}: {sizes[-1]} trees, {differ:.1%} of the labels differ"

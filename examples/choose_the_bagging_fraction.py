@@ -32,6 +32,6 @@ print(search)
 # %%
 # The forest of the best fraction comes with it, and has T*(0.98) trees.
 
-wrong = (rfsize.votes(search.booster, X_test).winner() != y_test).mean()
+wrong = ((search.booster.predict(xgb.DMatrix(X_test)) > 0.5) != y_test).mean()
 print(f"fraction {search.best:.3f}, {wrong:.1%} of the held-out rows labelled wrongly")
 search.plot()

@@ -87,6 +87,7 @@ def search_of_answers(answers: dict[str, np.ndarray], file: Path, fractions: lis
         fractions,
         n_trees=25,
         alpha=0.95,
+        voting="hard",  # the default then
         estimator="plugin",
         resume=file,
     )

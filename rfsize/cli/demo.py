@@ -87,7 +87,7 @@ def _outcome(
         report = size(model, X, alpha=_ALPHA, oob=True)
     with _step(f"cut to {report.n_kept}"):
         small = truncate(model, n_trees=report.n_kept)
-        before, after = (votes(forest, X_test).winner() for forest in (model, small))
+        before, after = (forest.predict(X_test) for forest in (model, small))
     with _step("compile"):
         table = StopTable.build(_TREES, alpha=_ALPHA, prior=votes(model, X, oob=True), rule="optimal")
         whole, settled = compiled(model), compiled(model, table)
@@ -120,7 +120,7 @@ def _print_sizes(found: dict[str, _Outcome]) -> None:
             f"{mean.accuracy_after:.1%}"
         )
     print(
-        "\n'same label': held-out rows on which the small forest votes as the large one does. T* promises "
+        "\n'same label': held-out rows on which the small forest predicts what the large one does. T* promises "
         f"{_ALPHA:.0%} on average,\nagainst an infinite forest."
     )
 

@@ -425,7 +425,8 @@ def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], w
     proposed, gain = np.empty_like(noise), np.empty(n_proposed)
     for index, (fitted, penalty) in enumerate(zip(fits, penalties, strict=True)):
         of_it = chosen == index
-        drawn = fitted.coefficients + (noise[of_it] / np.sqrt(fitted.precision)) @ fitted.axes.T
+        # By the symmetric root of the covariance: eigenvectors turn round where the last bits of the rows differ.
+        drawn = fitted.coefficients + (noise[of_it] @ fitted.axes / np.sqrt(fitted.precision)) @ fitted.axes.T
         proposed[of_it] = drawn
         gain[of_it] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, penalty, drawn)
     mass = _probabilities(proposed @ _model()[0].grid.T + likelihood.log_base)

@@ -117,10 +117,11 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
 def test_copies_of_continuous_features_count_once(kind: str) -> None:
     X, y = twice(*continuous(N_ROWS))
     model = clone(FORESTS[kind]).fit(X, y)
-    report = rfsize.size(model, X, oob=True, alpha=0.9)
+    report = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard")
     assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
     assert "100.00% of the rows have a copy: each counts once" in str(report)
-    assert report.to_dict() == rfsize.size(model, X, oob=True, alpha=0.9, groups="copies").to_dict()
+    named = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard", groups="copies")
+    assert report.to_dict() == named.to_dict()
     group = reference.groups.of_copies(X.tolist())
     seen = reference.groups.spread(rfsize.inbag(model, X), group)
     counts = reference.counting.votes(rfsize.tree_votes(model, X).T, 2, seen)
@@ -128,7 +129,8 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     once = rfsize.Votes(counts[reference.groups.first_of_each(group)], n_trees=41)
     assert report.n_trees == rfsize.size(once, alpha=0.9).n_trees
     assert report.votes_per_row == once.asked[once.asked > 0].mean()
-    soft = rfsize.size(model, X, oob=True, alpha=0.9, voting="soft")
+    soft = rfsize.size(model, X, oob=True, alpha=0.9)
+    assert soft.voting == "soft"
     assert soft.votes_per_row == once.asked[once.asked > 1].mean()
     deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.1)
     assert (deviation.n_rows, deviation.groups, deviation.copied) == (soft.n_rows, "copies", 1.0)

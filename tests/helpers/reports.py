@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 import rfsize
 
 
@@ -16,3 +18,11 @@ def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
 def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
     """The same without what it says of copies: a Dataset may have given up its rows."""
     return {name: value for name, value in as_sure(report).items() if name not in {"copied", "groups"}}
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two reports agree but for the last digits, in which sums of scores may differ."""
+    return one.keys() == other.keys() and all(
+        value == other[name] or (isinstance(value, float) and value == pytest.approx(other[name], abs=1e-9))
+        for name, value in one.items()
+    )

@@ -68,14 +68,14 @@ def multiclass_booster(request: pytest.FixtureRequest, lgb_multiclass: Any, xgb_
 @pytest.mark.parametrize("oob", [False, True])
 def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, data: Data, oob: bool) -> None:
     X = data.X if oob else data.fresh
-    report = rfsize.size(multiclass_booster, X, alpha=0.8, oob=oob)
+    report = rfsize.size(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
     counted = rfsize.votes(multiclass_booster, X, oob=oob)
     if counted.asked.mean() < 10:
         assert not report.converged
         return
     assert report.converged
     assert report.n_trees == rfsize.size(counted, alpha=0.8).n_trees
-    small = rfsize.truncate(multiclass_booster, X, alpha=0.8, oob=oob)
+    small = rfsize.truncate(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
     assert type(small) is type(multiclass_booster)
     assert rfsize.votes(small, data.fresh).n_trees == report.n_trees
     assert "T*(0.8) = " in str(report)

@@ -7,22 +7,26 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import Perceptron
+from sklearn.neighbors import KNeighborsClassifier
 from xgboost import XGBClassifier
 
 import reference.majority
 import rfsize
-from helpers.forests import TREES, Data
+from helpers.forests import LIGHTGBM, TREES, Data
 from rfsize import theory
 
 
 def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
     votes = rfsize.votes(booster, data.fresh)
     fractions = votes.fractions()[:, 1]
-    report = rfsize.size(booster, data.fresh, alpha=0.95, estimator="plugin")
+    report = rfsize.size(booster, data.fresh, alpha=0.95, voting="hard", estimator="plugin")
     assert report.n_trees == reference.majority.ensemble_size(0.95, fractions.tolist(), 401)
     assert report.agreement(11) == pytest.approx(theory.mean_agreement(11, fractions))
     assert report.size_at(0.9) == theory.ensemble_size(0.9, fractions)
@@ -36,7 +40,7 @@ def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
 
 def test_out_of_bag_size_drops_rows_without_votes(booster: Any, data: Data) -> None:
     votes = rfsize.votes(booster, data.X, oob=True)
-    report = rfsize.size(booster, data.X, alpha=0.9, oob=True)
+    report = rfsize.size(booster, data.X, alpha=0.9, oob=True, voting="hard")
     voted = votes.asked > 0
     assert report.n_trees == theory.ensemble_size(0.9, votes.fractions()[voted, 1])
     assert report.n_rows == voted.sum()
@@ -87,6 +91,60 @@ def test_many_threads_on_one_model(booster: Any, data: Data) -> None:
         sized = [pool.submit(rfsize.size, booster, data.fresh) for _ in range(16)]
         assert all(task.result() == expected for task in voted)
         assert all(task.result().to_dict() == report for task in sized)
+
+
+AVERAGING: dict[str, Any] = {
+    "LightGBM": LGBMClassifier(
+        boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
+    ),
+    "XGBoost": XGBClassifier(n_estimators=1, num_parallel_tree=41, subsample=0.6, random_state=1),
+    "random forest": RandomForestClassifier(41, max_depth=4, random_state=1),
+    "bagging of trees": BaggingClassifier(n_estimators=41, random_state=1),
+}
+# The last average probabilities too, but what their members that are no trees say is known as votes alone.
+VOTING: dict[str, Any] = {
+    "perceptron": BaggingClassifier(Perceptron(), n_estimators=41, max_features=0.7, random_state=1),
+    "neighbours": BaggingClassifier(KNeighborsClassifier(), n_estimators=41, random_state=1),
+}
+
+
+@pytest.mark.parametrize("kind", [*AVERAGING, *VOTING])
+def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> None:
+    model = clone((AVERAGING | VOTING)[kind]).fit(data.X[:400], data.three[:400])
+    voting = "soft" if kind in AVERAGING else "hard"
+    report = rfsize.size(model, data.fresh, alpha=0.8)
+    assert (report.voting, report.predict_obeys) == (voting, "hard" if kind == "perceptron" else "soft")
+    for asked_for in (voting, "auto"):
+        assert rfsize.size(model, data.fresh, alpha=0.8, voting=asked_for).to_dict() == report.to_dict()
+    assert rfsize.size(rfsize.count(model, data.fresh), alpha=0.8).n_trees == report.n_trees
+    assert rfsize.votes(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).n_trees == report.n_trees
+    of_votes = rfsize.size(rfsize.votes(model, data.fresh), alpha=0.8)
+    assert (of_votes.voting, of_votes.predict_obeys) == ("hard", None)
+    assert (of_votes.n_trees == report.n_trees) == (voting == "hard")
+    only_votes = "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
+    assert (only_votes in str(report)) == (kind == "neighbours")
+
+
+@pytest.mark.parametrize("kind", [*AVERAGING, *VOTING])
+def test_forests_grow_to_the_labels_of_predict_by_default(kind: str, data: Data) -> None:
+    model, rows = clone((AVERAGING | VOTING)[kind]), (data.X[:400], data.three[:400])
+    voting = "soft" if kind in AVERAGING else "hard"
+    options = {"alpha": 0.85, "min_trees": 40, "return_report": True}
+    grown, report = rfsize.grow(model, *rows, **options)
+    assert report.voting == voting
+    assert rfsize.votes(grown, data.fresh).n_trees == report.wanted
+    assert rfsize.grow(model, *rows, voting=voting, **options)[1].to_dict() == report.to_dict()
+    if kind in AVERAGING:
+        assert rfsize.grow(model, *rows, voting="hard", **options)[1].n_trees != report.n_trees
+
+
+def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
+    trees = {}
+    for voting in ("auto", "soft", "hard"):
+        callback = rfsize.SizeCallback(**({} if voting == "auto" else {"voting": voting}), alpha=0.97)
+        trees[voting] = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 400, callbacks=[callback]).num_trees()
+        assert callback.report_.voting == ("hard" if voting == "hard" else "soft")
+    assert trees["auto"] == trees["soft"] != trees["hard"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, only_tree
-from helpers.reports import as_sure
+from helpers.reports import as_sure, same
 
 
 def problem(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -149,14 +149,6 @@ def test_a_resumed_lightgbm_forest_keeps_to_the_threshold() -> None:
     expected = rfsize.size(first, X, oob=True, alpha=0.9, voting="soft", threshold=0.1)
     assert same(report.to_dict(), as_sure(expected))
     assert same_forest.num_trees() == 60
-
-
-def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two reports agree but for the last digits, in which sums of scores may differ."""
-    return one.keys() == other.keys() and all(
-        value == other[name] or (isinstance(value, float) and value == pytest.approx(other[name], abs=1e-9))
-        for name, value in one.items()
-    )
 
 
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost"])

@@ -49,7 +49,10 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
         assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees
-    hard = search(framework, data, [0.3, 0.5])
+    by_default = search(framework, data, [0.3, 0.5], estimator="plugin")
+    for name in ("error", "size"):
+        assert by_default.curve[name].tolist() == found.curve[name].tolist()
+    hard = search(framework, data, [0.3, 0.5], voting="hard", estimator="plugin")
     assert hard.curve["error"].tolist() != found.curve["error"].tolist()
     assert hard.curve["size"].tolist() != found.curve["size"].tolist()
     with pytest.raises(ValueError, match="voting"):
@@ -61,7 +64,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
 
 
 def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data) -> None:
-    found = search(framework, data, [0.7, 0.2, 0.45])  # in any order
+    found = search(framework, data, [0.7, 0.2, 0.45], voting="hard")  # in any order
     forests = [plain_forest(framework, data, fraction) for fraction in GRID]
     counted = [rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests]
     wrong = losses(counted, data.y[:ROWS])
@@ -73,7 +76,7 @@ def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data
     np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
     np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
     np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
-    reports = [rfsize.size(forest, data.X[:ROWS], oob=True, alpha=0.9) for forest in forests]
+    reports = [rfsize.size(forest, data.X[:ROWS], oob=True, alpha=0.9, voting="hard") for forest in forests]
     assert found.curve["size"].tolist() == [report.n_trees for report in reports]
     assert found.curve["size_high"].tolist() == [report.interval[1] for report in reports]
     assert (found.curve["trees"] == TREES).all()
@@ -115,7 +118,7 @@ def test_weights_count(framework: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     weight = np.random.default_rng(0).integers(1, 4, ROWS)
     params, dtrain = given(framework, X, y, weight)
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard")
     if framework == "lightgbm":
         forests = [train_lightgbm(X, y, TREES, {"weight": weight}, bagging_fraction=fraction) for fraction in GRID]
     else:
@@ -233,7 +236,7 @@ def test_three_classes(framework: str, data: Data) -> None:
     if framework == "xgboost" and not ONE_TREE_FOR_ALL_CLASSES:
         pytest.skip("trees that score all classes tell too little to prove bags")
     params, dtrain = many(framework, data)
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard")
     if framework == "lightgbm":
         forests = [
             lgb.train({**params, "bagging_fraction": r}, lgb.Dataset(data.X[:ROWS], data.three[:ROWS]), TREES)
@@ -252,7 +255,7 @@ def test_three_classes(framework: str, data: Data) -> None:
 def test_a_bag_for_each_class(data: Data) -> None:
     params, dtrain = many("xgboost", data)
     del params["multi_strategy"]
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, max_trees=500)
+    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard", max_trees=500)
     forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
     wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))

@@ -49,7 +49,7 @@ def test_elimination_takes_at_most_a_third_of_the_trees(n_trees: int) -> None:
 
 def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
     fractions = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
-    found = search(framework, data, fractions, n_trees=60, search="elimination")
+    found = search(framework, data, fractions, n_trees=60, search="elimination", voting="hard")
     trainer = rfsize.adapters.registry.trainer_for(*given(framework, data.X[:ROWS], data.y[:ROWS]))
     forests = {fraction: trainer.start(fraction=fraction) for fraction in fractions}
     live, dropped, trees = list(fractions), {}, {}

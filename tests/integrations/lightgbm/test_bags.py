@@ -121,12 +121,12 @@ def test_a_full_bag_ends_the_bagging(data: Data) -> None:
     first = int(full.argmax())
     assert 0 < first < 50
     assert full[first:].all()
-    callback = rfsize.SizeCallback(alpha=0.9999, min_trees=60)
+    callback = rfsize.SizeCallback(alpha=0.9999, min_trees=60, voting="hard")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         settings = {**LIGHTGBM, "bagging_fraction": 0.95, "bagging_seed": 2, "min_data_in_leaf": 2}
         lgb.train(settings, lgb.Dataset(X, y), 60, callbacks=[callback])
-    expected = rfsize.size(model, X, alpha=0.9999, oob=True)
+    expected = rfsize.size(model, X, alpha=0.9999, oob=True, voting="hard")
     assert of_same_votes(callback.report_) == of_same_votes(expected)
 
 

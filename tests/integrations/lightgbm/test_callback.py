@@ -14,7 +14,7 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
-from helpers.reports import of_same_votes
+from helpers.reports import of_same_votes, same
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
@@ -30,24 +30,27 @@ def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options:
     return lgb.train(params, dataset, trees, callbacks=[callback], **options)
 
 
-def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(data: Data) -> None:
-    callback = rfsize.SizeCallback(alpha=0.97)
+@pytest.mark.parametrize("voting", ["auto", "hard"])
+def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(voting: str, data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.97, voting=voting)
     model = train(data, callback)
     report = callback.report_
     assert report is not None
     assert report.converged
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
-    assert of_same_votes(rfsize.size(whole, data.X, alpha=0.97, oob=True)) == of_same_votes(report)
+    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting=voting)
+    assert report.voting == ("soft" if voting == "auto" else "hard")
+    assert same(of_same_votes(report), of_same_votes(expected))
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh, num_iteration=model.num_trees()))
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5])
 def test_votes_read_in_training_are_those_of_the_finished_forest(threshold: float, data: Data) -> None:
-    callback = rfsize.SizeCallback(alpha=0.9999, threshold=threshold)
+    callback = rfsize.SizeCallback(alpha=0.9999, voting="hard", threshold=threshold)
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 150)
-    expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, threshold=threshold)
+    expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, voting="hard", threshold=threshold)
     assert callback.report_ is not None
     assert of_same_votes(callback.report_) == of_same_votes(expected)
 
@@ -59,7 +62,7 @@ def test_balanced_bags_and_weights(data: Data) -> None:
     available = callback.report_.available
     whole = train_lightgbm(data.X, data.y, available, **params)
     expected = rfsize.size(whole, data.X, data.y, alpha=0.95, oob=True)
-    assert of_same_votes(callback.report_) == of_same_votes(expected)
+    assert same(of_same_votes(callback.report_), of_same_votes(expected))
 
 
 def test_validation_set(data: Data) -> None:
@@ -85,7 +88,7 @@ def test_trees_of_one_leaf(data: Data) -> None:
     whole = train_lightgbm(data.X, y, 40, **params)
     assert {tree["num_leaves"] for tree in whole.dump_model()["tree_info"]} > {1}
     expected = rfsize.size(whole, data.X, alpha=0.9999, oob=True)
-    assert of_same_votes(callback.report_) == of_same_votes(expected)
+    assert same(of_same_votes(callback.report_), of_same_votes(expected))
     assert model.num_trees() in (callback.report_.wanted, 40)
 
 
@@ -109,7 +112,7 @@ def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
 
 def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._FEW_ROWS", 0)
-    callback = rfsize.SizeCallback(alpha=0.9999)
+    callback = rfsize.SizeCallback(alpha=0.9999, voting="hard")
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 270)
     inbag = rfsize.inbag(model, data.X)
@@ -271,7 +274,7 @@ def test_beside_early_stopping(data: Data) -> None:
     assert model.num_trees() < callback.report_.available < 100
     whole = train_lightgbm(data.X, data.y, callback.report_.available)
     expected = rfsize.size(whole, data.X, alpha=0.999, oob=True)
-    assert of_same_votes(callback.report_) == of_same_votes(expected)
+    assert same(of_same_votes(callback.report_), of_same_votes(expected))
 
 
 def test_identical_trees_are_no_trees_of_one_leaf(data: Data) -> None:
@@ -321,15 +324,18 @@ def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, mess
         train(data, rfsize.SizeCallback(), 5, params=params)
 
 
+@pytest.mark.parametrize("voting", ["auto", "hard"])
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
-def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective: str, data: Data) -> None:
-    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
+def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective: str, voting: str, data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.9, voting=voting, min_trees=40)
     params = {"objective": objective, "num_class": 3}
     model = train(data, callback, y=data.three, params=params)
     report = callback.report_
     assert report.n_trees <= model.current_iteration() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.three, report.available, **params)
-    assert of_same_votes(rfsize.size(whole, data.X, alpha=0.9, oob=True)) == of_same_votes(report)
+    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting=voting)
+    assert report.voting == ("soft" if voting == "auto" else "hard")
+    assert same(of_same_votes(report), of_same_votes(expected))
 
 
 def test_many_classes_on_a_validation_set(data: Data) -> None:
@@ -378,13 +384,13 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     scores = Scores.stacked([one.scores for one in held_out])
     blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
     told = TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
-    expected, soft = (
+    expected, hard = (
         rfsize.SizeReport.of(told, Goal(0.9, voting, sure=0.8), available=report.available, source="")
-        for voting in ("hard", "soft")
+        for voting in ("soft", "hard")
     )
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
     assert expected.wanted == report.wanted
-    assert report.other.n_trees == soft.n_trees
+    assert (hard.n_trees, hard.interval) == (report.other.n_trees, report.other.interval)
 
 
 def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
@@ -438,12 +444,12 @@ def _wrong_bags(forest: Any, n_rows: int, _: Any) -> LightGbmBags:
 def test_fractions_that_six_digits_do_not_tell(name: str, data: Data) -> None:
     """Just below, at and just above a whole number of draws."""
     for fraction in (0.12347412109375 - 1e-9, 0.12347412109375, 0.12347412109375 + 1e-9):
-        callback = rfsize.SizeCallback(alpha=0.9999, threshold=0.45)
+        callback = rfsize.SizeCallback(alpha=0.9999, voting="hard", threshold=0.45)
         params = {key: value for key, value in LIGHTGBM.items() if key != "bagging_fraction"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
             model = lgb.train({**params, name: fraction}, lgb.Dataset(data.X, data.y), 60, callbacks=[callback])
-        expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, threshold=0.45)
+        expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, voting="hard", threshold=0.45)
         assert of_same_votes(callback.report_) == of_same_votes(expected)
 
 

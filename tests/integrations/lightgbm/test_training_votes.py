@@ -84,11 +84,11 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     gone = lgb.Dataset(X, y, params=params).construct()
     with pytest.raises(ValueError, match=r"a class is rare it rounds.*free_raw_data=False"):
         trainer_for(params, gone).start().add(40)
-    callback = rfsize.SizeCallback(alpha=0.9)
+    callback = rfsize.SizeCallback(alpha=0.9, voting="hard")
     with pytest.raises(ValueError, match="a class is rare"):
         lgb.train(params, lgb.Dataset(X, y), 40, callbacks=[callback])
     lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 40, callbacks=[callback])
-    assert callback.report_.to_dict() == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True))
+    assert callback.report_.to_dict() == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True, voting="hard"))
 
 
 @pytest.mark.parametrize("rare", [0, 1])
