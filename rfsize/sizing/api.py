@@ -18,8 +18,8 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.goal import Goal
-from rfsize.sizing.metric_report import MetricReport, predictions_for
-from rfsize.sizing.named_metrics import MetricLike, check_metric, metric_with_truth
+from rfsize.sizing.metric_report import MetricReport, check_averages, report_on_metric
+from rfsize.sizing.named_metrics import MetricLike, check_metric
 from rfsize.sizing.size_report import SizeReport
 from rfsize.utils.validation import positive, whole
 from rfsize.utils.warn import warn
@@ -215,8 +215,8 @@ def size(
     """
     if not isinstance(criterion, str) or criterion not in CRITERIA:
         check_metric(criterion)
-        given = {"alpha": alpha, "voting": voting, "estimator": estimator}
-        _refuse_of_labels(criterion, [name for name, value in given.items() if value is not None])
+        labels_only = {"alpha": alpha, "voting": voting, "estimator": estimator}
+        _refuse_of_labels(criterion, [name for name, value in labels_only.items() if value is not None])
         bags = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
         asked: dict[str, Any] = {"oob": oob, "threshold": threshold, "sample_weight": sample_weight, **bags}
         return _metric_report(model, X, y, criterion, _tolerance(criterion, tolerance), **asked)
@@ -353,7 +353,9 @@ def _metric_report(
 ) -> MetricReport:
     """T* of a metric; options as in `ForestOnRows.of`."""
     if isinstance(model, Votes):
-        raise ValueError(f"criterion={metric!r} needs the trees' scores, of which counted Votes know nothing: give the model")
+        raise ValueError(
+            f"criterion={metric!r} needs the trees' scores, of which counted Votes know nothing: give the model"
+        )
     if isinstance(model, Counted):
         _refuse_beside(model, X, **options)
         y = model.y if y is None else y
@@ -361,54 +363,24 @@ def _metric_report(
         found = partial(_metric_of_counted, metric=metric, y=y, sample_weight=sample_weight, tolerance=tolerance)
         return _warned(found, model)
     adapter = adapter_for(model, casts_votes=False, missing=options.pop("missing"))
-    _check_averages(adapter, metric)
+    check_averages(adapter, metric)
     given = {name: value for name, value in options.items() if value is not None}
     forest = _forest_on_rows(adapter, X, y=y, sample_weight=sample_weight if options["oob"] else None, **given)
 
     def report(rows: ForestOnRows) -> MetricReport:
-        return _report_on_metric(rows, None, metric=metric, y=y, sample_weight=sample_weight, tolerance=tolerance)
+        return report_on_metric(rows, None, metric=metric, y=y, sample_weight=sample_weight, tolerance=tolerance)
 
     return _sized(forest, report)
 
 
 def _metric_of_counted(counted: Counted, **of_metric: Any) -> MetricReport:
-    _check_averages(counted.forest.adapter, of_metric["metric"])
-    return _report_on_metric(counted.forest, counted, **of_metric)
-
-
-def _report_on_metric(
-    forest: ForestOnRows, counted: Counted | None, *, metric: MetricLike, y: Any, sample_weight: Any, tolerance: float
-) -> MetricReport:
-    """T* of a metric by what was counted, or is counted now."""
-    if y is None:
-        raise ValueError(f"y is missing: criterion={metric!r} needs the truth of the rows")
-    judge = metric_with_truth(metric, forest, y, sample_weight)
-    blocks = forest.blocks() if counted is None else counted.told.blocks
-    assert blocks is not None
-    return MetricReport.of(
-        blocks,
-        judge,
-        predictions_for(forest, judge),
-        tolerance=tolerance,
-        available=forest.adapter.n_trees,
-        source=forest.source,
-        rows=forest if counted is None else counted,
-        groups=forest.groups,
-    )
-
-
-def _check_averages(adapter: Adapter, criterion: MetricLike) -> None:
-    """Raise `NotAForestError` where the scores of members are not read."""
-    if not adapter.averages_scores:
-        raise NotAForestError(
-            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
-            "trees: size the labels"
-        )
+    check_averages(counted.forest.adapter, of_metric["metric"])
+    return report_on_metric(counted.forest, counted, **of_metric)
 
 
 def _link_of(adapter: Adapter, criterion: str) -> Link:
     """What turns the mean scores into what is to be near the infinite forest's."""
-    _check_averages(adapter, criterion)
+    check_averages(adapter, criterion)
     if criterion == "probability" and not adapter.classes.size:
         raise ValueError(
             "criterion='probability' is for classification; a regression forest is sized by criterion='score'"

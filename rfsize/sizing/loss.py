@@ -47,6 +47,8 @@ _ROW_GROUPS = 20  # left out in turn of a metric without influence
 # How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
 _MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
 _STEEPEST = 1.1  # how much more quarters may lose than 1/T gives
+# What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
+_UNFOLLOWED = 0.1
 _COVERAGE = 0.95
 _STEP = 1e-4  # of derivatives
 
@@ -177,10 +179,10 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     if told:
         law = parts.fit(halves, quarters)
         slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
-        noise = _root(slopes @ covariance @ slopes)
+        noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
         ratio = quarters / halves
         away = np.array([-ratio, 1.0]) / halves
-        is_met = ratio <= _STEEPEST * parts.ratio(0.0) + _TOLD * _root(away @ covariance @ away)
+        is_met = ratio <= _STEEPEST * parts.ratio(0.0) + _TOLD * _root(float(away @ covariance @ away))
         told = noise <= _MOST_UNSURE or law.d > _MOST_BENT * parts.asked[0]
     if not told:
         tail = float(ndtri(_COVERAGE))

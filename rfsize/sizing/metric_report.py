@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rfsize import theory
+from rfsize.adapters.base import Adapter
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import predictions
+from rfsize.errors import NotAForestError
 from rfsize.sizing.base import Report, finite, in_words, too_many_untold
 from rfsize.sizing.loss import MetricLoss, Part, Predicted, metric_loss
 from rfsize.sizing.metrics import Metric
+from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.blocks import TreeBlocks
@@ -170,8 +173,8 @@ class MetricReport(Report):
             return self._untold()
         if self._loss.is_bent:
             return (
-                f"so few trees cannot tell: the {self.criterion} gains so much by more trees that its loss does not yet "
-                f"fall as 1/T. Train at least {self._enough_to_tell():,} trees to tell"
+                f"so few trees cannot tell: the {self.criterion} gains so much by more of them that its loss does not "
+                f"yet fall as 1/T. Train at least {self._enough_to_tell():,} trees to tell"
             )
         return f"more than {theory.MAX_TREES - 1:,} trees would be needed"
 
@@ -378,8 +381,8 @@ class MetricReport(Report):
         if self.n_dropped:
             rows += f"; {self.n_dropped:,} rows dropped, which some quarter of the trees could not be asked about"
         enough = (
-            f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to be "
-            f"{self._price(self.available)} worse than that of infinitely many"
+            f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to "
+            f"be {self._price(self.available)} worse than that of infinitely many"
         )
         told = [f"note: {self.caveat}"] if self.caveat else []
         if not self._loss.is_bent:
@@ -392,6 +395,42 @@ class MetricReport(Report):
                 *self._said_of_groups(),
                 f"estimated from {rows}",
             ]
+        )
+
+
+def report_on_metric(
+    forest: ForestOnRows, counted: Counted | None, *, metric: MetricLike, y: Any, sample_weight: Any, tolerance: float
+) -> MetricReport:
+    """T* of a metric by what was counted, or is counted now.
+
+    Raises
+    ------
+    FewVotesError, ValueError
+        As by `MetricReport.of`; or if the metric or ``y`` does not fit.
+    """
+    if y is None:
+        raise ValueError(f"y is missing: criterion={metric!r} needs the truth of the rows")
+    judge = metric_with_truth(metric, forest, y, sample_weight)
+    blocks = forest.blocks() if counted is None else counted.told.blocks
+    assert blocks is not None
+    return MetricReport.of(
+        blocks,
+        judge,
+        predictions_for(forest, judge),
+        tolerance=tolerance,
+        available=forest.adapter.n_trees,
+        source=forest.source,
+        rows=forest if counted is None else counted,
+        groups=forest.groups,
+    )
+
+
+def check_averages(adapter: Adapter, criterion: MetricLike) -> None:
+    """Raise `NotAForestError` where the scores of members are not read."""
+    if not adapter.averages_scores:
+        raise NotAForestError(
+            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
+            "trees: size the labels"
         )
 
 

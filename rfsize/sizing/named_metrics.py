@@ -28,7 +28,7 @@ MetricLike = str | Callable[..., float]
 def check_metric(criterion: MetricLike) -> None:
     """Raise ``ValueError`` where a criterion is neither a metric nor a scorer."""
     known = (*_OF_CLASSES, *_OF_NUMBERS)
-    if isinstance(criterion, str) and scorer_of(criterion, known) is not None or callable(criterion):
+    if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, known) is not None):
         return
     advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
     choice("criterion", criterion, ("label", "probability", "score", *known), advice)
@@ -116,8 +116,9 @@ def _of_scorer(name: str, scorer: Scorer, rows: ForestOnRows, y: ArrayLike, weig
 
 def of_smaller_forests(judge: Metric) -> Metric:
     """The metric that smaller forests have where that of draws of trees is taken to second order."""
-    is_second_order = isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages
-    return replace(judge, by_row=_logloss, either_way=False) if is_second_order else judge
+    if isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages:
+        return replace(judge, by_row=_logloss, either_way=False)
+    return judge
 
 
 def _numbers(y: ArrayLike, n_rows: int) -> Floats:
