@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import cached_property
 from typing import Any
 
 import lightgbm as lgb
@@ -22,7 +23,9 @@ from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
+from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.blocks import TreeBlocks
@@ -72,15 +75,15 @@ class SizeCallback:
         How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
         agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
         ends at T* itself.
-    criterion : {"label", "probability", "score"}, default "label"
-        What is to agree with the infinite forest's, as in `rfsize.size`. A regression forest is sized by its "score",
-        which is what it predicts.
+    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
+        What is to be near the infinite forest's, as in `rfsize.size`. A regression forest is sized by its "score",
+        which is what it predicts, or by a metric, with the labels and weights of the Dataset.
     tolerance : float, optional
-        How far off probabilities or scores may be, as in `rfsize.size`; needed with these criteria.
+        How far off it may be, as in `rfsize.size`; needed with all criteria but labels.
 
     Attributes
     ----------
-    report_ : SizeReport, DeviationReport or None
+    report_ : SizeReport, DeviationReport, MetricReport or None
         The estimate from all votes read so far; None while there are none.
     seconds_to_go_ : float or None
         How much longer the training was to take at the last estimate, from the trees still to train and the time of
@@ -151,7 +154,7 @@ class SizeCallback:
         threshold: float | None = None,
         groups: ArrayLike | str | None = None,
         sure: float = 0.8,
-        criterion: str = "label",
+        criterion: MetricLike = "label",
         tolerance: float | None = None,
     ) -> None:
         of_labels = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
@@ -263,6 +266,16 @@ class _Readers:
         check_goal(goal, len(self._each[0].counts), in_training=True)
         warn_of_dependence(shared_bags(self._each[0].forest), seed_dependence(self._each[0].forest), through="lightgbm")
 
+    @cached_property
+    def _truth(self) -> Truth | None:
+        """Labels and weights of all rows that are read."""
+        labels = [np.asarray(one.dataset.get_label()) for one in self._each if one.dataset.get_label() is not None]
+        weights = [np.asarray(one.dataset.get_weight()) for one in self._each if one.dataset.get_weight() is not None]
+        if len(labels) < len(self._each):
+            return None
+        weight = np.concatenate(weights) if len(weights) == len(self._each) else None
+        return Truth(np.concatenate(labels), weight, self.groups)
+
     @property
     def trees(self) -> int:
         """Trees of each forest."""
@@ -300,7 +313,7 @@ class _Readers:
         scored = self.groups.scored(every.step)
         outputs = TreeOutputs(votes, scores, first.cut, "soft", scored, blocks, first.link)
         of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
-        return report_for(goal, outputs, both=both, **of)
+        return report_for(goal, outputs, truth=self._truth, both=both, **of)
 
     def warn_where_copies_decide(self, report: Report, goal: Goal) -> None:
         """Warn where it is not clear whether copies belong together, and the size depends on it."""

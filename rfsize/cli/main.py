@@ -33,7 +33,7 @@ from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
-from rfsize.sizing.goal import CRITERIA
+from rfsize.sizing.named_metrics import CRITERIA
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction

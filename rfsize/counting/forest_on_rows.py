@@ -20,6 +20,7 @@ from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
+from rfsize.voting.predictor import Predictor
 from rfsize.voting.votes import Votes
 
 # Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
@@ -98,6 +99,11 @@ class ForestOnRows:
     def n_rows(self) -> int:
         """Rows."""
         return matrix.n_rows(self.X)
+
+    @property
+    def predictor(self) -> Predictor:
+        """What the forest predicts from mean scores."""
+        return Predictor(self.adapter.classes, self.adapter.link, self.threshold)
 
     @property
     def source(self) -> str:

@@ -85,7 +85,7 @@ def oob_predict_proba(
     if not len(forest.adapter.classes):
         raise ValueError("a regression forest predicts no probabilities: take rfsize.oob_predict")
     averages = forest.averages() if counted is None else counted
-    return _known_and_said(predictions(forest, averages.mean), averages.is_asked)
+    return _known_and_said(forest.predictor.predictions(averages.mean), averages.is_asked)
 
 
 def oob_predict(
@@ -152,29 +152,17 @@ def oob_predict(
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, groups=groups, missing=missing, **bags)
     averages = forest.averages() if counted is None else counted
-    predicted, classes, asked = predictions(forest, averages.mean), forest.adapter.classes, averages.is_asked
+    predicted, classes, asked = forest.predictor.predictions(averages.mean), forest.adapter.classes, averages.is_asked
     if not len(classes):
         found = _known_and_said(predicted, asked)[:, 0] if fill is None else predicted[:, 0]
     else:
-        found = np.asarray(classes[labels(predicted, forest.threshold)])
+        found = np.asarray(classes[forest.predictor.labels(predicted)])
         if fill is None and not asked.all():
             raise FewVotesError(
                 f"{_unasked(asked)}, and have no label: name one by fill=, such as fill=-1, or take "
                 "rfsize.oob_predict_proba, which is NaN there"
             )
     return found if fill is None else np.where(asked, found, fill)
-
-
-def predictions(forest: ForestOnRows, mean: Floats) -> Floats:
-    """Predictions from mean scores of shape (…, n_scores): probabilities of all classes, or one number."""
-    return forest.adapter.link.predictions(mean, len(forest.adapter.classes))
-
-
-def labels(probability: Floats, threshold: float) -> NDArray[np.int64]:
-    """Index of the class that probabilities of all classes, shape (…, n_classes), predict."""
-    return np.asarray(
-        probability.argmax(axis=-1) if probability.shape[-1] > 2 else probability[..., 1] > threshold, dtype=np.int64
-    )
 
 
 def out_of_bag_rows(

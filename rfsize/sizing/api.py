@@ -18,13 +18,17 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
+
+_NO_TRUTH = dict.fromkeys(("y", "sample_weight"))
 
 _Model = TypeVar("_Model")
 
@@ -74,7 +78,7 @@ def size(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
@@ -92,7 +96,7 @@ def size(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
@@ -103,9 +107,10 @@ def size(
     """How many trees are enough: T*.
 
     T*(α) is the smallest odd forest whose labels agree with those of the infinite forest on a share α of the rows, on
-    average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the
-    smallest forest whose predictions are within ``tolerance`` of the infinite forest's. Neither says anything about
-    accuracy, and no labels are needed; how much a metric will still move is what `SizeReport.metric_gap` predicts.
+    average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the smallest forest whose
+    predictions are within ``tolerance`` of the infinite forest's. Neither says anything about accuracy, and no labels
+    are needed. With a metric for ``criterion`` T* is the smallest forest whose metric is expected to be worse than the
+    infinite forest's by no more than ``tolerance``.
 
     Parameters
     ----------
@@ -117,7 +122,7 @@ def size(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels; only with ``oob``, see `inbag`.
+        Training labels, with ``oob``, see `inbag`; or, for a metric, the truth of the rows.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
@@ -136,14 +141,16 @@ def size(
         With less than 10 votes per row no forest is called large enough.
     threshold : float, default 0.5
         As in `votes`.
-    criterion : {"label", "probability", "score"}, default "label"
+    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
         What is to agree with the infinite forest's: labels; probabilities that ``predict`` or ``predict_proba`` gives,
         a row being as far off as the class that is farthest off; or scores: what ``predict`` gives for regression, for
         classification the mean score of the trees before it becomes a probability (``predict(raw_score=True)`` of
-        LightGBM over the number of trees, ``predict(output_margin=True)`` of XGBoost).
+        LightGBM over the number of trees, ``predict(output_margin=True)`` of XGBoost). Or a metric of what is
+        predicted: "logloss", "brier" or "accuracy", of two classes also "auc" and "average_precision", of a regression
+        "rmse", "mae" or "r2"; or a scorer of scikit-learn's, by its name or as `sklearn.metrics.make_scorer` makes it.
     tolerance : float, optional
-        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; needed
-        with these criteria.
+        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; or how
+        much worse the metric may be. Needed with these criteria.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
         that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
@@ -151,15 +158,18 @@ def size(
         the report tells their share. They are groups where they are repetitions: rows with copies, but without
         neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
         rows have copies too, and rows stand alone; so they do where it is not clear.
-    sample_weight, seed, subsample
+    sample_weight : array_like, shape (n_rows,), optional
+        See `inbag`; used only with ``oob``, and for a metric, in which it weighs the rows.
+    seed, subsample
         See `inbag`; used only with ``oob``.
     missing : float, optional
         As in `votes`.
 
     Returns
     -------
-    SizeReport or DeviationReport
-        T*, its 95 % interval, and whether the forest at hand is large enough; for labels a `SizeReport`.
+    SizeReport, DeviationReport or MetricReport
+        T*, its 95 % interval, and whether the forest at hand is large enough; for labels a `SizeReport`, for a metric a
+        `MetricReport`.
 
     Raises
     ------
@@ -167,8 +177,10 @@ def size(
         If the model is not a forest of independent trees.
     InbagError
         If ``oob`` and the bags cannot be proven.
+    FewVotesError
+        If too few trees may be asked about the rows.
     ValueError
-        If ``X`` or an option does not fit.
+        If ``X`` or an option does not fit; or ``y`` does not fit the metric.
 
     Warns
     -----
@@ -208,15 +220,23 @@ def size(
     of_rows |= {"missing": missing, "threshold": threshold}
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
     goal = goal_of(criterion, tolerance, **of_labels)
+    of_metric: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
     if isinstance(model, Votes):
         _refuse_beside(model, X, oob=oob, **of_rows)
         return _report_of_votes(model, goal)
     if isinstance(model, Counted):
-        _refuse_beside(model, X, oob=oob, **of_rows)
-        return _sized_by_copies(lambda forest: report_of(_counted_again(model, forest), goal), model.forest)
+        _refuse_beside(model, X, oob=oob, **(of_rows | _NO_TRUTH))  # the truth may be told later than rows are counted
+        of_metric = {
+            "y": model.y if y is None else y,
+            "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
+        }
+        return _sized_by_copies(
+            lambda forest: report_of(_counted_again(model, forest), goal, **of_metric), model.forest
+        )
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
-    given = {name: value for name, value in of_rows.items() if value is not None}
-    return _sized_by_copies(partial(report_on, goal=goal), _forest_on_rows(adapter, X, oob=oob, **given))
+    given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
+    forest = _forest_on_rows(adapter, X, oob=oob, **given)
+    return _sized_by_copies(partial(report_on, goal=goal, **of_metric), forest)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -250,16 +270,18 @@ def _counted_again(counted: Counted, forest: ForestOnRows) -> Counted:
     return counted if forest is counted.forest else Counted.of(forest)
 
 
-def report_on(forest: ForestOnRows, goal: Goal) -> Report:
-    """What a forest's trees say of rows."""
+def report_on(forest: ForestOnRows, goal: Goal, y: Any = None, sample_weight: Any = None) -> Report:
+    """What a forest's trees say of rows, whose truth and weights may be known."""
     of: dict[str, Any] = {"available": forest.adapter.n_trees, "source": forest.source, "groups": forest.groups}
-    return report_for(goal, forest.outputs(), rows=forest, **of)
+    truth = None if y is None else Truth(y, sample_weight, forest.groups)
+    return report_for(goal, forest.outputs(), truth=truth, rows=forest, **of)
 
 
-def report_of(counted: Counted, goal: Goal) -> Report:
+def report_of(counted: Counted, goal: Goal, y: Any = None, sample_weight: Any = None) -> Report:
     """The same by what was counted."""
     of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
-    return report_for(goal, counted.told.outputs, rows=counted, **of)
+    truth = None if y is None else Truth(y, sample_weight, counted.forest.groups)
+    return report_for(goal, counted.told.outputs, truth=truth, rows=counted, **of)
 
 
 def report_by(
@@ -268,7 +290,8 @@ def report_by(
     """What the trees of a finished forest say of their training rows by other groups of these."""
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
-    return report_on(replace(ForestOnRows.of(adapter, X, y, oob=True, **options), groups=groups), goal)
+    forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
+    return report_on(replace(forest, groups=groups), goal, y, sample_weight)
 
 
 def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
@@ -290,7 +313,7 @@ def truncate(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
@@ -356,7 +379,7 @@ def truncate(
         "subsample": subsample,
         "missing": missing,
     }
-    casts_votes = n_trees is None and criterion == "label"
+    casts_votes = n_trees is None and isinstance(criterion, str) and criterion == "label"
     asked: Any = model
     if isinstance(asked, Counted):
         adapter = asked.forest.adapter

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.predictions import predictions
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.metrics import Metric
@@ -58,7 +57,7 @@ def drawn_trees(forest: ForestOnRows, averages: Averages, judge: Metric, *, most
     is_order = judge.by_order and n_scores == 1
 
     def predicted(score: Floats) -> Floats:
-        return score if is_order else predictions(forest, score)
+        return score if is_order else forest.predictor.predictions(score)
 
     some = averages.mean[averages.is_asked]
     measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))

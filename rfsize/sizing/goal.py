@@ -7,10 +7,11 @@ from typing import Any
 
 from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
+from rfsize.sizing.named_metrics import MetricLike, check_metric
 from rfsize.utils.validation import choice, positive, share
 from rfsize.voting.outputs import VOTINGS
 
-CRITERIA = ("label", "probability", "score")
+_DEVIATIONS = ("probability", "score")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,28 @@ class DeviationGoal(Goal):
         positive("tolerance", self.tolerance)
 
 
-def goal_of(criterion: str, tolerance: float | None, *, sure: float | None = None, **of_labels: Any) -> Goal:
+@dataclass(frozen=True)
+class MetricGoal(Goal):
+    """The smallest forest whose metric is expected to be near enough to the infinite forest's.
+
+    Attributes
+    ----------
+    criterion : str or callable
+        The metric, or a scorer.
+    tolerance : float
+        How much worse it may be.
+    """
+
+    criterion: MetricLike
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_metric(self.criterion)
+        positive("tolerance", self.tolerance)
+
+
+def goal_of(criterion: MetricLike, tolerance: float | None, *, sure: float | None = None, **of_labels: Any) -> Goal:
     """The goal that a user names; ``of_labels`` are options that only labels have, None where they were not given.
 
     Raises
@@ -83,14 +105,19 @@ def goal_of(criterion: str, tolerance: float | None, *, sure: float | None = Non
     ValueError
         If the options do not go together, or one of them is none.
     """
-    choice("criterion", criterion, CRITERIA)
+    is_metric = criterion != "label" and criterion not in _DEVIATIONS
+    if is_metric:
+        check_metric(criterion)
     given = {name: value for name, value in of_labels.items() if value is not None}
     if criterion == "label":
         if tolerance is not None:
             raise ValueError(
-                "tolerance is for criterion='probability' and 'score'; labels agree on a share alpha of the rows"
+                "tolerance is for criterion='probability', 'score' or a metric; labels agree on a share alpha of the "
+                "rows"
             )
         return LabelGoal(**{name: value for name, value in given.items() if name != "threshold"}, sure=sure)
+    if is_metric:
+        given.pop("threshold", None)  # by which "accuracy" labels rows
     if given:
         raise ValueError(
             f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
@@ -98,7 +125,9 @@ def goal_of(criterion: str, tolerance: float | None, *, sure: float | None = Non
         )
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    return DeviationGoal(criterion, tolerance, sure=sure)
+    if is_metric:
+        return MetricGoal(criterion, tolerance, sure=sure)
+    return DeviationGoal(str(criterion), tolerance, sure=sure)
 
 
 def check_goal(goal: Goal, n_classes: int, *, in_training: bool = False) -> None:

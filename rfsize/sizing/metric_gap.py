@@ -38,7 +38,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.predictions import predictions
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES
 from rfsize.sizing.drawn_trees import drawn_trees
@@ -139,7 +138,7 @@ def metric_gap(
         )
     if y is None:
         raise ValueError("y is missing: a metric needs the truth of the rows; give it here or to rfsize.count")
-    judge = metric_with_truth(metric, rows, y, sample_weight)
+    judge = metric_with_truth(metric, rows.predictor, rows.n_rows, y, sample_weight)
     averages = rows.averages() if counted is None else counted
     found = drawn_trees(rows, averages, judge)
     if found.asked < _FEWEST_TREES:
@@ -151,7 +150,7 @@ def metric_gap(
     scaled, as_asked = found.scaled, found.as_asked
     # Draws may have been measured on a part of the rows, or in bins.
     is_exact = isinstance(judge, MeanMetric) and found.n_rows == len(used)
-    now = found.now if is_exact else value_of(judge, used, predictions(rows, averages.mean[used]))
+    now = found.now if is_exact else value_of(judge, used, rows.predictor.predictions(averages.mean[used]))
     if not max(abs(now), np.abs(scaled).max(), np.abs(as_asked).max()) < LARGEST:
         raise ValueError(f"the {judge.name} of the rows given is too large a number to tell what it will move by")
     drawn, spread = float(scaled.mean() - found.now), as_asked - as_asked.mean()

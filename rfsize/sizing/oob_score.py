@@ -23,7 +23,7 @@ from scipy.stats import t as student
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.predictions import out_of_bag_rows, predictions
+from rfsize.counting.predictions import out_of_bag_rows
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.drawn_trees import drawn_trees
@@ -248,7 +248,7 @@ def oob_score(
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if metric is None:
         metric = "accuracy" if len(forest.adapter.classes) else "r2"
-    judge = metric_with_truth(metric, forest, y, None if callable(metric) else sample_weight)
+    judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, None if callable(metric) else sample_weight)
     found = _scored(forest, forest.averages() if counted is None else counted, judge)
     _warn_where_copies_decide(found, forest, judge)
     return found
@@ -263,7 +263,7 @@ def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metr
     averages = other.averages()
     rows = np.flatnonzero(averages.is_asked)
     low, high = found.interval
-    value = value_of(judge, rows, predictions(other, averages.mean[rows])) if len(rows) else math.nan
+    value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
     if low <= value <= high:
         return
     told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
@@ -280,7 +280,7 @@ def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore
     rows = np.flatnonzero(averages.is_asked)
     if not len(rows):
         raise FewVotesError("every tree saw every row, so that none is out of bag: train more trees")
-    predicted = predictions(forest, averages.mean[rows])
+    predicted = forest.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
     index = forest.groups.index
     units = rows if index is None else forest.groups.numbers[rows]
@@ -379,7 +379,7 @@ def _curve(forest: ForestOnRows, averages: Averages, judge: Metric, value: float
         asked += averages.asked_of[:, done : point + 1].sum(axis=1)
         done = point + 1
         known = (asked > 0).all(axis=1)
-        values.append(_value_or_nan(judge, rows[known], predictions(forest, total[known] / asked[known])))
+        values.append(_value_or_nan(judge, rows[known], forest.predictor.predictions(total[known] / asked[known])))
     values[-1] = value  # of all rows, and not rounded
     return Curve(ends[points], np.array(values))
 

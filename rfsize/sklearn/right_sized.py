@@ -20,6 +20,7 @@ from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConverg
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
+from rfsize.sizing.truth import Truth
 from rfsize.training.cross_validation import folds_of, held_out_outputs
 from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grown_model
@@ -190,7 +191,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 )
             outputs = held_out_outputs(parts, data.classes, len(data.label))
             of: dict[str, Any] = {"available": n_trees, "source": "cross-validation", "groups": groups}
-            report = report_for(goal, outputs.take(groups.once), **of)
+            truth = Truth(data.target(self.estimator), data.weight, groups)
+            report = report_for(goal, outputs.take(groups.once), truth=truth, **of)
             if report.converged or n_trees == self.max_trees:
                 return outputs, report
             n_trees = min(report.next_look(), self.max_trees)

@@ -21,7 +21,9 @@ from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
+from rfsize.sizing.truth import Truth
 from rfsize.training.growing import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
@@ -204,7 +206,7 @@ def select_bagging_fraction(
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     seed: int | None = None,
@@ -340,7 +342,7 @@ def select_bagging_fraction(
     sized_by = goal if is_sized else None
     curve = _curve(trainer, candidates, outcome, judge.name, sized_by)
     chosen = candidates[outcome.chosen]
-    booster, report = _sized(chosen, n_trees, sized_by, max_trees, progress)
+    booster, report = _sized(trainer, chosen, n_trees, sized_by, max_trees, progress)
     if report is not None:
         rows = (booster, X, trainer.label, trainer.weight)
         warn_where_copies_decide(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
@@ -398,12 +400,13 @@ def _size(trainer: Trainer, candidate: Candidate, goal: Goal | None) -> tuple[fl
         return _UNKNOWN
     groups = candidate.groups
     outputs = candidate.out_of_bag.outputs(candidate.n_trees, trainer.link, rows=groups.once)
-    report = report_for(goal, outputs, available=candidate.n_trees, source="oob", groups=groups)
+    truth = Truth(trainer.label, trainer.weight, groups)
+    report = report_for(goal, outputs, truth=truth, available=candidate.n_trees, source="oob", groups=groups)
     return report.n_trees, *report.interval
 
 
 def _sized(
-    chosen: Candidate, n_trees: int, goal: Goal | None, max_trees: int, progress: bool
+    trainer: Trainer, chosen: Candidate, n_trees: int, goal: Goal | None, max_trees: int, progress: bool
 ) -> tuple[Any, Report | None]:
     """The chosen forest, grown on or cut down to T*."""
     if goal is None:
@@ -411,7 +414,8 @@ def _sized(
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
     forest = chosen.forest()
-    report = grown(forest, goal, max_trees=max_trees, min_trees=1, progress=progress)
+    truth = Truth(trainer.label, trainer.weight, chosen.groups)
+    report = grown(forest, goal, truth, max_trees=max_trees, min_trees=1, progress=progress)
     if not report.converged:
         warn(report.not_converged(), NotConvergedWarning)
     return adapter_for(forest.booster(), casts_votes=False).truncated(report.n_kept), report

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import _safe_indexing
 
 from rfsize.adapters.registry import integration_for, integration_of
-from rfsize.counting.predictions import known, labels, out_of_bag_rows, predictions
+from rfsize.counting.predictions import known, out_of_bag_rows
 from rfsize.errors import InbagError, NotAForestError
 
 
@@ -90,10 +90,10 @@ class OutOfBagPredictions:
             averages = rows.averages()
         except (InbagError, NotAForestError) as refused:
             return str(refused)
-        asked, predicted = averages.is_asked, predictions(rows, averages.mean)
+        asked, predicted = averages.is_asked, rows.predictor.predictions(averages.mean)
         score = math.nan
         if asked.any() and len(data.classes):
-            score = float(np.mean(labels(predicted[asked], rows.threshold) == data.label[asked]))
+            score = float(np.mean(rows.predictor.labels(predicted[asked]) == data.label[asked]))
         elif np.count_nonzero(asked) > 1:
             weight = None if data.weight is None else data.weight[asked]
             score = float(r2_score(data.label[asked], predicted[asked, 0], sample_weight=weight))

@@ -20,9 +20,11 @@ from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, Report, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
+from rfsize.sizing.truth import Truth
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
-from rfsize.utils.validation import share, whole
+from rfsize.utils.validation import share, training_labels, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
 
@@ -43,11 +45,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -64,11 +67,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -85,11 +89,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -106,11 +111,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -127,11 +133,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -147,11 +154,12 @@ def grow(
     y: ArrayLike | None = None,
     *,
     X_val: Any = None,
+    y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
@@ -182,6 +190,8 @@ def grow(
     X_val : array_like, DataFrame, SciPy sparse matrix or Arrow table, optional
         Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes; a `DMatrix`
         where ``dtrain`` is one that was told what means ``missing``.
+    y_val : array_like, optional
+        Truth of these rows, for a metric.
     alpha : float, default 0.99
         Confidence α: the share of rows on which the forest agrees with the infinite forest; only for labels.
     voting : {"auto", "hard", "soft"}, default "auto"
@@ -191,11 +201,11 @@ def grow(
         As in `size`; only for labels.
     threshold : float, default 0.5
         Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
-    criterion : {"label", "probability", "score"}, default "label"
-        What is to agree with the infinite forest's, as in `size`. A regression forest is grown by its "score", which is
-        what it predicts.
+    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
+        What is to be near the infinite forest's, as in `size`. A regression forest is grown by its "score", which is
+        what it predicts, or by a metric.
     tolerance : float, optional
-        How far off probabilities or scores may be, as in `size`; needed with these criteria.
+        How far off it may be, as in `size`; needed with all criteria but labels.
     sure : float, default 0.8
         How sure it must be that the forest has T* trees, at least 0.5: the trees at hand may agree with each other by
         luck. The forest ends with as many trees as T* is at most with that probability; 0.5 ends at T* itself.
@@ -222,7 +232,7 @@ def grow(
         forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An
         ensemble of scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives,
         but for ``oob_score_``, which is not computed.
-    report : SizeReport or DeviationReport
+    report : SizeReport, DeviationReport or MetricReport
         The estimate that ended the growth; only with ``return_report``.
 
     Raises
@@ -266,6 +276,7 @@ def grow(
         y,
         goal,
         X_val=X_val,
+        y_val=y_val,
         threshold=share("threshold", 0.5 if threshold is None else threshold),
         max_trees=max_trees,
         min_trees=min_trees,
@@ -285,6 +296,7 @@ def grown_model(
     max_trees: int,
     min_trees: int,
     X_val: Any = None,
+    y_val: Any = None,
     threshold: float = 0.5,
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
@@ -307,11 +319,12 @@ def grown_model(
 
     def on_validation_rows() -> Report:
         adapter = adapter_for(growth.model(forest.booster()), casts_votes=False)
-        return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal)
+        return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal, y_val)
 
     report = grown(
         forest,
         goal,
+        growth.truth,
         max_trees=max_trees,
         min_trees=min_trees,
         estimate=None if X_val is None else on_validation_rows,
@@ -327,6 +340,7 @@ def grown_model(
 def grown(
     forest: ForestInTraining,
     goal: Goal,
+    truth: Truth,
     *,
     max_trees: int,
     min_trees: int = 100,
@@ -334,6 +348,8 @@ def grown(
     progress: bool = True,
 ) -> Report:
     """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
+
+    ``truth`` is of the training rows, with classes numbered from 0 on.
 
     Raises
     ------
@@ -355,13 +371,13 @@ def grown(
             if more > 0:
                 forest.add(more)
                 bar.update(more)
-            report = _out_of_bag_report(forest, goal, max_trees) if estimate is None else estimate()
+            report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
             if report.converged or forest.n_trees >= max_trees:
                 return report
             wanted = report.next_look()
 
 
-def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> Report:
+def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
     outputs = forest.outputs()
     once = forest.groups.once
     asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
@@ -375,7 +391,7 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, max_trees: int) -> 
             f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
             "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
         )
-    return report_for(goal, outputs, available=forest.n_trees, source="oob", groups=forest.groups)
+    return report_for(goal, outputs, truth=truth, available=forest.n_trees, source="oob", groups=forest.groups)
 
 
 def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray[np.int32], max_trees: int) -> None:
@@ -408,12 +424,15 @@ class _Growth:
         Trees of a finished forest that it began with.
     rows : tuple
         The training rows, their labels and their weights; no rows where the training data hold none.
+    truth : Truth
+        Of the training rows, with classes numbered from 0 on.
     """
 
     forest: ForestInTraining
     model: Callable[[Any], Any]
     given: int
     rows: tuple[Any, Any, Any]
+    truth: Truth
 
     def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> Report:
         """What the trees grown so far say by other groups of rows."""
@@ -433,7 +452,8 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any, goal: Goal, thresh
         forest = trainer.start(threshold=threshold, groups=belong)
     else:
         forest = trainer.resume(init_model, threshold=threshold, groups=belong)
-    return _Growth(forest, lambda booster: booster, forest.n_trees, (X, trainer.label, trainer.weight))
+    truth = Truth(trainer.label, trainer.weight, belong)
+    return _Growth(forest, lambda booster: booster, forest.n_trees, (X, trainer.label, trainer.weight), truth)
 
 
 def _of_estimator(
@@ -460,4 +480,5 @@ def _of_estimator(
     X = adapter.check(X)
     belong = resolved(groups, X, n_rows(X))
     forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
-    return _Growth(forest, adapter.with_booster, 0 if is_new else adapter.n_trees, (X, y, sample_weight))
+    truth = Truth(training_labels(adapter.classes, y, n_rows(X)), sample_weight, belong)
+    return _Growth(forest, adapter.with_booster, 0 if is_new else adapter.n_trees, (X, y, sample_weight), truth)

@@ -71,7 +71,7 @@ def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
     if len(classes):
         return class_indices(classes, y, n_rows)
     try:
-        numbers = np.asarray(y, dtype=np.float64)
+        numbers = np.asarray(one_per_row(y, n_rows), dtype=np.float64)
     except (TypeError, ValueError):
         numbers = np.zeros(0)
     if numbers.shape != (n_rows,) or not np.isfinite(numbers).all():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.links import Link
+from rfsize.voting.predictor import Predictor
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -45,6 +46,17 @@ class TreeOutputs:
     scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
     blocks: TreeBlocks | None = None
     link: Link | None = None
+
+    def __len__(self) -> int:
+        return len(self.votes) if self.votes is not None else 0 if self.scores is None else len(self.scores)
+
+    @property
+    def predictor(self) -> Predictor:
+        """What the forest predicts from mean scores; for outputs that have scores."""
+        assert self.link is not None
+        classes = np.zeros(0) if self.votes is None else self.votes.classes
+        threshold = float(self.link.predicted(np.array(self.cut))) if len(classes) == 2 else 0.5
+        return Predictor(classes, self.link, threshold)
 
     def voting(self, asked_for: str) -> str:
         """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
