@@ -357,7 +357,7 @@ class RightSizedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         voting = self.voting
         if voting == "auto":
             voting = "soft" if self.stop_table is None and not self._other_members() else "hard"
-        goal = Goal(self.alpha, voting, self.size_estimator, self.sure)
+        goal = Goal(self.alpha, voting, self.size_estimator, sure=self.sure)
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))

@@ -146,7 +146,7 @@ class SizeCallback:
         groups: ArrayLike | str | None = None,
         sure: float = 0.8,
     ) -> None:
-        self._goal = Goal(alpha, voting, estimator, share("sure", sure))
+        self._goal = Goal(alpha, voting, estimator, sure=share("sure", sure))
         self.alpha, self.voting, self.estimator, self.sure = alpha, voting, estimator, sure
         self.threshold = share("threshold", threshold)
         self.votes, self.groups = votes, groups

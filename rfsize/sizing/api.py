@@ -39,6 +39,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: Literal["label"] = "label",
@@ -73,6 +74,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: str = "label",
@@ -91,6 +93,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: str = "label",
@@ -126,6 +129,10 @@ def size(
     voting : {"hard", "soft"}, default "hard"
         Size the majority of the trees' votes, or their averaged scores, which ``predict`` of LightGBM, XGBoost and
         scikit-learn's forests goes by. The report has both sizes. Only for labels.
+    average : {"micro", "macro"}, default "micro"
+        Average agreement over the rows; or over the classes, each of which counts as much as any other: the mean of
+        the agreement on the rows that the infinite forest gives each class. Where a class is rare, a few trees agree
+        on nearly all rows, and on few of its own. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions to the votes of all
@@ -204,7 +211,8 @@ def size(
     71
     """
     choice("criterion", criterion, CRITERIA)
-    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    of_labels["threshold"] = threshold
     given = {name: value for name, value in of_labels.items() if value is not None}
     of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     of_rows |= {"missing": missing}
@@ -354,6 +362,7 @@ def truncate(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: str = "label",
@@ -374,7 +383,9 @@ def truncate(
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    alpha, oob, voting, estimator, threshold, criterion, tolerance, groups, sample_weight, seed, subsample, missing
+    alpha, oob, voting, average, estimator, threshold, criterion, tolerance
+        As in `size`.
+    groups, sample_weight, seed, subsample, missing
         As in `size`.
 
     Returns
@@ -413,6 +424,7 @@ def truncate(
         "y": y,
         "alpha": alpha,
         "voting": voting,
+        "average": average,
         "estimator": estimator,
         "threshold": threshold,
         "tolerance": tolerance,

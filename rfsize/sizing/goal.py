@@ -8,6 +8,8 @@ from rfsize.estimation.hard import ESTIMATORS
 from rfsize.utils.validation import choice, share
 from rfsize.voting.outputs import VOTINGS
 
+AVERAGES = ("micro", "macro")
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -15,7 +17,7 @@ class Goal:
 
     Attributes
     ----------
-    alpha, voting, estimator
+    alpha, voting, estimator, average
         As in `rfsize.size`.
     sure : float or None
         How sure it must be that a forest in training has T*(α) trees, before it ends: its size is then the upper end of
@@ -25,6 +27,7 @@ class Goal:
     alpha: float = 0.99
     voting: str = "hard"
     estimator: str = "auto"
+    average: str = "micro"
     sure: float | None = None
 
     def __post_init__(self) -> None:
@@ -36,3 +39,4 @@ class Goal:
             )
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)
+        choice("average", self.average, AVERAGES)

@@ -242,7 +242,7 @@ def grow(
     >>> report.n_trees <= len(forest.estimators_) == report.wanted
     True
     """
-    goal = Goal(alpha, voting, estimator, share("sure", sure))
+    goal = Goal(alpha, voting, estimator, sure=share("sure", sure))
     threshold = share("threshold", threshold)
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)

@@ -7,6 +7,8 @@ from typing import Any
 
 import rfsize
 
+_OF_SINGLE_CLASSES = {"agreement_by_class", "label_shares"}
+
 
 def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
     """A report as training asks for it, which wants to be sure, where that of a finished forest asks for T* itself."""
@@ -16,3 +18,8 @@ def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
 def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
     """The same without what it says of copies: a Dataset may have given up its rows."""
     return {name: value for name, value in as_sure(report).items() if name not in {"copied", "groups"}}
+
+
+def of_all_classes(report: rfsize.SizeReport) -> dict[str, Any]:
+    """The same without what it says of single classes, whose order decides which of them a tied row is given first."""
+    return {name: value for name, value in report.to_dict().items() if name not in _OF_SINGLE_CLASSES}
