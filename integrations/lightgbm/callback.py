@@ -56,6 +56,8 @@ class SizeCallback:
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T* stops the training: "hard", that of the majority of the trees' votes; "soft" and "auto", that of their
         averaged scores, which ``predict`` goes by. The report has both. Only for labels.
+    average : {"micro", "macro"}, default "micro"
+        Over what agreement is averaged, as in `rfsize.size`: rows, or the classes that they are given. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `rfsize.size`; only for labels.
     votes : str, default "oob"
@@ -147,6 +149,7 @@ class SizeCallback:
         alpha: float | None = None,
         *,
         voting: str | None = None,
+        average: str | None = None,
         estimator: str | None = None,
         votes: str = "oob",
         min_trees: int = 100,
@@ -157,8 +160,8 @@ class SizeCallback:
         criterion: MetricLike = "label",
         tolerance: float | None = None,
     ) -> None:
-        of_labels = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
-        self.goal = goal_of(criterion, tolerance, sure=sure, **of_labels)
+        of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+        self.goal = goal_of(criterion, tolerance, sure=sure, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         self.votes, self.groups = votes, groups
         if groups is not None and votes != "oob":

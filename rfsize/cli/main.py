@@ -226,6 +226,7 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
         choices=VOTINGS,
         help=_VOTING,
     )
+    parser.add_argument("--average", choices=AVERAGES, help="average agreement over rows (micro) or classes (macro)")
     parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
     parser.add_argument(
         "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
@@ -297,6 +298,7 @@ def _grow(options: argparse.Namespace) -> int:
             X_val=X_val,
             alpha=options.alpha,
             voting=options.voting,
+            average=options.average,
             estimator=options.estimator,
             criterion=options.criterion,
             tolerance=options.tolerance,
@@ -346,6 +348,7 @@ def _fraction(options: argparse.Namespace) -> int:
             scoring=options.scoring,
             alpha=options.alpha,
             voting=options.voting,
+            average=options.average,
             estimator=options.estimator,
             criterion=options.criterion,
             tolerance=options.tolerance,
@@ -471,6 +474,7 @@ def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | De
         alpha=options.alpha,
         oob=options.oob,
         voting=options.voting,
+        average=options.average,
         estimator=options.estimator,
         criterion=options.criterion,
         tolerance=options.tolerance,

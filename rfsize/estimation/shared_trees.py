@@ -38,11 +38,14 @@ class LeadChanges(NamedTuple):
         What each block adds to it beyond as many average trees.
     asked : ndarray of float, shape (n_rows,)
         Trees that were asked.
+    weight : ndarray of float, shape (n_rows,)
+        What a row counts for in the mean over the rows.
     """
 
     lead: Floats
     change: Floats
     asked: Floats
+    weight: Floats
 
     @classmethod
     def of_votes(cls, blocks: TreeBlocks) -> LeadChanges:
@@ -54,7 +57,7 @@ class LeadChanges(NamedTuple):
         scale = 1.0 / np.sqrt(np.maximum(ahead + behind, 1) * asked)
         beyond = beyond_mean(blocks)
         change = beyond[each, :, leader] - beyond[each, :, rival]
-        return cls((ahead - behind) * scale, change * scale[:, None], asked.astype(np.float64))
+        return cls((ahead - behind) * scale, change * scale[:, None], asked.astype(np.float64), np.ones(len(asked)))
 
     def own_share(self, sizes: Int64s) -> Floats:
         """Part of the variance of disagreement that is due to each row by itself, shape (n_sizes,).
@@ -66,7 +69,7 @@ class LeadChanges(NamedTuple):
         shares = []
         for size in sizes:
             known = np.sqrt(1.0 / (1.0 / size + 1.0 / np.maximum(self.asked, 1.0)))
-            weight = np.exp(-0.5 * np.minimum(known * self.lead, 30.0) ** 2) * known
+            weight = np.exp(-0.5 * np.minimum(known * self.lead, 30.0) ** 2) * known * self.weight
             together = ((weight @ self.change) ** 2).sum()
             shares.append(min(1.0, float(weight**2 @ squares) / max(together, _LEAST)))
         return np.array(shares)

@@ -134,7 +134,7 @@ class NoisyScores(NamedTuple):
             beyond = self.beyond[each, :, leader] - self.beyond[each, :, rival]
         certain = np.isinf(lead.min(axis=1)) | ~(variance > 0.0)
         change = np.where(certain[:, None], 0.0, beyond / np.sqrt(np.where(certain, 1.0, variance))[:, None])
-        return LeadChanges(lead.min(axis=1), change, asked.astype(np.float64))
+        return LeadChanges(lead.min(axis=1), change, asked.astype(np.float64), np.ones(len(asked)))
 
 
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:

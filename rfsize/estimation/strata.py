@@ -1,8 +1,12 @@
-"""Rows of which few trees were asked beside rows of which many were: each kind is sized by itself.
+"""Rows of several kinds, each of which is sized by itself: of groups of several sizes, of several classes.
 
 The smooth estimates fit one density to all rows, as if it were by chance how many trees are asked about a row. Where
 rows belong together that is not so: those of large groups have few votes, and may be the ones near a tie, such as the
 copies of a rare class. The density would be that of the others.
+
+For the macro average a row's kind is the class that leads on it. With few trees that is not always the class that the
+infinite forest gives it, but the densities are folded at the tie: where they are smooth there, as many rows near it
+come from the other side as go there.
 """
 
 from __future__ import annotations
@@ -12,65 +16,76 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.estimation.base import Curves, Estimate, Margins
+from rfsize.estimation.base import SEED, Curves, Estimate, Margins
 from rfsize.estimation.shared_trees import LeadChanges
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 
 # Fewer rows than this say too little by themselves, and are put with those of the next larger groups.
-_FEWEST_ROWS = 50
+FEWEST_ROWS = 50
+
+_DOUBLINGS = 64  # more than sizes of groups have
+
+Mask = NDArray[np.bool_]
 
 
-def by_strata(
-    sizes: NDArray[np.int64],
-    asked: NDArray[np.int32],
-    estimate: Callable[[NDArray[np.bool_]], Estimate],
-    *,
-    at_least: int,
-) -> Estimate:
-    """The estimate of all rows from those of the strata.
-
-    Parameters
-    ----------
-    sizes : ndarray of int64, shape (n_rows,)
-        Rows of the group that each row belongs to; each doubling of it is a stratum.
-    asked : ndarray of int32, shape (n_rows,)
-        Trees asked; rows with fewer than ``at_least`` are left out.
-    estimate : callable
-        Makes the estimate of some of the rows, a mask of shape (n_rows,).
-    """
-    used = asked >= at_least
-    strata = _strata(_doublings(sizes[used]))
-    parts = [used & np.isin(_doublings(sizes), each) for each in strata]
-    if len(parts) == 1:
-        return estimate(used)
-    shares = np.array([part.sum() for part in parts]) / used.sum()
-    return Strata([estimate(part) for part in parts], shares, strata)
-
-
-def _doublings(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def of_group_sizes(sizes: Int64s) -> Int64s:
+    """Number of the stratum of each row by the size of its group, each doubling of which is one."""
     return np.ceil(np.log2(sizes)).astype(np.int64)
 
 
-def _strata(doublings: NDArray[np.int64]) -> list[list[int]]:
-    """Doublings that make up each stratum."""
-    strata: list[list[int]] = [[]]
+def within_classes(strata: Int64s | None, leader: Int64s) -> Int64s:
+    """Number of the stratum of each row by the class that leads on it, and within that by these strata, if any."""
+    return _DOUBLINGS * leader + (0 if strata is None else strata)
+
+
+def by_group_sizes(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estimate]) -> Estimate:
+    """The mean over rows, from estimates of the strata of those that are used.
+
+    Parameters
+    ----------
+    strata : ndarray of int64, shape (n_rows,)
+        Numbers of their strata; those of few rows are put together.
+    used : ndarray of bool, shape (n_rows,)
+    estimate : callable
+        Makes the estimate of some of the rows, a mask of shape (n_rows,).
+    """
+    found = _of_rows_enough(strata[used])
+    if len(found) == 1:
+        return estimate(used)
+    rows = [used & np.isin(strata, each) for each in found]
+    shares = np.array([one.sum() for one in rows]) / used.sum()
+    return Strata([estimate(one) for one in rows], shares, found)
+
+
+def by_class(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estimate]) -> ByClass:
+    """The mean over the classes that lead on any row that is used, of strata `within_classes`."""
+    leader = strata // _DOUBLINGS
+    classes = np.unique(leader[used]).tolist()
+    rows = [used & (leader == each) for each in classes]
+    parts = [by_group_sizes(strata, one, estimate) for one in rows]
+    return ByClass(parts, [np.unique(strata[one]) for one in rows], classes)
+
+
+def _of_rows_enough(strata: Int64s) -> list[Int64s]:
+    """Strata that are put together."""
+    found: list[list[int]] = [[]]
     rows = 0
-    for doubling, count in zip(*np.unique(doublings, return_counts=True), strict=True):
-        if rows >= _FEWEST_ROWS:
-            strata.append([])
+    for stratum, count in zip(*np.unique(strata, return_counts=True), strict=True):
+        if rows >= FEWEST_ROWS:
+            found.append([])
             rows = 0
-        strata[-1].append(int(doubling))
+        found[-1].append(int(stratum))
         rows += int(count)
-    if len(strata) > 1 and rows < _FEWEST_ROWS:
-        strata[-2:] = [strata[-2] + strata[-1]]
-    return strata
+    if len(found) > 1 and rows < FEWEST_ROWS:
+        found[-2:] = [found[-2] + found[-1]]
+    return [np.array(each) for each in found]
 
 
 class Strata(Estimate):
-    """The mean of the estimates of strata, weighted by their shares of the rows; each is of some doublings."""
+    """The mean of the estimates of several kinds of rows, each weighted by its share; each is of some strata."""
 
-    def __init__(self, parts: Sequence[Estimate], shares: Floats, strata: Sequence[Sequence[int]]) -> None:
+    def __init__(self, parts: Sequence[Estimate], shares: Floats, strata: Sequence[Int64s]) -> None:
         self._parts, self._shares, self._strata = parts, shares, strata
         self.name = parts[int(np.argmax(shares))].name
         self.caveat = next((part.caveat for part in parts if part.caveat is not None), None)
@@ -79,23 +94,35 @@ class Strata(Estimate):
         return float(self._shares @ [part.disagreement(n_trees) for part in self._parts])
 
     def replicates(self, size: int | float) -> Curves:
-        """Those of the strata, drawn independently of one another."""
+        """Those of the strata, which have nothing to do with one another, though all are drawn with one seed."""
         curves = [part.replicates(size) for part in self._parts]
-        sizes = curves[0].sizes
-        at_sizes = [_at(curve, sizes) for curve in curves]
+        sizes, generator = curves[0].sizes, np.random.default_rng(SEED)
+        at_sizes = [generator.permutation(_at(curve, sizes)) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        assert blocks.group_sizes is not None
-        doublings = _doublings(blocks.group_sizes)
         total = np.zeros((len(weights), len(sizes)))
-        for part, share, each in zip(self._parts, self._shares, self._strata, strict=True):
-            rows = np.isin(doublings, each)
-            total += share * part.with_noise(blocks.where(rows), weights, sizes)
+        for part, share, some in zip(self._parts, self._shares, self._of_each(blocks), strict=True):
+            if len(some.rows):
+                total += share * part.with_noise(some, weights, sizes)
+            else:
+                total += share * np.array([part.disagreement(int(size)) for size in sizes])
         return total
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
-        return self._parts[0].leads(blocks)
+        """Those of all strata; a row counts for its stratum's share of all, over the rows of it."""
+        found = []
+        for part, share, some in zip(self._parts, self._shares, self._of_each(blocks), strict=True):
+            if len(some.rows):
+                one = part.leads(some)
+                found.append(one._replace(weight=one.weight * (share / one.weight.sum())))
+        return LeadChanges(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+
+    def _of_each(self, blocks: TreeBlocks) -> list[TreeBlocks]:
+        """Rows of each part of which two trees or more were asked."""
+        assert blocks.strata is not None
+        asked = blocks.scores.asked > 1
+        return [blocks.where(asked & np.isin(blocks.strata, each)) for each in self._strata]
 
     def margins(self) -> Margins:
         margins = [part.margins() for part in self._parts]
@@ -106,6 +133,27 @@ class Strata(Estimate):
     def why_infinite(self, alpha: float) -> str:
         never = next(part for part in self._parts if not np.isfinite(part.size(alpha)))
         return never.why_infinite(alpha)
+
+
+class ByClass(Strata):
+    """The unweighted mean of the estimates of the classes that lead on any row.
+
+    Attributes
+    ----------
+    classes : list of int
+        Their indices.
+    """
+
+    def __init__(self, parts: Sequence[Estimate], strata: Sequence[Int64s], classes: list[int]) -> None:
+        super().__init__(parts, np.full(len(parts), 1.0 / len(parts)), strata)
+        self.classes = classes
+
+    def disagreement_of_each(self, n_trees: int) -> dict[int, float]:
+        """Mean disagreement of a forest of ``n_trees`` with the infinite one on the rows of each class, by index."""
+        return {of: part.disagreement(n_trees) for of, part in zip(self.classes, self._parts, strict=True)}
+
+    def why_infinite(self, alpha: float) -> str:
+        return f"of the classes one never converges: {super().why_infinite(alpha)}"
 
 
 def _at(curves: Curves, sizes: NDArray[np.int64]) -> Floats:

@@ -42,6 +42,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: Literal["label"] = "label",
@@ -76,6 +77,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -94,6 +96,7 @@ def size(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -132,6 +135,10 @@ def size(
         their averaged scores; "auto", those of the model's own ``predict``, which averages scores in LightGBM, XGBoost
         and scikit-learn's forests, and counts votes in bagging without probabilities. Of counted `Votes`, and of
         bagging over other learners than trees, only votes are known. The report has both sizes. Only for labels.
+    average : {"micro", "macro"}, default "micro"
+        Average agreement over the rows; or over the classes, each of which counts as much as any other: the mean of
+        the agreement on the rows that the infinite forest gives each class. Where a class is rare, a few trees agree
+        on nearly all rows, and on few of its own. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         "plugin" takes each row's counted vote fraction for its true one, equation (17) of Hernández-Lobato et al.
         2013; with few votes per row it is noisy. "smooth" fits the density of the vote fractions to the votes of all
@@ -218,8 +225,8 @@ def size(
     """
     of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     of_rows |= {"missing": missing, "threshold": threshold}
-    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
-    goal = goal_of(criterion, tolerance, **of_labels)
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
     of_metric: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
     if isinstance(model, Votes):
         _refuse_beside(model, X, oob=oob, **of_rows)
@@ -311,6 +318,7 @@ def truncate(
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -331,7 +339,9 @@ def truncate(
         As in `size`; not needed with ``n_trees``.
     n_trees : int, optional
         Trees to keep, in place of T*.
-    alpha, oob, voting, estimator, threshold, criterion, tolerance, groups, sample_weight, seed, subsample, missing
+    alpha, oob, voting, average, estimator, threshold, criterion, tolerance
+        As in `size`.
+    groups, sample_weight, seed, subsample, missing
         As in `size`.
 
     Returns
@@ -370,6 +380,7 @@ def truncate(
         "y": y,
         "alpha": alpha,
         "voting": voting,
+        "average": average,
         "estimator": estimator,
         "threshold": threshold,
         "tolerance": tolerance,

@@ -12,6 +12,7 @@ from rfsize.utils.validation import choice, positive, share
 from rfsize.voting.outputs import VOTINGS
 
 _DEVIATIONS = ("probability", "score")
+AVERAGES = ("micro", "macro")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +42,21 @@ class LabelGoal(Goal):
 
     Attributes
     ----------
-    alpha, voting, estimator
+    alpha, voting, estimator, average
         As in `rfsize.size`.
     """
 
     alpha: float = 0.99
     voting: str = "auto"
     estimator: str = "auto"
+    average: str = "micro"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         share("alpha", self.alpha)
         choice("voting", self.voting, VOTINGS)
         choice("estimator", self.estimator, ESTIMATORS)
+        choice("average", self.average, AVERAGES)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
+from rfsize.estimation.strata import FEWEST_ROWS, of_group_sizes
 from rfsize.sizing.base import (
     FEWEST_VOTES,
     Report,
@@ -21,9 +22,9 @@ from rfsize.sizing.base import (
     in_words,
     no_votes_advice,
 )
-from rfsize.sizing.goal import LabelGoal, check_goal
-from rfsize.sizing.voting_rule import VotingRule
-from rfsize.utils.validation import share, whole
+from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
+from rfsize.sizing.voting_rule import ScoredRows, VotedRows, VotingRule
+from rfsize.utils.validation import choice, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+
+# A class of fewer of the labels is spoken of; of many classes, only so many are.
+_RARE, _CLASSES_SAID = 0.05, 5
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
@@ -64,6 +68,8 @@ class SizeReport(Report):
         hold no rows to look for copies in.
     voting : {"hard", "soft"}
         The rule that T*(α) is of: the majority of the trees' votes, or their averaged scores.
+    average : {"micro", "macro"}
+        Whether agreement is averaged over the rows, or over the classes that the infinite forest gives them.
     predict_obeys : {"hard", "soft"} or None
         The rule that the model's own ``predict`` goes by; None where there is no model.
     sure : float or None
@@ -90,11 +96,13 @@ class SizeReport(Report):
     n_dropped: int
     votes_per_row: float
     voting: str
+    average: str
     predict_obeys: str | None
     copied: float | None
     groups: str
     sure: float | None
     _rules: Mapping[str, VotingRule]
+    _classes: list[Any]
     _asked: ForestOnRows | Counted | None = None
 
     @classmethod
@@ -129,21 +137,19 @@ class SizeReport(Report):
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
         votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
         voting = outputs.voting(goal.voting)
-        if blocks is not None and sizes is not None:
-            blocks = replace(blocks, group_sizes=sizes[blocks.rows])
-        by_votes, by_scores = hard.ESTIMATORS[goal.estimator], soft.ESTIMATORS[goal.estimator]
+        strata = None if sizes is None else of_group_sizes(sizes)
+        if blocks is not None and strata is not None:
+            blocks = replace(blocks, strata=strata[blocks.rows])
         rules = {}
         if both or voting == "hard":
-            rules["hard"] = VotingRule.of(
-                lambda rows: by_votes(votes.take(rows)), votes.asked, sizes, blocks, at_least=1
-            )
+            voted = VotedRows(votes, hard.ESTIMATORS[goal.estimator])
+            rules["hard"] = VotingRule.of(voted, strata, blocks, goal.average)
         sized = scores is not None and (scores.asked > 1).any()
         # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
         if scores is not None and sized and (voting == "soft" or (both and scores.are_finite())):
-            sizes = None if sizes is None else sizes[outputs.scored]
-            rules["soft"] = VotingRule.of(
-                lambda rows: by_scores(scores.take(rows), outputs.cut), scores.asked, sizes, blocks, at_least=2
-            )
+            strata = None if strata is None else strata[outputs.scored]
+            of_scores = ScoredRows(scores, outputs.cut, soft.ESTIMATORS[goal.estimator])
+            rules["soft"] = VotingRule.of(of_scores, strata, blocks, goal.average)
         elif voting == "soft" and scores is not None:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
         elif voting == "soft":
@@ -152,22 +158,28 @@ class SizeReport(Report):
                 "that are no trees: give a model of trees, or take voting='hard'"
             )
         return cls(
-            **rules[voting].said(goal.alpha),
+            **rules[voting].said(goal.alpha, goal.average),
             alpha=float(goal.alpha),
             available=int(available),
             source=source,
             voting=voting,
+            average=goal.average,
             predict_obeys=outputs.predict_obeys,
             copied=groups.copied,
             groups=groups.by,
             sure=goal.sure,
             _rules=rules,
+            _classes=votes.classes.tolist(),
             _asked=rows,
         )
 
     @property
+    def _rule(self) -> VotingRule:
+        return self._rules[self.voting]
+
+    @property
     def _estimate(self) -> Estimate:
-        return self._rules[self.voting].estimate
+        return self._rule.estimate(self.average)
 
     @property
     def other(self) -> SizeReport | None:
@@ -175,7 +187,7 @@ class SizeReport(Report):
         voting = "soft" if self.voting == "hard" else "hard"
         if voting not in self._rules:
             return None
-        return replace(self, voting=voting, **self._rules[voting].said(self.alpha))
+        return replace(self, voting=voting, **self._rules[voting].said(self.alpha, self.average))
 
     @property
     def estimator(self) -> str:
@@ -187,7 +199,7 @@ class SizeReport(Report):
         """Why T*(α) is infinite; None where it is not."""
         if math.isfinite(self.n_trees):
             return None
-        if self._rules[self.voting].untold:
+        if self._rule.untold:
             return self._untold()
         return self._estimate.why_infinite(self.alpha)
 
@@ -200,7 +212,7 @@ class SizeReport(Report):
         share, draws of the noise that blocks of them show; counted `Votes` do not tell them apart, and their
         interval is of rows alone.
         """
-        if self._rules[self.voting].untold:
+        if self._rule.untold:
             return 1, math.inf
         low, high = self._curves.interval(self.alpha)
         return min(low, self.n_trees), max(high, self.n_trees)
@@ -232,7 +244,7 @@ class SizeReport(Report):
         True
         """
         sure = share("sure", sure)
-        return math.inf if self._rules[self.voting].untold else self._curves.quantile(self.alpha, sure)
+        return math.inf if self._rule.untold else self._curves.quantile(self.alpha, sure)
 
     @property
     def wide(self) -> bool:
@@ -274,19 +286,21 @@ class SizeReport(Report):
 
     @cached_property
     def _curves(self) -> Curves:
-        return self._rules[self.voting].curves(self.alpha)
+        return self._rule.curves(self.alpha, self.average)
 
     def margins(self) -> Margins:
         """How far from a tie the rows are."""
         return self._estimate.margins()
 
-    def size_at(self, alpha: float) -> int | float:
-        """T* at another confidence, from the same votes.
+    def size_at(self, alpha: float, average: str | None = None) -> int | float:
+        """T* at another confidence, or by the other average, from the same votes.
 
         Parameters
         ----------
         alpha : float
             Confidence α, strictly between 0 and 1.
+        average : {"micro", "macro"}, optional
+            That of the report by default.
 
         Returns
         -------
@@ -296,7 +310,7 @@ class SizeReport(Report):
         Raises
         ------
         ValueError
-            If ``alpha`` is not strictly between 0 and 1.
+            If ``alpha`` is not strictly between 0 and 1, or there is no such average.
 
         Examples
         --------
@@ -306,7 +320,50 @@ class SizeReport(Report):
         >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
         [9, 71, ...]
         """
-        return self._rules[self.voting].size(share("alpha", alpha))
+        average = self.average if average is None else average
+        choice("average", average, AVERAGES)
+        return self._rule.size(share("alpha", alpha), average)
+
+    @property
+    def macro_size(self) -> int | float:
+        """T*(α) of agreement averaged over the classes, whatever average the report is of."""
+        return self.size_at(self.alpha, "macro")
+
+    @property
+    def label_shares(self) -> dict[Any, float]:
+        """Share of the rows that each class is given, by the votes or scores at hand."""
+        rows = self._rule.rows_by_class / self.n_rows
+        return dict(zip(self._classes, rows.tolist(), strict=True))
+
+    def agreement_by_class(self, n_trees: int) -> dict[Any, float]:
+        """Estimated mean agreement of a forest of ``n_trees`` with the infinite forest, on the rows of each class.
+
+        Parameters
+        ----------
+        n_trees : int
+            Ensemble size T, at least 1.
+
+        Returns
+        -------
+        dict of class label to float
+            Of the rows that the infinite forest gives each class, the share on which both agree; the macro average is
+            their mean. Classes that no row is given to are left out.
+
+        Raises
+        ------
+        ValueError
+            If ``n_trees`` is below 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]], classes=["no", "yes"])
+        >>> report = rfsize.size(votes, alpha=0.95, estimator="plugin")
+        >>> {of: round(agreement, 3) for of, agreement in report.agreement_by_class(11).items()}
+        {'no': 1.0, 'yes': 0.874}
+        """
+        found = self._rule.of_classes.disagreement_of_each(whole("n_trees", n_trees, at_least=1))
+        return {self._classes[of]: 1.0 - disagreement for of, disagreement in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
@@ -316,17 +373,20 @@ class SizeReport(Report):
             "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
-            "sizes": {voting: finite(one.size(self.alpha)) for voting, one in self._rules.items()},
+            "average": self.average,
+            "sizes": {voting: finite(one.size(self.alpha, self.average)) for voting, one in self._rules.items()},
             "predict_obeys": self.predict_obeys,
             "available": self.available,
             "agreement": self.agreement(self.available),
+            "agreement_by_class": {str(of): share for of, share in self.agreement_by_class(self.available).items()},
+            "label_shares": {str(of): share for of, share in self.label_shares.items()},
             "converged": self.converged,
             "sure": self.sure,
             "wanted": finite(self.wanted),
             "reason": self.reason,
             "source": self.source,
             "estimator": self.estimator,
-            "caveat": self._estimate.caveat,
+            "caveat": self._caveat,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
             "votes_per_row": self.votes_per_row,
@@ -356,18 +416,18 @@ class SizeReport(Report):
     @property
     def target(self) -> str:
         """What is estimated, such as "T*(0.99)"."""
-        return f"T*({self.alpha!r})"
+        return f"T*({self.alpha!r}{', macro' if self.average == 'macro' else ''})"
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
             return self._few_votes("votes")
-        if self._rules[self.voting].untold:
+        if self._rule.untold:
             return self._not_told()
         if self._is_within_reach and self.sure is not None:
             return (
                 f"the forest has {self.available:,} trees, and {self.n_trees:,} agree with the infinite forest on "
-                f"{in_percent(self.alpha)} of the rows as far as these trees tell; but it may take up to "
+                f"{self._of_rows(self.alpha)} as far as these trees tell; but it may take up to "
                 f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a lower alpha, or "
                 "to be less sure"
             )
@@ -378,7 +438,7 @@ class SizeReport(Report):
             )
         return (
             f"the forest has {self.available:,} trees, but {self.n_trees:,} are needed to agree with the infinite "
-            f"forest on {in_percent(self.alpha)} of the rows; it agrees on about "
+            f"forest on {self._of_rows(self.alpha)}; it agrees on about "
             f"{in_percent(self.agreement(self.available))}. Train more trees, or ask for a lower alpha"
         )
 
@@ -388,7 +448,7 @@ class SizeReport(Report):
             rows += f"; {self.n_dropped:,} rows dropped, on which no tree could vote"
         enough = (
             f"enough: the {self.available:,} trees at hand agree with the infinite forest on "
-            f"{in_percent(self.agreement(self.available))} of the rows"
+            f"{self._of_rows(self.agreement(self.available))}"
         )
         return "\n".join(
             [
@@ -396,6 +456,7 @@ class SizeReport(Report):
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *self._both_sizes(),
+                *self._said_of_classes(),
                 *self._doubts(),
                 *self._said_of_groups(),
                 f"estimated ({self.estimator}) from {rows}",
@@ -404,15 +465,54 @@ class SizeReport(Report):
 
     def _doubts(self) -> list[str]:
         """What is not known of T*(α)."""
-        doubts = [] if self._estimate.caveat is None else [f"beware: {self._estimate.caveat}"]
+        doubts = [] if self._caveat is None else [f"beware: {self._caveat}"]
         if self.wide:
             low, high = self.interval
             span = f"a factor of {high / low:.1f}" if math.isfinite(high) else "all that is larger"
             doubts.append(
-                f"the data cannot tell T*({self.alpha!r}) well: the interval spans {span}; more rows, or more votes on "
+                f"the data cannot tell {self.target} well: the interval spans {span}; more rows, or more votes on "
                 "each, narrow it"
             )
         return doubts
+
+    @property
+    def _caveat(self) -> str | None:
+        """What makes the estimate not to be trusted."""
+        caveats = [] if self._estimate.caveat is None else [self._estimate.caveat]
+        if self.average == "macro":
+            of_class = zip(self._classes, self._rule.rows_by_class.tolist(), strict=True)
+            few = [f"{of} ({rows:,})" for of, rows in of_class if 0 < rows < FEWEST_ROWS]
+            if few:
+                caveats.append(f"classes that few rows are given tell little of themselves: {', '.join(few)}")
+        return "; ".join(caveats) or None
+
+    @property
+    def _sought(self) -> str:
+        """What is asked for, such as T*(0.99)."""
+        return f"T*({self.alpha!r})" if self.average == "micro" else f"T*({self.alpha!r}, {self.average})"
+
+    def _of_rows(self, agreement: float) -> str:
+        """A share of agreement, and what it is of."""
+        whole = "the rows" if self.average == "micro" else "the rows of a class, averaged over the classes"
+        return f"{in_percent(agreement)} of {whole}"
+
+    def _said_of_classes(self) -> list[str]:
+        """Agreement by class at the size to keep, of those that agree least where they are many.
+
+        Only where it is the macro average that is asked for, or a class has few of the labels.
+        """
+        shares = self.label_shares
+        if self.average == "micro" and min(shares.values()) >= _RARE:
+            return []
+        agreement = self.agreement_by_class(self.n_kept)
+        some, which = list(agreement), "by class"
+        if len(some) > _CLASSES_SAID:
+            some = sorted(some, key=lambda of: agreement[of])[:_CLASSES_SAID]
+            which = f"by class, the lowest of {len(agreement)}"
+        said = [f"{of} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
+        never = [str(of) for of in shares if of not in agreement]
+        left_out = f"; no row is given {', '.join(never)}" if never else ""
+        return [f"{which}, at {self.n_kept:,} trees: {', '.join(said)}{left_out}"]
 
     def _both_sizes(self) -> list[str]:
         """Both sizes, and which of them the model's own predict goes by."""
@@ -427,3 +527,8 @@ class SizeReport(Report):
         return [f"trees {sizes}{obeys}"]
 
     __repr__ = __str__
+
+
+def _if_rare(share: float) -> str:
+    """What to say beside a class of so small a share of the labels."""
+    return f" ({float(f'{100.0 * share:.2g}'):g}% of the labels)" if share < _RARE else ""

@@ -48,6 +48,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
         "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores (of
         bagging over other learners than trees, of which these are not known, the vote).
+    average : {"micro", "macro"}, default "micro"
+        Over what agreement is averaged, as in `size`: rows, or the classes that they are given.
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
         The ``estimator`` of `size`; of labels.
     criterion : {"label", "probability", "score"}, default "label"
@@ -148,6 +150,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         alpha: float = 0.99,
         *,
         voting: str = "auto",
+        average: str = "micro",
         size_estimator: str = "auto",
         criterion: str = "label",
         tolerance: float | None = None,
@@ -162,6 +165,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         self.estimator = estimator
         self.alpha = alpha
         self.voting = voting
+        self.average = average
         self.size_estimator = size_estimator
         self.criterion = criterion
         self.tolerance = tolerance
@@ -287,7 +291,12 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         choice("voting", self.voting, VOTINGS)
         # A stop table predicts by the majority vote.
         voting = "hard" if self.voting == "auto" and self.stop_table is not None else self.voting
-        of_labels = {"alpha": self.alpha, "voting": voting, "estimator": self.size_estimator}
+        of_labels = {
+            "alpha": self.alpha,
+            "voting": voting,
+            "average": self.average,
+            "estimator": self.size_estimator,
+        }
         goal = goal_of(
             self.criterion, self.tolerance, sure=self.sure, **(of_labels if self.criterion == "label" else {})
         )

@@ -205,6 +205,7 @@ def select_bagging_fraction(
     scoring: str | Callable[..., Any] | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     criterion: MetricLike = "label",
     tolerance: float | None = None,
@@ -245,6 +246,8 @@ def select_bagging_fraction(
     voting : {"auto", "hard", "soft"}, default "auto"
         Whether labels are the majority of the trees' votes ("hard"), or those of their averaged scores, which
         ``predict`` goes by ("soft" and "auto"): what is judged, and what T*(α) is of. Only for labels.
+    average : {"micro", "macro"}, default "micro"
+        Over what agreement is averaged, as in `size`: rows, or the classes that they are given. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `size`; only for labels.
     criterion, tolerance
@@ -316,7 +319,8 @@ def select_bagging_fraction(
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
-    goal = goal_of(criterion, tolerance, sure=_SURE, alpha=alpha, voting=voting, estimator=estimator)
+    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, sure=_SURE, **of_labels)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)

@@ -48,6 +48,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -70,6 +71,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -92,6 +94,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -114,6 +117,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -136,6 +140,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -157,6 +162,7 @@ def grow(
     y_val: ArrayLike | None = None,
     alpha: float | None = None,
     voting: str | None = None,
+    average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
     criterion: MetricLike = "label",
@@ -197,6 +203,8 @@ def grow(
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T* the growth ends at: "hard", that of the majority of the trees' votes; "soft", that of their averaged
         scores; "auto", that of the model's own ``predict``, as in `size`. The report has both. Only for labels.
+    average : {"micro", "macro"}, default "micro"
+        Over what agreement is averaged, as in `size`: rows, or the classes that they are given. Only for labels.
     estimator : {"auto", "plugin", "smooth"}, default "auto"
         As in `size`; only for labels.
     threshold : float, default 0.5
@@ -268,8 +276,8 @@ def grow(
     >>> report.n_trees <= len(forest.estimators_) == report.wanted
     True
     """
-    of_labels = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
-    goal = goal_of(criterion, tolerance, sure=sure, **of_labels)
+    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, sure=sure, threshold=threshold, **of_labels)
     model, report = grown_model(
         params,
         dtrain,

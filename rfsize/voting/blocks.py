@@ -42,8 +42,8 @@ class TreeBlocks:
         Trees that were asked for each of the scores.
     n_trees : int
         Trees dealt.
-    group_sizes : ndarray of int64, shape (n_rows,), or None
-        Rows of the group of each row, where rows belong together.
+    strata : ndarray of int64, shape (n_rows,), or None
+        Number of the stratum of each row, where those are sized by themselves.
     """
 
     rows: Int64s
@@ -54,7 +54,7 @@ class TreeBlocks:
     squares: Floats
     asked: NDArray[np.int32]
     n_trees: int
-    group_sizes: Int64s | None = None
+    strata: Int64s | None = None
 
     @classmethod
     def nothing(cls, rows: Int64s, n_classes: int, n_scores: int) -> TreeBlocks:
@@ -102,8 +102,8 @@ class TreeBlocks:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        sizes = 0 if self.group_sizes is None else self.group_sizes.nbytes
-        return sum(array.nbytes for array in self._arrays()) + self.scores.nbytes + sizes
+        strata = 0 if self.strata is None else self.strata.nbytes
+        return sum(array.nbytes for array in self._arrays()) + self.scores.nbytes + strata
 
     def plus(self, more: TreeBlocks) -> TreeBlocks:
         """Those of the trees of both, on the same rows."""
@@ -138,9 +138,9 @@ class TreeBlocks:
 
     def where(self, some: NDArray[np.bool_]) -> TreeBlocks:
         """Those of some of these rows, a mask of shape (n_rows,)."""
-        sizes = None if self.group_sizes is None else self.group_sizes[some]
+        strata = None if self.strata is None else self.strata[some]
         found = self._with(self.scores.take(some), [array[some] for array in self._arrays()])
-        return replace(found, group_sizes=sizes)
+        return replace(found, strata=strata)
 
     def _dealt(self) -> list[NDArray[Any]]:
         return [self.votes, self.total, self.squares, self.asked]

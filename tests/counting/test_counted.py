@@ -60,7 +60,7 @@ Case = tuple[Any, dict[str, Any], rfsize.Counted]
 def same_sums(found: dict[str, Any], expected: dict[str, Any]) -> bool:
     """Whether reports agree, but for the last digits of sums that are added up in another order."""
     return found.keys() == expected.keys() and all(
-        found[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
+        found[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, (float, dict)) else value)
         for name, value in expected.items()
     )
 

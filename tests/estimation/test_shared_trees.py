@@ -141,20 +141,21 @@ def test_weighted_sums(beyond: np.ndarray, data: st.DataObject) -> None:
             arrays(float, n_rows, elements=st.floats(0.0, 1.0)),
             arrays(float, (n_rows, 4), elements=st.integers(-2000, 2000).map(lambda thousandths: thousandths / 1000)),
             arrays(float, n_rows, elements=st.integers(0, 200).map(float)),
+            arrays(float, n_rows, elements=st.integers(1, 5).map(float)),
         )
     ),
     st.integers(1, 1000),
 )
-def test_own_share(rows: tuple[np.ndarray, np.ndarray, np.ndarray], size: int) -> None:
-    lead, change, asked = rows
+def test_own_share(rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], size: int) -> None:
+    lead, change, asked, counts_for = rows
     own, together = 0.0, [0.0] * 4
     for row in range(len(lead)):
         known = 1.0 / math.sqrt(1.0 / size + 1.0 / max(asked[row], 1.0))
-        weight = known * math.exp(-0.5 * min(known * lead[row], 30.0) ** 2)
+        weight = counts_for[row] * known * math.exp(-0.5 * min(known * lead[row], 30.0) ** 2)
         for block in range(4):
             own += (weight * change[row, block]) ** 2
             together[block] += weight * change[row, block]
-    (found,) = LeadChanges(lead, change, asked).own_share(np.array([size]))
+    (found,) = LeadChanges(*rows).own_share(np.array([size]))
     shared = sum(one**2 for one in together)
     if own == 0.0:
         assert found == 0.0

@@ -8,7 +8,7 @@ import pytest
 import rfsize
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
-from rfsize.estimation.strata import by_strata
+from rfsize.estimation.strata import by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.theory import mean_disagreement
 from rfsize.voting.scores import Scores
 
@@ -34,7 +34,7 @@ def test_an_estimate_is_the_mean_of_those_of_the_strata() -> None:
         made.append((rows, hard.smooth(votes.take(rows))))
         return made[-1][1]
 
-    found = by_strata(sizes, votes.asked, estimate, at_least=1)
+    found = by_group_sizes(of_group_sizes(sizes), votes.asked >= 1, estimate)
     (alone, first), (together, second) = made
     assert np.array_equal(alone, sizes == 1)
     assert np.array_equal(together, sizes == 4)
@@ -53,7 +53,7 @@ def test_an_estimate_is_the_mean_of_those_of_the_strata() -> None:
 def test_rows_near_a_tie_may_be_those_of_few_votes(seed: int) -> None:
     pi, sizes = problem()
     votes = drawn(pi, np.where(sizes == 1, 110, 9), seed)
-    found = by_strata(sizes, votes.asked, lambda rows: hard.automatic(votes.take(rows)), at_least=1)
+    found = by_group_sizes(of_group_sizes(sizes), votes.asked >= 1, lambda rows: hard.automatic(votes.take(rows)))
     truth = mean_disagreement(51, np.minimum(pi, 1.0 - pi))
     assert found.disagreement(51) == pytest.approx(truth, rel=0.25)
     assert hard.automatic(votes).disagreement(51) < 0.75 * truth  # by one density for all
@@ -69,10 +69,10 @@ def test_few_rows_are_put_with_those_of_the_next_larger_groups() -> None:
         seen.append(np.unique(sizes[rows]).tolist())
         return hard.plug_in(drawn(np.full(int(rows.sum()), 0.3), np.full(int(rows.sum()), 50)))
 
-    by_strata(sizes, asked, estimate, at_least=1)
+    by_group_sizes(of_group_sizes(sizes), asked > 0, estimate)
     assert seen == [[1, 2], [3, 5, 9, 17]]
     seen.clear()
-    by_strata(np.full(185, 2), np.full(185, 50), estimate, at_least=1)
+    by_group_sizes(np.ones(185, dtype=np.int64), np.ones(185, dtype=bool), estimate)
     assert len(seen) == 1
 
 
@@ -81,7 +81,7 @@ def test_curves_of_other_sizes_are_put_together() -> None:
     scores = Scores.of(rng.normal(0.3 * rng.normal(size=(400, 1, 1)), 1.0, size=(400, 60, 1)))
     sizes = np.repeat([1, 2], 200)
     kinds = iter([soft.smooth, soft.plug_in])
-    found = by_strata(sizes, scores.asked, lambda rows: next(kinds)(scores.take(rows), 0.0), at_least=2)
+    found = by_group_sizes(of_group_sizes(sizes), scores.asked >= 2, lambda rows: next(kinds)(scores.take(rows), 0.0))
     low, high = found.replicates(found.size(0.9)).interval(0.9)
     assert low <= found.size(0.9) <= high
 
@@ -89,6 +89,40 @@ def test_curves_of_other_sizes_are_put_together() -> None:
 def test_a_stratum_that_never_converges() -> None:
     counts = np.concatenate([np.tile([45, 5], (100, 1)), np.tile([5, 5], (100, 1))])
     votes = rfsize.Votes(counts)
-    found = by_strata(np.repeat([1, 2], 100), votes.asked, lambda rows: hard.plug_in(votes.take(rows)), at_least=1)
+    found = by_group_sizes(np.repeat([0, 1], 100), votes.asked > 0, lambda rows: hard.plug_in(votes.take(rows)))
     assert found.size(0.9) == np.inf
     assert "100.00% of the rows" in found.why_infinite(0.9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_count_alike_and_sizes_of_groups_within_them_by_their_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    leader, sizes = rng.choice([0, 2], 900, p=[0.8, 0.2]), rng.choice([1, 1, 5], 900)
+    lost = rng.integers(0, 20, 900)
+    counts = np.full((900, 3), lost[:, None])
+    counts[np.arange(900), leader] = 60
+    votes, used = rfsize.Votes(counts), rng.random(900) < 0.9
+    found = by_class(
+        within_classes(of_group_sizes(sizes), leader), used, lambda rows: hard.plug_in(votes.take(np.flatnonzero(rows)))
+    )
+    each = found.disagreement_of_each(7)
+    assert list(each) == found.classes == [0, 2]
+    for of in each:
+        of_rows = hard.plug_in(votes.take(np.flatnonzero(used & (leader == of))))
+        assert each[of] == pytest.approx(of_rows.disagreement(7))
+    assert found.disagreement(7) == pytest.approx(np.mean(list(each.values())))
+    assert found.margins().rows.sum() == pytest.approx(1.0)
+    low, high = found.replicates(found.size(0.97)).interval(0.97)
+    assert low <= found.size(0.97) <= high
+
+
+def test_strata_are_drawn_apart_though_with_one_seed() -> None:
+    votes = drawn(np.random.default_rng(0).beta(0.3, 2.0, 400), np.full(400, 60))
+    twice = rfsize.Votes(np.concatenate([votes.counts, votes.counts]))
+    leader = np.repeat([0, 1], 400)
+    found = by_class(within_classes(None, leader), np.ones(800, dtype=bool), lambda rows: hard.smooth(twice.take(rows)))
+    one, both = hard.smooth(votes).replicates(51), found.replicates(51)
+    middle = len(one.sizes) // 2
+    assert both.disagreement[:, middle].std() == pytest.approx(
+        one.disagreement[:, middle].std() / np.sqrt(2.0), rel=0.2
+    )

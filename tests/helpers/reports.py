@@ -9,6 +9,8 @@ import pytest
 
 import rfsize
 
+_OF_SINGLE_CLASSES = {"agreement_by_class", "label_shares"}
+
 
 def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
     """A report as training asks for it, which wants to be sure, where that of a finished forest asks for T* itself."""
@@ -23,6 +25,11 @@ def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two reports agree but for the last digits, in which sums of scores may differ."""
     return one.keys() == other.keys() and all(
-        value == other[name] or (isinstance(value, float) and value == pytest.approx(other[name], abs=1e-9))
+        value == other[name] or (isinstance(value, (float, dict)) and value == pytest.approx(other[name], abs=1e-9))
         for name, value in one.items()
     )
+
+
+def of_all_classes(report: rfsize.SizeReport) -> dict[str, Any]:
+    """The same without what it says of single classes, whose order decides which of them a tied row is given first."""
+    return {name: value for name, value in report.to_dict().items() if name not in _OF_SINGLE_CLASSES}

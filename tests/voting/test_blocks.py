@@ -194,10 +194,10 @@ def random_blocks(n_rows: int, n_trees: int, n_classes: int = 2, seed: int = 0) 
 def test_rows_are_taken_by_a_mask() -> None:
     blocks = random_blocks(40, 50)
     some = np.arange(40) % 3 == 1
-    sized = TreeBlocks(**{**vars(blocks), "rows": np.arange(0, 80, 2), "group_sizes": np.arange(40)})
+    sized = TreeBlocks(**{**vars(blocks), "rows": np.arange(0, 80, 2), "strata": np.arange(40)})
     found = sized.where(some)
     assert found.rows.tolist() == list(range(2, 80, 6))
-    assert found.group_sizes.tolist() == list(range(1, 40, 3))
+    assert found.strata.tolist() == list(range(1, 40, 3))
     assert np.array_equal(found.total, blocks.total[some])
     assert np.array_equal(found.scores.mean, blocks.scores.mean[some])
     # Of all 80 rows that the votes are of, those of which a third is taken are numbered anew.

@@ -1,0 +1,337 @@
+"""Agreement averaged over the classes, so that a rare one counts."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.ensemble import RandomForestClassifier
+
+import reference.majority
+import rfsize
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.voting_rule import _most_voted
+from rfsize.theory import multiclass
+from rfsize.voting.outputs import TreeOutputs
+from rfsize.voting.scores import Scores
+
+
+def two_classes(for_class_1: np.ndarray, asked: np.ndarray | int, **options: Any) -> rfsize.Votes:
+    return rfsize.Votes(np.stack([asked - for_class_1, for_class_1], axis=1), **options)
+
+
+def rare(n_rows: int, asked: int, seed: int) -> tuple[np.ndarray, rfsize.Votes]:
+    """Vote fractions, above 1/2 on one row in 24, and votes drawn with them."""
+    rng = np.random.default_rng(seed)
+    pi = rng.beta(0.2, 2.0, n_rows)
+    return pi, two_classes(rng.binomial(asked, pi), asked)
+
+
+def test_it_is_the_mean_over_classes_of_direct_sums() -> None:
+    votes = two_classes(np.array([0, 3, 9, 20, 44] * 6 + [52, 71, 101]), 101)
+    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
+    pi = votes.fractions()[:, 1].tolist()
+    by_class = [[one for one in pi if one < 0.5], [one for one in pi if one > 0.5]]
+
+    def expected(n_trees: int) -> list[float]:
+        return [1.0 - np.mean([reference.majority.disagreement(n_trees, one) for one in each]) for each in by_class]
+
+    for n_trees in (1, 7, 41):
+        assert report.agreement_by_class(n_trees) == pytest.approx(dict(enumerate(expected(n_trees))))
+        assert report.agreement(n_trees) == pytest.approx(np.mean(expected(n_trees)))
+    enough = [np.mean(expected(n_trees)) >= 0.9 for n_trees in range(1, int(report.n_trees) + 1, 2)]
+    assert enough == [False] * (len(enough) - 1) + [True]
+    assert report.n_trees > report.size_at(0.9, "micro") == rfsize.size(votes, alpha=0.9, estimator="plugin").n_trees
+
+
+counts = st.integers(2, 4).flatmap(
+    lambda n_classes: st.lists(
+        st.lists(st.integers(0, 9), min_size=n_classes, max_size=n_classes), min_size=1, max_size=30
+    ).filter(lambda rows: any(map(any, rows)))
+)
+
+
+@given(counts, st.integers(0, 40).map(lambda half: 2 * half + 1))
+@settings(max_examples=60, deadline=None)
+def test_any_votes(counts: list[list[int]], n_trees: int) -> None:
+    votes = rfsize.Votes(counts)
+    micro, macro = (rfsize.size(votes, alpha=0.9, estimator="plugin", average=of) for of in ("micro", "macro"))
+    by_class, shares = macro.agreement_by_class(n_trees), macro.label_shares
+    assert by_class == micro.agreement_by_class(n_trees)
+    assert list(shares) == list(range(len(counts[0])))
+    assert by_class.keys() == {of for of, share in shares.items() if share > 0.0}
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert macro.agreement(n_trees) == pytest.approx(np.mean(list(by_class.values())))
+    # Each row is of one class.
+    assert micro.agreement(n_trees) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class))
+    assert micro.macro_size == macro.n_trees == macro.macro_size
+    low, high = macro.interval
+    assert low <= macro.n_trees <= high
+
+
+@given(counts)
+@settings(max_examples=60, deadline=None)
+def test_tied_classes_take_turns(counts: list[list[int]]) -> None:
+    given_rows = np.array(counts * 12, dtype=np.int32)
+    leader = _most_voted(given_rows)
+    assert (given_rows[np.arange(len(given_rows)), leader] == given_rows.max(axis=1)).all()
+    tied = (given_rows == given_rows.max()).all(axis=1)
+    if tied.any():
+        times = np.bincount(leader[tied], minlength=given_rows.shape[1])
+        assert times.max() - times.min() <= 12
+    shuffled = np.random.default_rng(0).permutation(len(given_rows))
+    assert (np.bincount(_most_voted(given_rows[shuffled])) == np.bincount(leader)).all()
+
+
+def test_several_classes_against_direct_sums() -> None:
+    rng = np.random.default_rng(0)
+    votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet([1.0, 0.6, 0.1], size=400)))
+    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
+    agrees = multiclass.agreement(31, votes.fractions())
+    leader = _most_voted(votes.counts)
+    expected = {of: agrees[leader == of].mean() for of in range(3)}
+    assert report.agreement_by_class(31) == pytest.approx(expected)
+    assert report.agreement(31) == pytest.approx(np.mean(list(expected.values())))
+
+
+@pytest.mark.parametrize("asked", [37, 100])
+def test_few_votes_of_rows_whose_fractions_are_known(asked: int) -> None:
+    truth, _ = rare(200_000, 1, 9)
+    size, found, held = 51, [], 0
+    differ = 1.0 - (rfsize.theory.agreement(size, np.minimum(truth, 1.0 - truth)))
+    expected = 1.0 - np.mean([differ[truth <= 0.5].mean(), differ[truth > 0.5].mean()])
+    for seed in range(6):
+        report = rfsize.size(rare(8000, asked, seed)[1], average="macro", alpha=expected)
+        found.append(1.0 - report.agreement(size))
+        low, high = report.interval
+        held += low <= size <= high
+    assert np.mean(found) == pytest.approx(1.0 - expected, rel=0.1)
+    assert held >= 4
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
+    rng = np.random.default_rng(1)
+    score = rng.normal(rng.normal(-0.4, 0.5, size=(500, 1, n_scores)), 1.0, size=(500, 60, n_scores))
+    scores, cut = Scores.of(score), 0.1
+    votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
+    outputs = TreeOutputs(votes, scores, cut, "soft")
+    goal = Goal(0.9, "soft", "plugin", "macro")
+    report = rfsize.SizeReport.of(outputs, goal, available=60, source="rows given")
+    mean = score.mean(axis=1)
+    leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)
+    agrees = np.ones(500)
+    for row in range(500):
+        if n_scores == 1:
+            over = [score[row, :, 0] - cut if leader[row] else cut - score[row, :, 0]]
+        else:
+            over = [score[row, :, leader[row]] - score[row, :, of] for of in range(3) if of != leader[row]]
+        agrees[row] = np.prod([norm.cdf(math.sqrt(21) * one.mean() / one.std(ddof=1)) for one in over])
+    expected = {of: agrees[leader == of].mean() for of in range(max(2, n_scores))}
+    assert report.agreement_by_class(21) == pytest.approx(expected, rel=1e-5)
+    assert report.agreement(21) == pytest.approx(np.mean(list(expected.values())), rel=1e-5)
+    assert report.other is not None
+    assert report.other.average == "macro"
+    assert report.other.agreement_by_class(21) == {0: 1.0}  # by the votes, which are all for class 0
+
+
+def test_what_it_says() -> None:
+    votes = two_classes(np.repeat([5, 38, 70], [970, 10, 20]), 101, classes=["stays", "leaves"])
+    report = rfsize.size(votes, average="macro", alpha=0.95, estimator="plugin")
+    assert report.headline().startswith(f"T*(0.95, macro) = {report.n_trees} (")
+    assert f"{report.n_trees} (" in str(report)
+    assert "of the rows of a class, averaged over the classes" in str(report)
+    assert "stays 99.80%, leaves 91.37% (2% of the labels)" in str(report)
+    assert "beware: classes that few rows are given tell little of themselves: leaves (20)" in str(report)
+    values = json.loads(json.dumps(report.to_dict()))
+    assert values["average"] == "macro"
+    assert values["label_shares"] == {"stays": 0.98, "leaves": 0.02}
+    assert values["agreement_by_class"] == pytest.approx(report.agreement_by_class(101))
+    micro = rfsize.size(votes, alpha=0.95, estimator="plugin")
+    assert f"by class, at {micro.n_kept} trees: stays " in str(micro)
+    assert "beware" not in str(micro)
+    assert "macro" not in str(micro)
+    few = rfsize.size(votes, average="macro", alpha=0.9999, estimator="plugin")
+    assert "averaged over the classes; it agrees on about" in few.not_converged()
+
+
+def test_rare_classes_alone_are_spoken_of() -> None:
+    votes = two_classes(np.repeat([5, 90], [940, 60]), 101)
+    assert "by class" not in str(rfsize.size(votes, estimator="plugin"))
+    assert "by class" in str(rfsize.size(votes, estimator="plugin", average="macro"))
+
+
+def test_classes_that_no_row_is_given_are_left_out() -> None:
+    votes = rfsize.Votes([[60, 30, 11], [20, 70, 11]] * 100, classes=["a", "b", "c"])
+    report = rfsize.size(votes, average="macro", alpha=0.9)
+    assert list(report.agreement_by_class(9)) == ["a", "b"]
+    assert report.label_shares == {"a": 0.5, "b": 0.5, "c": 0.0}
+    assert "no row is given c" in str(report)
+
+
+def test_of_many_classes_those_that_agree_least() -> None:
+    rng = np.random.default_rng(3)
+    votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet(np.full(22, 0.1), size=1500)))
+    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
+    (line,) = (line for line in str(report).splitlines() if line.startswith("by class"))
+    assert "the lowest of 22" in line
+    agreement = report.agreement_by_class(report.n_kept)
+    least = sorted(agreement, key=lambda of: agreement[of])[:5]
+    assert [int(said.split()[0]) for said in line.split(": ", 1)[1].split(", ")] == least
+
+
+def test_a_class_that_never_converges() -> None:
+    votes = two_classes(np.repeat([5, 50], [900, 40]), 100)
+    assert rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees < math.inf
+    report = rfsize.size(votes, alpha=0.95, estimator="plugin", average="macro")
+    assert report.n_trees == math.inf
+    assert "of the classes one never converges" in str(report.reason)
+
+
+def test_a_pickle_knows_both_averages() -> None:
+    report = rfsize.size(rare(500, 50, 0)[1], alpha=0.95)
+    again = pickle.loads(pickle.dumps(report))
+    assert again.to_dict() == report.to_dict()
+    assert again.macro_size == report.macro_size
+    assert again.interval == report.interval
+
+
+@pytest.mark.parametrize("average", ["weighted", None, 1])
+def test_other_averages_are_refused(average: Any) -> None:
+    with pytest.raises(ValueError, match="average must be one of 'micro', 'macro'"):
+        Goal(average=average)
+    report = rfsize.size(rare(200, 50, 0)[1])
+    if average is not None:
+        with pytest.raises(ValueError, match="average must be one of"):
+            report.size_at(0.9, average)
+
+
+def problem(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Class 1 is one row in thirty, and has a column that tells of it."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n_rows) < 1 / 30).astype(np.int64)
+    X = rng.normal(size=(n_rows, 5))
+    X[:, :2] += 1.6 * y[:, None]
+    return X, y
+
+
+X, Y = problem(2500, 0)
+FRESH, _ = problem(3000, 1)
+N_TREES = 100
+
+
+def lightgbm(n_trees: int, seed: int, X: np.ndarray = X, y: np.ndarray = Y) -> Any:
+    params = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6, "seed": seed, "verbose": -1}
+    params |= {"objective": "multiclass", "num_class": 3} if y.max() > 1 else {"objective": "binary"}
+    return lgb.train({**params, "num_threads": 2}, lgb.Dataset(X, y), n_trees)
+
+
+def xgboost(n_trees: int, seed: int, X: np.ndarray = X, y: np.ndarray = Y) -> Any:
+    params = {"num_parallel_tree": n_trees, "learning_rate": 1.0, "subsample": 0.6, "seed": seed, "nthread": 2}
+    params |= {"objective": "multi:softprob", "num_class": 3} if y.max() > 1 else {"objective": "binary:logistic"}
+    return xgb.train({**params, "max_depth": 6}, xgb.DMatrix(X, y), 1)
+
+
+def random_forest(n_trees: int, seed: int, X: np.ndarray = X, y: np.ndarray = Y) -> Any:
+    return RandomForestClassifier(n_trees, min_samples_leaf=3, random_state=seed).fit(X, y)
+
+
+FOREST: dict[str, Callable[..., Any]] = {"LightGBM": lightgbm, "XGBoost": xgboost, "random forest": random_forest}
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+@pytest.mark.parametrize("framework", FOREST)
+def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
+    model = FOREST[framework](N_TREES, 0)
+    options: dict[str, Any] = {"voting": voting, "alpha": 0.98}
+    large = rfsize.size(FOREST[framework](300, 1), FRESH, **options, average="macro", estimator="plugin")
+    for rows in ({"X": X, "oob": True}, {"X": FRESH}):
+        report = rfsize.size(model, **rows, **options, average="macro")
+        micro = rfsize.size(model, **rows, **options)
+        assert report.n_trees == micro.macro_size > micro.n_trees
+        assert report.agreement(15) == pytest.approx(large.agreement(15), abs=0.06)  # of some 100 rows of class 1
+        assert report.agreement_by_class(15)[1] < report.agreement(15) < report.agreement_by_class(15)[0]
+        low, high = report.interval
+        assert low < report.n_trees < high
+    assert 0.005 < report.label_shares[1] < 0.08
+    assert ("by class" in str(micro)) == (micro.label_shares[1] < 0.05)
+
+
+@pytest.mark.parametrize("framework", FOREST)
+def test_it_truncates(framework: str) -> None:
+    model = FOREST[framework](N_TREES, 0)
+    counted = rfsize.count(model, X, Y, oob=True)
+    report = rfsize.size(counted, alpha=0.93, average="macro")
+    assert report.converged
+    small = rfsize.truncate(counted, alpha=0.93, average="macro")
+    assert rfsize.votes(small, FRESH).n_trees == report.n_kept
+    with pytest.raises(ValueError, match="leave out average"):
+        rfsize.truncate(model, n_trees=3, average="macro")
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_a_threshold_moves_what_is_rare(voting: str) -> None:
+    model = lightgbm(N_TREES, 0)
+    found = [rfsize.size(model, X, oob=True, voting=voting, average="macro", threshold=at) for at in (0.1, 0.5)]
+    low, middle = (report.label_shares[1] for report in found)
+    assert low > 1.3 * middle
+    assert found[0].n_trees != found[1].n_trees
+
+
+@pytest.mark.parametrize("framework", FOREST)
+def test_three_classes(framework: str) -> None:
+    y = np.where((Y == 0) & (X[:, 2] > 0.5), 2, Y)
+    model = FOREST[framework](N_TREES, 0, X, y)
+    for voting in ("hard", "soft"):
+        report = rfsize.size(model, X, oob=True, voting=voting, average="macro", alpha=0.9)
+        by_class = report.agreement_by_class(9)
+        assert min(by_class, key=lambda of: by_class[of]) == 1
+        assert report.agreement(9) == pytest.approx(np.mean(list(by_class.values())))
+        low, high = report.interval
+        assert low <= report.n_trees <= high
+
+
+def test_the_noise_that_rows_share_counts() -> None:
+    model = lightgbm(N_TREES, 0)
+    report = rfsize.size(model, FRESH, voting="hard", alpha=0.98, average="macro")
+    of_rows = rfsize.size(rfsize.votes(model, FRESH), voting="hard", alpha=0.98, average="macro")
+    assert report.n_trees == of_rows.n_trees
+    assert np.ptp(np.log(report.interval)) > np.ptp(np.log(of_rows.interval))
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_a_class_without_rows_whose_noise_is_looked_at(voting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 7)
+    report = rfsize.size(lightgbm(N_TREES, 0), FRESH, voting=voting, alpha=0.98, average="macro")
+    low, high = report.interval
+    assert low <= report.n_trees <= high
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_groups_of_rows(voting: str) -> None:
+    groups = np.where(np.arange(len(X)) < 1200, np.arange(len(X)) // 3, np.arange(len(X)))
+    options: dict[str, Any] = {"oob": True, "voting": voting, "alpha": 0.98}
+    model = lightgbm(N_TREES, 0)
+    report = rfsize.size(model, X, groups=groups, average="macro", **options)
+    micro = rfsize.size(model, X, groups=groups, **options)
+    by_class, shares = report.agreement_by_class(15), report.label_shares
+    assert report.agreement(15) == pytest.approx(np.mean(list(by_class.values())))
+    # Strata of few rows are put together within the classes, other than over all rows.
+    assert micro.agreement(15) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class), abs=0.01)
+    low, high = report.interval
+    assert low < report.n_trees < high
+
+
+def test_only_labels_have_it() -> None:
+    with pytest.raises(ValueError, match="average would say nothing"):
+        rfsize.size(lightgbm(10, 0), FRESH, criterion="score", tolerance=0.1, average="macro")
