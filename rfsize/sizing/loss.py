@@ -94,7 +94,7 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees; of a loss that is not told from none, c is the most that it may be, and d is 0.
+        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0.
     noise : float
         Standard error of log c.
     is_told : bool
@@ -186,8 +186,9 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         told = noise <= _MOST_UNSURE or law.d > _MOST_BENT * parts.asked[0]
     if not told:
         tail = float(ndtri(_COVERAGE))
-        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0])) / parts.lost_by_halves(0.0)
-        law = Law(most, 0.0)
+        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
+        bend = parts.fit(halves, quarters).d if min(halves, quarters) > 0.0 else 0.0
+        law = Law(most / parts.lost_by_halves(min(bend, _MOST_BENT * parts.asked[0])), 0.0)
     return MetricLoss(
         value=value,
         law=law,
