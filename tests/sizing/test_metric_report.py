@@ -119,12 +119,13 @@ def test_a_known_law_is_found() -> None:
     assert report_of(*squares(400, 60, 0), tolerance=0.1).converged
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
 def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
     rng = np.random.default_rng(5)
     X, fresh = rng.normal(size=(3000, 30)), rng.normal(size=(8000, 30))
     y, fresh_y = ((rows[:, 0] + rng.normal(size=len(rows)) > 2.5).astype(int) for rows in (X, fresh))
-    model = train_lightgbm(X, y, 24, num_leaves=127, min_data_in_leaf=2, feature_fraction_bynode=0.1)
+    model = train_lightgbm(X, y, 24, num_leaves=127, min_data_in_leaf=2, feature_fraction=0.1)
     report = rfsize.size(model, fresh, fresh_y, criterion="auc", tolerance=0.001)
     assert report.reason is not None
     assert "so few trees cannot tell" in report.reason
