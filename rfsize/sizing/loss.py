@@ -172,7 +172,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     by_deal, value = parts.losses(judge, predicted)
     units = parts.rows if units is None else units[parts.rows]
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, units)
-    halves, quarters = by_deal.mean(axis=0)
+    halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
     is_met, noise = True, math.inf
     law = Law(0.0, 0.0)
@@ -197,8 +197,8 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         is_met=is_met,
         asked=parts.asked[0],
         votes_per_row=parts.votes_per_row,
-        halves=Part(parts.asked[1], float(halves)),
-        quarters=Part(parts.asked[2], float(quarters)),
+        halves=Part(parts.asked[1], halves),
+        quarters=Part(parts.asked[2], quarters),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
     )
