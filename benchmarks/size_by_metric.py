@@ -4,11 +4,11 @@
 
 In each split new rows of eight known problems train one forest, of which the first trees are sized: 100 by 5000 rows
 that it was not trained on, and 200 out of bag. The other trees, and fresh rows, tell what is true: the mean loss of
-disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed, as means
-over the splits: the real loss of the chosen size over the tolerance (of sizes that the other trees hold twice, else by
-c/T), the estimated c over the true one, the sizes chosen, and how many of the forests said that they cannot tell
-("bent"), or no more than an upper bound ("most"), or refused because the log loss is infinite; only those that tell are
-in the ratios of c, those with an upper bound in the sizes too.
+disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed are, of
+the forests that tell their size, as means over the splits: the estimated c over the true one, how often its interval
+holds it, the size, and the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
+c/T); and how many tell, say that they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or
+that the log loss is infinite ("refused").
 Tables, with the target in their last column named target, can be given as paths; a third of their rows train, a third
 size, and a third tell the truth.
 """
@@ -42,6 +42,7 @@ Rows = tuple[NDArray[Any], NDArray[Any]]
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
+KINDS = ("told", "most", "bent", "refused")  # what a forest says
 SIZED = {"rows given": 100, "out of bag": 200}
 
 
@@ -201,19 +202,36 @@ def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
         "| real loss / tolerance | told, most, bent, refused |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     for key, all_found in sorted(found.items()):
-        kinds = ("told", "most", "bent", "refused")
-        told, most, bent, refused = ([one for one in all_found if one["told"] == kind] for kind in kinds)
+        told, most, bent, refused = ([one for one in all_found if one["told"] == kind] for kind in KINDS)
 
         def mean(of: list[dict[str, Any]], name: str) -> str:
             return f"{np.mean([one[name] for one in of]):.3g}" if of else "–"
 
-        sized = told + most
         print(
             f"| {' | '.join(key)} | {mean(all_found, 'true')} | {mean(told, 'c')} | "
             f"{sum(one['covered'] for one in told)} of {len(told)} | "
-            f"{mean(sized, 'size')} | {mean(sized, 'real')} | {len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
+            f"{mean(told, 'size')} | {mean(told, 'real')} | {len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
             flush=True,
         )
+
+
+def summary(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
+    """Print one line for each framework, source of rows and metric: means over problems, and the worst of them."""
+    print(
+        "\n| framework | rows | metric | c / true c, from and to | real loss / tolerance | on the worst problem "
+        "| told, most, bent, refused |\n|---|---|---|---|---|---|---|"
+    )
+    by_metric: dict[tuple[str, ...], list[list[dict[str, Any]]]] = defaultdict(list)
+    for (_, *key), of_problem in sorted(found.items()):
+        by_metric[tuple(key)].append(of_problem)
+    for key, problems in sorted(by_metric.items()):
+        told = [[one for one in problem if one["told"] == "told"] for problem in problems]
+        ratio, real = ([np.mean([one[name] for one in of]) for of in told if of] for name in ("c", "real"))
+        kinds = [sum(one["told"] == kind for of in problems for one in of) for kind in KINDS]
+        measured = (
+            f"{min(ratio):.2f} to {max(ratio):.2f} | {np.mean(real):.2f} | {max(real):.2f}" if real else "– | – | –"
+        )
+        print(f"| {' | '.join(key)} | {measured} | {', '.join(map(str, kinds))} |")
 
 
 def main() -> None:
@@ -245,6 +263,7 @@ def main() -> None:
                 for key, values in one:
                     found[key].append(values)
     table(found)
+    summary(found)
 
 
 if __name__ == "__main__":

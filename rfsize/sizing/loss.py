@@ -94,7 +94,7 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees; of a loss that is not told from none, c is the most that it may be, and d is 0.
+        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0.
     noise : float
         Standard error of log c.
     is_told : bool
@@ -172,7 +172,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     by_deal, value = parts.losses(judge, predicted)
     units = parts.rows if units is None else units[parts.rows]
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, units)
-    halves, quarters = by_deal.mean(axis=0)
+    halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
     is_met, noise = True, math.inf
     law = Law(0.0, 0.0)
@@ -186,8 +186,9 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         told = noise <= _MOST_UNSURE or law.d > _MOST_BENT * parts.asked[0]
     if not told:
         tail = float(ndtri(_COVERAGE))
-        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0])) / parts.lost_by_halves(0.0)
-        law = Law(most, 0.0)
+        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
+        bend = parts.fit(halves, quarters).d if min(halves, quarters) > 0.0 else 0.0
+        law = Law(most / parts.lost_by_halves(min(bend, _MOST_BENT * parts.asked[0])), 0.0)
     return MetricLoss(
         value=value,
         law=law,
@@ -196,8 +197,8 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         is_met=is_met,
         asked=parts.asked[0],
         votes_per_row=parts.votes_per_row,
-        halves=Part(parts.asked[1], float(halves)),
-        quarters=Part(parts.asked[2], float(quarters)),
+        halves=Part(parts.asked[1], halves),
+        quarters=Part(parts.asked[2], quarters),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
     )

@@ -376,7 +376,7 @@ class MetricReport(Report):
             )
         needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES - 1:,}"
         return (
-            f"the forest has {self.available:,} trees, but {needed} are needed for a {self.criterion} within "
+            f"the forest has {self.available:,} trees, but {needed} are needed to keep the {self.criterion} within "
             f"{self.tolerance!r} of the infinite forest's; its own is expected to be {self._price(self.available)} "
             "worse. Train more trees, or ask for a larger tolerance"
         )
