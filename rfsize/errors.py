@@ -85,6 +85,14 @@ class NoVotesWarning(UserWarning):
     """
 
 
+class LabelsOnlyWarning(UserWarning):
+    """A forest has the trees that its labels take, and its ranking or its probabilities take many more.
+
+    Size it for what is used: by the metric that it is judged by, its probabilities, or labels of which each class
+    counts alike; the message names the calls.
+    """
+
+
 class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws.
 

@@ -32,9 +32,9 @@ from rfsize.estimation.hard import ESTIMATORS
 from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
-from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.base import Report
+from rfsize.sizing.goal import AVERAGES
 from rfsize.sizing.named_metrics import CRITERIA
-from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
@@ -465,7 +465,7 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
             raise ValueError(f"{output} is one of the files read; write to another one")
 
 
-def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport:
+def _report(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     X, y, groups = _table_of(options)
     return size(
         loaded.model,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +11,12 @@ from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.voting.groups import ALONE, Groups
+from rfsize.sizing.price import Price, Pricing
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, in_words
+from rfsize.utils.validation import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
-FEWEST_VOTES = 10
-
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
-FEW_OUT_OF_BAG = 0.1
-
-# More rows than these without votes make T* that of the others, where they are those of large groups. (XGBoost puts two
-# rows in every bag.)
-_FEW_ROWS, _FEW_UNTOLD = 2, 0.01
-
 
 class Report(ABC):
     """The answer of `rfsize.size`.
@@ -64,6 +54,7 @@ class Report(ABC):
     groups: str
     sure: float | None
     _asked: ForestOnRows | Counted | None
+    _pricing: Pricing
 
     @property
     def converged(self) -> bool:
@@ -197,6 +188,40 @@ class Report(ABC):
             return metric_gap(asked.forest, asked.told.averages, metric, y, sample_weight)
         return metric_gap(asked, None, metric, y, sample_weight)
 
+    def price(self, n_trees: int | None = None) -> Price:
+        """What a forest of ``n_trees`` is expected to cost against the infinite one, whatever it was sized by.
+
+        Parameters
+        ----------
+        n_trees : int, optional
+            Ensemble size T, at least 1; by default that to keep, `n_kept`.
+
+        Returns
+        -------
+        Price
+            The share of labels that still change, how far off probabilities or numbers are, and where ``y`` is known
+            how much worse the logarithmic loss and the area under the ROC curve are, or of regression the root mean
+            square error.
+
+        Raises
+        ------
+        ValueError
+            If ``n_trees`` is below 1; or of a report that was pickled, which knows that of its own size alone.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, min_samples_leaf=3, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, alpha=0.95)
+        >>> few, many = report.price(10), report.price(100)
+        >>> many.labels < few.labels, many.rms < few.rms, sorted(many.metrics)
+        (True, True, ['auc', 'logloss'])
+        """
+        return self._pricing.at(self.n_kept if n_trees is None else whole("n_trees", n_trees, at_least=1))
+
     def _said_of_groups(self) -> list[str]:
         """What a report says of rows that belong together."""
         if self.groups == "given":
@@ -246,39 +271,8 @@ class Report(ABC):
         return "Train more trees"
 
     def __getstate__(self) -> dict[str, Any]:
+        self.price()
         return {**self.__dict__, "_asked": None}  # neither model nor rows go into a pickle
 
     def __repr__(self) -> str:
         return str(self)
-
-
-def too_many_untold(n_dropped: int, n_rows: int) -> bool:
-    """Whether T* is not known where so many of the rows that belong together have no votes."""
-    return n_dropped > max(_FEW_ROWS, _FEW_UNTOLD * n_rows)
-
-
-def finite(size: int | float) -> int | None:
-    """A size as ``json`` takes it."""
-    return int(size) if math.isfinite(size) else None
-
-
-def in_percent(share: float) -> str:
-    """A share as reports print it: with two decimals, or as many as tell it from 1."""
-    missing = 1.0 - share
-    decimals = 2 if missing <= 0.0 else min(max(2, math.ceil(round(-math.log10(missing), 6)) - 2), 10)
-    return f"{share:.{decimals}%}"
-
-
-def in_words(size: int | float) -> str:
-    """A size as reports print it."""
-    return f"{size:,}" if math.isfinite(size) else "inf"
-
-
-def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
-    """What to do where no row has votes or scores enough, as the end of a sentence."""
-    if available < 2:
-        return f": the forest has {available} tree; train more"
-    if source == "oob":
-        saw = "every row" if groups.index is None else "every row, or another of its group"
-        return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
-    return ": nothing to size a forest from"

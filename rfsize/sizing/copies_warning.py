@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from rfsize.errors import CopiesWarning, FewVotesError
-from rfsize.sizing.base import Report, in_words
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import in_words
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
 

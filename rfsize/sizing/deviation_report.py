@@ -14,8 +14,11 @@ from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotAForestError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
-from rfsize.sizing.base import FEWEST_VOTES, Report, finite, in_words, no_votes_advice, too_many_untold
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.sizing.goal import DeviationGoal, check_goal
+from rfsize.sizing.price import Pricing
+from rfsize.sizing.truth import Truth
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.groups import ALONE, Groups
@@ -95,7 +98,8 @@ class DeviationReport(Report):
     sure: float | None
     _is_untold: bool
     _deviations: Deviations
-    _asked: ForestOnRows | Counted | None = None
+    _asked: ForestOnRows | Counted | None
+    _pricing: Pricing
 
     @classmethod
     def of(
@@ -107,10 +111,12 @@ class DeviationReport(Report):
         source: str,
         rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
+        truth: Truth | None = None,
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees say.
 
-        ``rows`` let `metric_gap` ask the trees again, and ``groups`` are those by which they were asked.
+        ``rows`` let `metric_gap` ask the trees again, ``groups`` are those by which they were asked, and ``truth`` tells
+        the price in metrics.
 
         Raises
         ------
@@ -147,6 +153,7 @@ class DeviationReport(Report):
             _is_untold=untold,
             _deviations=deviations,
             _asked=rows,
+            _pricing=Pricing(outputs, groups, truth),
         )
 
     @property
@@ -293,6 +300,7 @@ class DeviationReport(Report):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
+            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -352,6 +360,7 @@ class DeviationReport(Report):
                 *self._how_sure(),
                 f"by root mean square: {in_words(self.sizes.rms)} trees",
                 f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+                str(self.price()),
                 *self._said_of_groups(),
                 f"estimated from {rows}",
             ]

@@ -36,7 +36,7 @@ from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
 
-_DEALS, _DEALS_TRIED = 24, 2  # the latter where the metric of other rows is found by trying
+_DEALS, _DEALS_ROUGHLY, _DEALS_TRIED = 24, 4, 2  # the last where the metric of other rows is found by trying
 _DEALS_OF_ROWS = 6  # of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
@@ -204,6 +204,24 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     )
 
 
+def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> Law:
+    """The law by a few deals of the blocks, without its uncertainty; arguments as of `metric_loss`.
+
+    Raises
+    ------
+    FewVotesError
+        If rows were asked of too few trees.
+    ValueError
+        If the metric is no number.
+    """
+    parts = _Parts.dealt(blocks, judge, _DEALS_ROUGHLY)
+    halves, quarters = (float(lost) for lost in parts.losses(judge, predicted)[0].mean(axis=0))
+    if min(halves, quarters) <= 0.0:
+        return Law(0.0, 0.0)
+    bend = min(parts.fit(halves, quarters).d, _MOST_BENT * parts.asked[0])
+    return Law(halves / parts.lost_by_halves(bend), bend)
+
+
 @dataclass(frozen=True, eq=False)
 class _Parts:
     """Halves and quarters of the trees, on the rows that all of them were asked about.
@@ -230,8 +248,8 @@ class _Parts:
     votes_per_row: float
 
     @classmethod
-    def dealt(cls, blocks: TreeBlocks, judge: Metric) -> _Parts:
-        """Deal the blocks of trees."""
+    def dealt(cls, blocks: TreeBlocks, judge: Metric, n_deals: int = _DEALS) -> _Parts:
+        """Deal the blocks of trees so many times."""
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
         if not counts.any():
@@ -240,9 +258,9 @@ class _Parts:
         if votes_per_row < FEWEST_ASKED or blocks.n_filled < N_BLOCKS:
             raise _too_few(blocks.n_trees, votes_per_row)
         n_outputs = max(blocks.total.shape[2], 2)
-        most = judge.most_rows(1 + _DEALS * _FORESTS, n_outputs)
+        most = judge.most_rows(1 + n_deals * _FORESTS, n_outputs)
         some = np.flatnonzero(counts)[:: 1 if most is None else -(-int(counts.sum()) // most)]
-        in_part = _deals()
+        in_part = _deals(n_deals)
         asked = _summed(in_part, blocks.asked[some])
         known = (asked > 0.0).all(axis=(0, 2))
         if known.mean() < _FEWEST_ROWS:
@@ -330,10 +348,10 @@ class _Parts:
         return _summed(self.in_part[parts], total) / _summed(self.in_part[parts], asked)
 
 
-def _deals() -> Floats:
+def _deals(n_deals: int) -> Floats:
     """Which blocks are in each of the smaller forests; see `_Parts.in_part`."""
     rng, found = np.random.default_rng(SEED), [np.ones((1, N_BLOCKS))]
-    for _ in range(_DEALS):
+    for _ in range(n_deals):
         quarter = rng.permutation(N_BLOCKS) % 4
         quarters = np.array([quarter == number for number in range(4)], dtype=np.float64)
         found += [np.array([quarters[one] + quarters[other] for one, other in _PAIRS]), quarters]

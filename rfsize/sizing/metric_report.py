@@ -12,11 +12,13 @@ from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError
-from rfsize.sizing.base import Report, finite, in_words, too_many_untold
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import finite, in_words, too_many_untold
 from rfsize.sizing.goal import MetricGoal
 from rfsize.sizing.loss import MetricLoss, Part, Predicted, metric_loss
 from rfsize.sizing.metrics import Metric
-from rfsize.sizing.truth import Truth
+from rfsize.sizing.price import Pricing
+from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.groups import ALONE, Groups
@@ -112,7 +114,8 @@ class MetricReport(Report):
     sure: float | None
     _is_untold: bool
     _loss: MetricLoss
-    _asked: ForestOnRows | Counted | None = None
+    _asked: ForestOnRows | Counted | None
+    _pricing: Pricing
 
     @classmethod
     def of(
@@ -120,7 +123,7 @@ class MetricReport(Report):
         outputs: TreeOutputs,
         goal: MetricGoal,
         *,
-        truth: Truth | None,
+        truth: Truth | None = None,
         available: int,
         source: str,
         rows: ForestOnRows | Counted | None = None,
@@ -153,7 +156,7 @@ class MetricReport(Report):
                 f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
                 "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
             )
-        found = metric_loss(blocks, judge, _predictions_for(outputs, judge), truth.units)
+        found = metric_loss(blocks, judge, predictions_for(outputs, judge), truth.units)
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
         is_untold = groups.index is not None and too_many_untold(unasked, len(blocks.rows))
         n_trees = math.inf if is_untold or found.is_bent else _within_reach(found.size(tolerance))
@@ -173,6 +176,7 @@ class MetricReport(Report):
             _is_untold=is_untold,
             _loss=found,
             _asked=rows,
+            _pricing=Pricing(outputs, groups, truth),
         )
 
     @property
@@ -338,6 +342,7 @@ class MetricReport(Report):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
+            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -410,21 +415,11 @@ class MetricReport(Report):
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *told,
+                str(self.price()),
                 *self._said_of_groups(),
                 f"estimated from {rows}",
             ]
         )
-
-
-def _predictions_for(outputs: TreeOutputs, judge: Metric) -> Predicted:
-    """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
-    if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
-        return _as_they_are
-    return outputs.predictor.predictions
-
-
-def _as_they_are(mean: Floats) -> Floats:
-    return mean
 
 
 def _within_reach(size: int) -> int | float:

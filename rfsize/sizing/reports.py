@@ -18,6 +18,6 @@ def report_for(goal: Goal, outputs: TreeOutputs, *, truth: Truth | None = None, 
     if isinstance(goal, MetricGoal):
         return MetricReport.of(outputs, goal, truth=truth, **of)
     if isinstance(goal, DeviationGoal):
-        return DeviationReport.of(outputs, goal, **of)
+        return DeviationReport.of(outputs, goal, truth=truth, **of)
     assert isinstance(goal, LabelGoal)
-    return SizeReport.of(outputs, goal, both=both, **of)
+    return SizeReport.of(outputs, goal, truth=truth, both=both, **of)

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
-from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate, Margins
-from rfsize.estimation.strata import FEWEST_ROWS, of_group_sizes
-from rfsize.sizing.base import (
-    FEWEST_VOTES,
-    Report,
-    finite,
-    in_percent,
-    in_words,
-    no_votes_advice,
-)
+from rfsize.estimation.strata import FEWEST_ROWS
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import FEWEST_VOTES, finite, in_percent, in_words, no_votes_advice
 from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
-from rfsize.sizing.voting_rule import ScoredRows, VotedRows, VotingRule
+from rfsize.sizing.price import Pricing
+from rfsize.sizing.truth import Truth
+from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.utils.validation import choice, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -103,7 +98,8 @@ class SizeReport(Report):
     sure: float | None
     _rules: Mapping[str, VotingRule]
     _classes: list[Any]
-    _asked: ForestOnRows | Counted | None = None
+    _asked: ForestOnRows | Counted | None
+    _pricing: Pricing
 
     @classmethod
     def of(
@@ -115,11 +111,13 @@ class SizeReport(Report):
         source: str,
         rows: ForestOnRows | Counted | None = None,
         groups: Groups = ALONE,
+        truth: Truth | None = None,
         both: bool = True,
     ) -> SizeReport:
         """Size a forest of ``available`` trees from what its trees say.
 
-        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked. Unless it is to
+        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked; ``truth`` tells
+        the price in metrics. Unless it is to
         tell the sizes by ``both`` rules of voting, only that of the goal is estimated.
 
         Raises
@@ -135,28 +133,10 @@ class SizeReport(Report):
         assert outputs.votes is not None
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
-        votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
         voting = outputs.voting(goal.voting)
-        strata = None if sizes is None else of_group_sizes(sizes)
-        if blocks is not None and strata is not None:
-            blocks = replace(blocks, strata=strata[blocks.rows])
-        rules = {}
-        if both or voting == "hard":
-            voted = VotedRows(votes, hard.ESTIMATORS[goal.estimator])
-            rules["hard"] = VotingRule.of(voted, strata, blocks, goal.average)
-        sized = scores is not None and (scores.asked > 1).any()
-        # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
-        if scores is not None and sized and (voting == "soft" or (both and scores.are_finite())):
-            strata = None if strata is None else strata[outputs.scored]
-            of_scores = ScoredRows(scores, outputs.cut, soft.ESTIMATORS[goal.estimator])
-            rules["soft"] = VotingRule.of(of_scores, strata, blocks, goal.average)
-        elif voting == "soft" and scores is not None:
+        rules = rules_of(outputs, goal, groups, both=both)
+        if voting not in rules:
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
-        elif voting == "soft":
-            raise ValueError(
-                "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members "
-                "that are no trees: give a model of trees, or take voting='hard'"
-            )
         return cls(
             **rules[voting].said(goal.alpha, goal.average),
             alpha=float(goal.alpha),
@@ -169,8 +149,9 @@ class SizeReport(Report):
             groups=groups.by,
             sure=goal.sure,
             _rules=rules,
-            _classes=votes.classes.tolist(),
+            _classes=outputs.votes.classes.tolist(),
             _asked=rows,
+            _pricing=Pricing(outputs, groups, truth, rules.get(outputs.voting("auto"))),
         )
 
     @property
@@ -392,6 +373,7 @@ class SizeReport(Report):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
+            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -457,6 +439,7 @@ class SizeReport(Report):
                 *self._how_sure(),
                 *self._both_sizes(),
                 *self._said_of_classes(),
+                str(self.price()),
                 *self._doubts(),
                 *self._said_of_groups(),
                 f"estimated ({self.estimator}) from {rows}",
@@ -485,11 +468,6 @@ class SizeReport(Report):
             if few:
                 caveats.append(f"classes that few rows are given tell little of themselves: {', '.join(few)}")
         return "; ".join(caveats) or None
-
-    @property
-    def _sought(self) -> str:
-        """What is asked for, such as T*(0.99)."""
-        return f"T*({self.alpha!r})" if self.average == "micro" else f"T*({self.alpha!r}, {self.average})"
 
     def _of_rows(self, agreement: float) -> str:
         """A share of agreement, and what it is of."""

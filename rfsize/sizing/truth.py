@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
-from rfsize.utils.typing import Int64s
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import one_per_row
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -50,3 +51,14 @@ class Truth:
             return None
         numbers: NDArray[np.int64] = self.groups.numbers
         return numbers if self.groups.once is None else numbers[self.groups.once]
+
+
+def predictions_for(outputs: TreeOutputs, judge: Metric) -> Callable[[Floats], Floats]:
+    """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
+    if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
+        return _as_they_are
+    return outputs.predictor.predictions
+
+
+def _as_they_are(mean: Floats) -> Floats:
+    return mean

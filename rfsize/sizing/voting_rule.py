@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate
-from rfsize.estimation.strata import ByClass, by_class, by_group_sizes, within_classes
-from rfsize.sizing.base import too_many_untold
+from rfsize.estimation.strata import ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
+from rfsize.sizing.words import too_many_untold
+from rfsize.sizing.goal import LabelGoal
 from rfsize.utils.typing import Int64s
 from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.groups import Groups
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -216,3 +220,36 @@ class VotingRule:
             for name in ("_of_rows", "of_classes", "rows_by_class", "_blocks_by_class"):
                 getattr(self, name)
         return {**self.__dict__, "_rows": None, "_strata": None}
+
+
+def rules_of(outputs: TreeOutputs, goal: LabelGoal, groups: Groups, *, both: bool) -> dict[str, VotingRule]:
+    """What is estimated by the rule of voting that a goal asks for, and where it can be ``both``.
+
+    Averaged scores are left out where no row has those of two trees.
+
+    Raises
+    ------
+    ValueError
+        If the estimator does not fit the votes, or averaged scores are asked for where there are none.
+    """
+    votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
+    assert votes is not None
+    voting = outputs.voting(goal.voting)
+    if voting == "soft" and scores is None:
+        raise ValueError(
+            "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members that "
+            "are no trees: give a model of trees, or take voting='hard'"
+        )
+    strata = None if sizes is None else of_group_sizes(sizes)
+    if blocks is not None and strata is not None:
+        blocks = replace(blocks, strata=strata[blocks.rows])
+    rules = {}
+    if both or voting == "hard":
+        voted = VotedRows(votes, hard.ESTIMATORS[goal.estimator])
+        rules["hard"] = VotingRule.of(voted, strata, blocks, goal.average)
+    # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
+    if scores is not None and (scores.asked > 1).any() and (voting == "soft" or (both and scores.are_finite())):
+        strata = None if strata is None else strata[outputs.scored]
+        of_scores = ScoredRows(scores, outputs.cut, soft.ESTIMATORS[goal.estimator])
+        rules["soft"] = VotingRule.of(of_scores, strata, blocks, goal.average)
+    return rules

@@ -17,7 +17,8 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.sizing.api import report_by, report_on
-from rfsize.sizing.base import FEW_OUT_OF_BAG, FEWEST_VOTES, Report, too_many_untold
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike

@@ -1,0 +1,171 @@
+"""What a forest of so many trees costs against the infinite one, whatever its size was asked for.
+
+The share of labels that still change says little where a class is rare, and nothing of a ranking. So every report
+tells beside it how far off the probabilities are, and what the metrics lose that such forests are judged by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rfsize.errors import FewVotesError
+from rfsize.estimation.deviation import Deviations
+from rfsize.sizing.goal import LabelGoal
+from rfsize.sizing.loss import Law, rough_law
+from rfsize.sizing.truth import Truth, predictions_for
+from rfsize.sizing.voting_rule import VotingRule, rules_of
+from rfsize.sizing.words import in_percent
+from rfsize.voting.groups import ALONE, Groups
+from rfsize.voting.outputs import TreeOutputs
+
+_CLASSES_SAID = 3  # of many classes, those whose labels change most
+
+
+class Price(NamedTuple):
+    """What a forest is expected to cost against the infinite one.
+
+    Attributes
+    ----------
+    n_trees : int
+        Its trees.
+    labels : float or None
+        Share of the rows whose label still changes, by the rule that the model's own ``predict`` goes by; None of
+        regression.
+    by_class : dict of class label to float, or None
+        The same of the rows that the infinite forest gives each class.
+    rms : float or None
+        Root mean square, over rows and forests, of what probabilities are off by (of a row, that of the class which is
+        off most), of regression the predictions; None where only votes are known.
+    metrics : dict of str to float
+        How much worse the logarithmic loss ("logloss") and the area under the ROC curve ("auc") are expected to be, of
+        regression the root mean square error ("rmse"). Only where ``y`` is known, and trees are enough to tell.
+    """
+
+    n_trees: int
+    labels: float | None
+    by_class: dict[Any, float] | None
+    rms: float | None
+    metrics: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        by_class = None if self.by_class is None else {str(of): changed for of, changed in self.by_class.items()}
+        return {**self._asdict(), "by_class": by_class}
+
+    def __str__(self) -> str:
+        said = []
+        if self.labels is not None:
+            said.append(f"{in_percent(self.labels)} of the labels still change{self._of_classes()}")
+        if self.rms is not None:
+            what = "predictions" if self.labels is None else "probabilities"
+            said.append(f"{what} are off by {self.rms:.2g} (root mean square)")
+        if self.metrics:
+            losses = " and ".join(f"{name} by {loss:.2g}" for name, loss in self.metrics.items())
+            said.append(f"{losses} worse")
+        return f"price of {self.n_trees:,} trees: {', '.join(said)}"
+
+    def _of_classes(self) -> str:
+        changed = {} if self.by_class is None else self.by_class
+        if not 1 < len(changed):
+            return ""
+        most = sorted(changed, key=lambda of: -changed[of])[:_CLASSES_SAID]
+        shown = changed if len(changed) <= _CLASSES_SAID else most
+        return f" ({', '.join(f'{of}: {in_percent(changed[of])}' for of in shown)})"
+
+
+@dataclass(eq=False)
+class Pricing:
+    """Prices of forests of any size, estimated when they are asked for.
+
+    Attributes
+    ----------
+    outputs : TreeOutputs or None
+        What the trees say; None after a pickle, which keeps the prices that are known.
+    groups : Groups
+        By which trees were asked.
+    truth : Truth or None
+        Labels or numbers of the rows, where they are known.
+    of_labels : VotingRule or None
+        Labels by the rule of voting that ``predict`` goes by, where they are estimated already.
+    """
+
+    outputs: TreeOutputs | None
+    groups: Groups = ALONE
+    truth: Truth | None = None
+    of_labels: VotingRule | None = None
+
+    def __post_init__(self) -> None:
+        self._known: dict[int, Price] = {}
+
+    def at(self, n_trees: int) -> Price:
+        """The price of so many trees."""
+        if n_trees not in self._known:
+            if self.outputs is None:
+                raise ValueError(
+                    f"this report was pickled, and knows the price of {', '.join(map(str, self._known))} trees only: "
+                    "size the model again"
+                )
+            self._known[n_trees] = self._estimated(n_trees)
+        return self._known[n_trees]
+
+    def _estimated(self, n_trees: int) -> Price:
+        assert self.outputs is not None
+        labels = by_class = None
+        if self.rule is not None:
+            labels = self.rule.estimate("micro").disagreement(n_trees)
+            assert self.outputs.votes is not None
+            names = self.outputs.votes.classes.tolist()
+            found = self.rule.of_classes.disagreement_of_each(n_trees)
+            by_class = {names[of]: changed for of, changed in found.items()}
+        rms = None if self._deviations is None else self._deviations.at(n_trees).rms
+        return Price(n_trees, labels, by_class, rms, {name: law.loss(n_trees) for name, law in self.laws.items()})
+
+    @cached_property
+    def rule(self) -> VotingRule | None:
+        """Labels by the rule of voting that ``predict`` goes by; None of regression."""
+        assert self.outputs is not None
+        if self.outputs.votes is None or self.of_labels is not None:
+            return self.of_labels
+        goal = LabelGoal()
+        return rules_of(self.outputs, goal, self.groups, both=False)[self.outputs.voting(goal.voting)]
+
+    @cached_property
+    def _deviations(self) -> Deviations | None:
+        assert self.outputs is not None
+        scores, link = self.outputs.scores, self.outputs.link
+        if scores is None or link is None or not scores.are_finite() or not (scores.asked > 1).any():
+            return None
+        return Deviations(scores.take(scores.asked > 1), link)
+
+    @cached_property
+    def laws(self) -> dict[str, Law]:
+        """The expected loss of each metric that can be told."""
+        outputs, truth = self.outputs, self.truth
+        assert outputs is not None
+        if truth is None or outputs.link is None or outputs.blocks is None:
+            return {}
+        n_classes = 0 if outputs.votes is None else len(outputs.votes.classes)
+        names = ("rmse",) if not n_classes else ("logloss", "auc") if n_classes == 2 else ("logloss",)
+        found = {}
+        for name in names:
+            try:
+                judge = truth.judge(name, outputs)
+                found[name] = rough_law(outputs.blocks, judge, predictions_for(outputs, judge))
+            except (FewVotesError, ValueError):  # trees too few, or a metric that is infinite: nothing is told of it
+                continue
+        return found
+
+    def mean_probabilities(self) -> np.ndarray[Any, Any] | None:
+        """Mean over the rows of the probability of each class, shape (n_classes,); None where they are not known."""
+        outputs = self.outputs
+        if outputs is None or outputs.votes is None or outputs.scores is None or outputs.link is None:
+            return None
+        asked = outputs.scores.asked > 0
+        return np.asarray(outputs.predictor.predictions(outputs.scores.mean[asked]).mean(axis=0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"outputs": None, "groups": ALONE, "truth": None, "of_labels": None, "_known": self._known}
