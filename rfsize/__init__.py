@@ -27,6 +27,7 @@ from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
+from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
@@ -54,6 +55,7 @@ __all__ = [
     "InbagError",
     "McNemarSize",
     "MetricGap",
+    "MetricReport",
     "NoVotesWarning",
     "NotAForestError",
     "NotConvergedWarning",

@@ -33,6 +33,7 @@ from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
+from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
@@ -452,7 +453,7 @@ def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
             raise ValueError(f"{output} is one of the files read; write to another one")
 
 
-def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport:
+def _report(options: argparse.Namespace, loaded: LoadedModel) -> SizeReport | DeviationReport | MetricReport:
     X, y, groups = _table_of(options)
     return size(
         loaded.model,

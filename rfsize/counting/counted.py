@@ -90,10 +90,9 @@ class Counted:
     @property
     def nbytes(self) -> int:
         """Memory that it holds, beside the model and the rows."""
-        outputs, scores, averages = self.told.outputs, self.told.scores, self.told.averages
-        of_votes = 0 if outputs is None else outputs.votes.counts.nbytes
-        blocks = None if outputs is None else outputs.blocks
-        return of_votes + sum(0 if one is None else one.nbytes for one in (blocks, scores, averages))
+        told = self.told
+        of_votes = 0 if told.outputs is None else told.outputs.votes.counts.nbytes
+        return of_votes + sum(0 if one is None else one.nbytes for one in (told.blocks, told.scores, told.averages))
 
     def scores_and_noise(self, link: Link) -> tuple[Scores, float]:
         """As `ForestOnRows.scores_and_noise` gives them; the noise from the rows that blocks are kept of."""

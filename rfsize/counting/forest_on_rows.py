@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from rfsize.counting.walk import Visit, asked_of, out_of_bag_members, visit_leav
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import rows_in_blocks
+from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
@@ -125,7 +125,7 @@ class ForestOnRows:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
         tally, every = self._tally()
         self.visit(tally.add, what="votes")
-        return self._outputs_of(tally, every)
+        return self._outputs_of(tally, self._once(tally.blocks), every)
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps, of classification or regression."""
@@ -137,10 +137,23 @@ class ForestOnRows:
         tally, every = self._tally(averages=averages, links=tuple(links))
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores")
+        blocks = self._once(tally.blocks)
         if len(adapter.classes):
-            outputs = self._outputs_of(tally, every)
-            return Told(outputs, outputs.scores, averages, tally.added)
-        return Told(None, tally.scores, averages, tally.added)
+            outputs = self._outputs_of(tally, blocks, every)
+            return Told(outputs, outputs.scores, averages, tally.added, blocks)
+        return Told(None, tally.scores, averages, tally.added, blocks)
+
+    def blocks(self) -> TreeBlocks:
+        """What blocks of the trees say of some of the rows that sizes go by, which keep their numbers among all."""
+        adapter, n_classes = self.adapter, len(self.adapter.classes)
+        in_blocks = rows_in_blocks(self.n_rows, n_classes, adapter.leaves.n_scores)
+        tally = Tally(adapter, self.n_rows, n_classes, self.threshold, in_blocks=in_blocks)
+        self.visit(tally.add, what="scores")
+        return self._once(tally.blocks)
+
+    def _once(self, blocks: TreeBlocks) -> TreeBlocks:
+        once = self.groups.once
+        return blocks if once is None else blocks.where(once[blocks.rows])
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -174,12 +187,13 @@ class ForestOnRows:
         )
         return tally, every
 
-    def _outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
+    def _outputs_of(self, tally: Tally, blocks: TreeBlocks, every: int) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
         adapter, once = self.adapter, self.groups.once
-        votes, blocks = Votes(tally.counts, adapter.classes, adapter.n_trees), tally.blocks
+        votes = Votes(tally.counts, adapter.classes, adapter.n_trees)
         if once is not None:
-            votes, blocks = votes.take(once), blocks.take(once)
+            number = np.cumsum(once) - 1
+            votes, blocks = votes.take(once), replace(blocks, rows=number[blocks.rows])
         if not adapter.averages_scores:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
         cut, obeys, scored = adapter.cut(self.threshold), adapter.predict_obeys, self.groups.scored(every)
@@ -256,12 +270,15 @@ class Told:
         Averaged scores of all rows.
     added : dict of Link to ndarray of float64, shape (n_trees,)
         As in `Tally`.
+    blocks : TreeBlocks or None
+        What blocks of the trees say of some of the rows, which keep their numbers among all.
     """
 
     outputs: TreeOutputs | None
     scores: Scores | None
     averages: Averages | None
     added: dict[Link, Floats]
+    blocks: TreeBlocks | None = None
 
 
 def noise_of(added: Floats) -> float:

@@ -18,8 +18,10 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import CRITERIA, DeviationReport
 from rfsize.sizing.goal import Goal
+from rfsize.sizing.metric_report import MetricReport, check_averages, report_on_metric
+from rfsize.sizing.named_metrics import MetricLike, check_metric
 from rfsize.sizing.size_report import SizeReport
-from rfsize.utils.validation import choice, positive, whole
+from rfsize.utils.validation import positive, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
 from rfsize.voting.links import Link
@@ -75,14 +77,14 @@ def size(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
-) -> SizeReport | DeviationReport: ...
+) -> SizeReport | DeviationReport | MetricReport: ...
 def size(
     model: Any,
     X: Any = None,
@@ -93,20 +95,21 @@ def size(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
-) -> SizeReport | DeviationReport:
+) -> SizeReport | DeviationReport | MetricReport:
     """How many trees are enough: T*.
 
     T*(α) is the smallest odd forest whose majority votes agree with those of the infinite forest on a
     share α of the rows, on average over rows and forests. With ``criterion="probability"`` or ``"score"`` T* is the
     smallest forest whose predictions are within ``tolerance`` of the infinite forest's. Neither says anything about
-    accuracy, and no labels are needed; how much a metric will still move is what `SizeReport.metric_gap` predicts.
+    accuracy, and no labels are needed. With a metric for ``criterion`` T* is the smallest forest whose metric is
+    expected to be worse than the infinite forest's by no more than ``tolerance``.
 
     Parameters
     ----------
@@ -118,7 +121,7 @@ def size(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels; only with ``oob``, see `inbag`.
+        Training labels, with ``oob``, see `inbag`; or, for a metric, the truth of the rows.
     alpha : float, default 0.99
         Confidence α, strictly between 0 and 1; only for labels.
     oob : bool, default False
@@ -135,14 +138,16 @@ def size(
         With less than 10 votes per row no forest is called large enough.
     threshold : float, default 0.5
         As in `votes`.
-    criterion : {"label", "probability", "score"}, default "label"
+    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
         What is to agree with the infinite forest's: labels; probabilities that ``predict`` or ``predict_proba`` gives,
         a row being as far off as the class that is farthest off; or scores: what ``predict`` gives for regression, for
         classification the mean score of the trees before it becomes a probability (``predict(raw_score=True)`` of
-        LightGBM over the number of trees, ``predict(output_margin=True)`` of XGBoost).
+        LightGBM over the number of trees, ``predict(output_margin=True)`` of XGBoost). Or a metric of what is
+        predicted: "logloss", "brier" or "accuracy", of two classes also "auc" and "average_precision", of a regression
+        "rmse", "mae" or "r2"; or a scorer of scikit-learn's, by its name or as `sklearn.metrics.make_scorer` makes it.
     tolerance : float, optional
-        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; needed
-        with these criteria.
+        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; or how
+        much worse the metric may be. Needed with these criteria.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
         that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
@@ -150,15 +155,18 @@ def size(
         the report tells their share. They are groups where they are repetitions: rows with copies, but without
         neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
         rows have copies too, and rows stand alone; so they do where it is not clear.
-    sample_weight, seed, subsample
+    sample_weight : array_like, shape (n_rows,), optional
+        See `inbag`; used only with ``oob``, and for a metric, in which it weighs the rows.
+    seed, subsample
         See `inbag`; used only with ``oob``.
     missing : float, optional
         As in `votes`.
 
     Returns
     -------
-    SizeReport or DeviationReport
-        T*, its 95 % interval, and whether the forest at hand is large enough; for labels a `SizeReport`.
+    SizeReport, DeviationReport or MetricReport
+        T*, its 95 % interval, and whether the forest at hand is large enough; for labels a `SizeReport`, for a metric a
+        `MetricReport`.
 
     Raises
     ------
@@ -166,8 +174,10 @@ def size(
         If the model is not a forest of independent trees.
     InbagError
         If ``oob`` and the bags cannot be proven.
+    FewVotesError
+        If too few trees may be asked about the rows.
     ValueError
-        If ``X`` or an option does not fit.
+        If ``X`` or an option does not fit; or ``y`` does not fit the metric.
 
     Warns
     -----
@@ -203,7 +213,13 @@ def size(
     >>> rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees
     71
     """
-    choice("criterion", criterion, CRITERIA)
+    if not isinstance(criterion, str) or criterion not in CRITERIA:
+        check_metric(criterion)
+        labels_only = {"alpha": alpha, "voting": voting, "estimator": estimator}
+        _refuse_of_labels(criterion, [name for name, value in labels_only.items() if value is not None])
+        bags = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
+        asked: dict[str, Any] = {"oob": oob, "threshold": threshold, "sample_weight": sample_weight, **bags}
+        return _metric_report(model, X, y, criterion, _tolerance(criterion, tolerance), **asked)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "estimator": estimator, "threshold": threshold}
     given = {name: value for name, value in of_labels.items() if value is not None}
     of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
@@ -222,18 +238,27 @@ def size(
             _refuse_beside(model, X, oob=oob, **at_threshold, **of_rows)
             return _warned(partial(report_of, goal=goal), model)
         return _size_report(model, X, goal, oob=oob, **at_threshold, **of_rows)
+    _refuse_of_labels(criterion, list(given))
+    tolerance = _tolerance(criterion, tolerance)
+    if isinstance(model, Counted):
+        _refuse_beside(model, X, oob=oob, **of_rows)
+        return _warned(partial(_deviation_of, criterion=criterion, tolerance=tolerance), model)
+    return _deviation_report(model, X, criterion, tolerance, oob=oob, **of_rows)
+
+
+def _refuse_of_labels(criterion: MetricLike, given: list[str]) -> None:
+    """Raise ``ValueError`` where options are given that are of labels only."""
     if given:
         raise ValueError(
             f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
             f"predictions may be: leave out {' and '.join(given)}"
         )
+
+
+def _tolerance(criterion: MetricLike, tolerance: float | None) -> float:
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    tolerance = positive("tolerance", tolerance)
-    if isinstance(model, Counted):
-        _refuse_beside(model, X, oob=oob, **of_rows)
-        return _warned(partial(_deviation_of, criterion=criterion, tolerance=tolerance), model)
-    return _deviation_report(model, X, criterion, tolerance, oob=oob, **of_rows)
+    return positive("tolerance", tolerance)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -323,13 +348,39 @@ def _deviation_of(counted: Counted, criterion: str, tolerance: float) -> Deviati
     return DeviationReport.of(scores, link, noise, criterion=criterion, tolerance=tolerance, rows=counted, **of)
 
 
+def _metric_report(
+    model: Any, X: Any, y: Any, metric: MetricLike, tolerance: float, *, sample_weight: Any, **options: Any
+) -> MetricReport:
+    """T* of a metric; options as in `ForestOnRows.of`."""
+    if isinstance(model, Votes):
+        raise ValueError(
+            f"criterion={metric!r} needs the trees' scores, of which counted Votes know nothing: give the model"
+        )
+    if isinstance(model, Counted):
+        _refuse_beside(model, X, **options)
+        y = model.y if y is None else y
+        sample_weight = model.sample_weight if sample_weight is None else sample_weight
+        found = partial(_metric_of_counted, metric=metric, y=y, sample_weight=sample_weight, tolerance=tolerance)
+        return _warned(found, model)
+    adapter = adapter_for(model, casts_votes=False, missing=options.pop("missing"))
+    check_averages(adapter, metric)
+    given = {name: value for name, value in options.items() if value is not None}
+    forest = _forest_on_rows(adapter, X, y=y, sample_weight=sample_weight if options["oob"] else None, **given)
+
+    def report(rows: ForestOnRows) -> MetricReport:
+        return report_on_metric(rows, None, metric=metric, y=y, sample_weight=sample_weight, tolerance=tolerance)
+
+    return _sized(forest, report)
+
+
+def _metric_of_counted(counted: Counted, **of_metric: Any) -> MetricReport:
+    check_averages(counted.forest.adapter, of_metric["metric"])
+    return report_on_metric(counted.forest, counted, **of_metric)
+
+
 def _link_of(adapter: Adapter, criterion: str) -> Link:
     """What turns the mean scores into what is to be near the infinite forest's."""
-    if not adapter.averages_scores:
-        raise NotAForestError(
-            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
-            "trees: size the labels"
-        )
+    check_averages(adapter, criterion)
     if criterion == "probability" and not adapter.classes.size:
         raise ValueError(
             "criterion='probability' is for classification; a regression forest is sized by criterion='score'"
@@ -356,7 +407,7 @@ def truncate(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: str = "label",
+    criterion: MetricLike = "label",
     tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,

@@ -41,6 +41,8 @@ class Metric(ABC):
         Whether draws of trees tell how far the metric may rise, whatever change they foretell.
     by_order : bool
         Whether it goes by the order of the rows alone.
+    larger_is_better : bool or None
+        Whether it is better the larger it is; None where that is not known.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Metric(ABC):
     steps: bool = field(default=False, kw_only=True)
     either_way: bool = field(default=False, kw_only=True)
     by_order: bool = field(default=False, kw_only=True)
+    larger_is_better: bool | None = field(default=False, kw_only=True)
 
     @abstractmethod
     def start(self, n_replicates: int, at_hand: Floats) -> Measuring:
@@ -133,6 +136,7 @@ class RankMetric(Metric):
     of_levels: Callable[[Floats, Floats], Floats]
     slopes: Callable[[Floats, Floats], tuple[Floats, Floats]]
     by_order: bool = field(default=True, kw_only=True)
+    larger_is_better: bool | None = field(default=True, kw_only=True)
 
     def start(self, n_replicates: int, at_hand: Floats) -> RanksOfRows:
         return RanksOfRows(self, n_replicates, at_hand)
@@ -161,6 +165,7 @@ class GivenMetric(Metric):
 
     given: Callable[[NDArray[Any], NDArray[Any]], float]
     as_given: Callable[[Floats], Floats]
+    larger_is_better: bool | None = field(default=None, kw_only=True)
 
     # Predictions of all draws are held at once.
     _CELLS_HELD: ClassVar[int] = 1 << 25
@@ -174,6 +179,17 @@ class GivenMetric(Metric):
 
     def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
         return max(1, self._CELLS_HELD // (n_replicates * n_outputs))
+
+
+@dataclass(frozen=True, eq=False)
+class ScorerMetric(GivenMetric):
+    """A scorer of scikit-learn's, which is better when larger, and is given the weights of the rows too."""
+
+    given: Callable[..., float]
+    larger_is_better: bool | None = field(default=True, kw_only=True)
+
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        return _number(self.given(self.truth[rows], self.as_given(predicted.copy()), self.weight[rows]))
 
 
 class Measuring(ABC):

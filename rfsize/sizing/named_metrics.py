@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,35 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import labels
 from rfsize.sizing import ranking
-from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric
+from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, ScorerMetric
+from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, sample_weights
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
 
-# What a user may ask for: a name, or a function of the truth and the predictions.
-MetricLike = str | Callable[[NDArray[Any], NDArray[Any]], float]
+# What a user may ask for: a name, a function of the truth and the predictions, or a scorer of scikit-learn's.
+MetricLike = str | Callable[..., float]
+
+
+def check_metric(criterion: MetricLike) -> None:
+    """Raise ``ValueError`` where a criterion is neither a metric nor a scorer."""
+    known = (*_OF_CLASSES, *_OF_NUMBERS)
+    if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, known) is not None):
+        return
+    advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
+    choice("criterion", criterion, ("label", "probability", "score", *known), advice)
 
 
 def metric_with_truth(metric: MetricLike, rows: ForestOnRows, y: ArrayLike, sample_weight: ArrayLike | None) -> Metric:
     """The metric with its truth; raises ``ValueError`` where they do not fit the forest."""
     classes, n_rows = rows.adapter.classes, rows.n_rows
     weight = sample_weights(sample_weight, n_rows)
+    scorer = scorer_of(metric, known=(*_OF_CLASSES, *_OF_NUMBERS))
+    if scorer is not None:
+        name = metric if isinstance(metric, str) else name_of(scorer)
+        return _of_scorer(name, scorer, rows, y, None if sample_weight is None else weight)
     if not isinstance(metric, str) and callable(metric):
         if sample_weight is not None:
             raise ValueError(
@@ -40,7 +55,8 @@ def metric_with_truth(metric: MetricLike, rows: ForestOnRows, y: ArrayLike, samp
         return GivenMetric(name, truth, weight, (-math.inf, math.inf), given=metric, as_given=as_given)
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
-    choice("metric", metric, names, f"; or give a callable of y and the predictions of this {kind} forest")
+    advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
+    choice("metric", metric, names, advice)
     if not weight.any():
         raise ValueError("sample_weight is 0 on all rows")
     return _of_classes(metric, rows, y, weight) if classes.size else _of_numbers(metric, y, weight)
@@ -65,6 +81,7 @@ def _of_classes(metric: str, rows: ForestOnRows, y: ArrayLike, weight: Floats) -
             (0.0, 1.0),
             lambda found, truth: (labels(found, threshold) == truth).astype(np.float64),
             steps=True,
+            larger_is_better=True,
         )
     if len(classes) > 2:
         raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}; give a callable")
@@ -76,17 +93,55 @@ def _of_classes(metric: str, rows: ForestOnRows, y: ArrayLike, weight: Floats) -
     return RankMetric(metric, truth, weight, (0.0, 1.0), of_levels, slopes)
 
 
-def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
+def _of_scorer(name: str, scorer: Scorer, rows: ForestOnRows, y: ArrayLike, weight: Floats | None) -> Metric:
+    """A scorer as a metric, which is given back the labels of the model."""
+    classes, n_rows, threshold = rows.adapter.classes, rows.n_rows, rows.threshold
+    truth = classes[class_indices(classes, y, n_rows)] if classes.size else _numbers(y, n_rows)
+    if weight is not None and not takes_weights(scorer):
+        raise ValueError("the scorer takes no sample_weight: give it the parameter, or leave sample_weight out")
+
+    def score(truth: NDArray[Any], predicted: NDArray[Any], weight: Floats) -> float:
+        return scored(scorer, truth, predicted, classes, threshold, weight if weighs else None)
+
+    weighs = weight is not None
+    return ScorerMetric(
+        name,
+        truth,
+        np.ones(n_rows) if weight is None else weight,
+        (-math.inf, math.inf),
+        given=score,
+        as_given=_all_probabilities if classes.size else _numbers_as_given,
+    )
+
+
+def of_smaller_forests(judge: Metric) -> Metric:
+    """The metric that smaller forests have where that of draws of trees is taken to second order."""
+    if isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages:
+        return replace(judge, by_row=_logloss, either_way=False)
+    return judge
+
+
+def _numbers(y: ArrayLike, n_rows: int) -> Floats:
     try:
-        truth = np.asarray(y, dtype=np.float64)
+        truth = np.asarray(y, dtype=np.float64).ravel()
     except (TypeError, ValueError):
         truth = np.zeros(0)
-    if truth.shape != weight.shape or not np.isfinite(truth).all():
-        raise ValueError(f"y must hold one finite number per row of X ({len(weight)} rows)")
+    if truth.shape != (n_rows,) or not np.isfinite(truth).all():
+        raise ValueError(f"y must hold one finite number per row of X ({n_rows} rows)")
+    return truth
+
+
+def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
+    truth = _numbers(y, len(weight))
     if metric == "mae":
         return MeanMetric(metric, truth, weight, (0.0, math.inf), lambda found, truth: np.abs(found[..., 0] - truth))
     span, form = ((0.0, math.inf), "root") if metric == "rmse" else ((-math.inf, 1.0), "explained")
-    return MeanMetric(metric, truth, weight, span, lambda found, truth: (found[..., 0] - truth) ** 2, form=form)
+    larger = metric == "r2"
+
+    def square(found: Floats, truth: NDArray[Any]) -> Floats:
+        return np.asarray((found[..., 0] - truth) ** 2)
+
+    return MeanMetric(metric, truth, weight, span, square, form=form, larger_is_better=larger)
 
 
 def _numbers_as_given(predicted: Floats) -> Floats:
@@ -95,10 +150,16 @@ def _numbers_as_given(predicted: Floats) -> Floats:
 
 def _probabilities_as_given(predicted: Floats) -> Floats:
     """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
+    cut = _all_probabilities(predicted)
+    return cut[:, 1] if cut.shape[1] == 2 else cut
+
+
+def _all_probabilities(predicted: Floats) -> Floats:
+    """The same of all classes."""
     cut = np.clip(predicted, 0.0, 1.0)
     cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
     np.minimum(cut, 1.0, out=cut)  # the last bit of the product
-    return cut[:, 1] if cut.shape[1] == 2 else cut
+    return np.asarray(cut)
 
 
 def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:

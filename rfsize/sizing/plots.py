@@ -159,6 +159,51 @@ def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
     return ax
 
 
+class MetricLossReport(_Report, Protocol):
+    """What the picture of a report about a metric reads."""
+
+    @property
+    def criterion(self) -> str: ...
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def parts(self) -> tuple[tuple[float, float], ...]: ...
+    def loss_at(self, n_trees: int) -> tuple[float, tuple[float, float]]: ...
+
+
+def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
+    """Draw the expected loss over the number of trees; see `MetricReport.plot`."""
+    if ax is None:
+        ax = new_axes()
+    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
+    largest = 4.0 * max(known)
+    sizes = np.unique(np.geomspace(1.0, largest, 80).astype(int))
+    law, ends = zip(*(report.loss_at(int(size)) for size in sizes), strict=True)
+    low, high = np.array(ends).T
+    ax.plot(sizes, law, color="C0", label="expected loss" + ("" if any(law) else ": 0"))
+    ax.fill_between(sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+    asked, lost = np.array(report.parts).T
+    # They are measured against all trees at hand, of which the rest is the law's.
+    whole = 2.0 * asked[0]
+    behind = float(np.interp(whole, sizes, law))
+    ax.plot(asked, lost + behind, "o", color="C2", label="quarters and halves of the trees at hand", zorder=4)
+    ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
+    if math.isfinite(report.n_trees):
+        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
+    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
+    ax.set_xscale("log")
+    ax.set_xlim(1.0, largest)
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel(f"{report.criterion}: expected loss\nagainst the infinite forest")
+    ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
+    label_counts(ax.xaxis)
+    if any(law):
+        ax.set_yscale("log")
+        label_sparsely(ax.yaxis, lambda off: f"{off:g}")
+    finish(ax)
+    return ax
+
+
 class Score(Protocol):
     """What the picture of a score reads."""
 

@@ -1,0 +1,390 @@
+"""What a metric loses for want of trees: the expected loss against the infinite forest, from the trees at hand.
+
+The loss of T trees goes as c/(T + d): it comes from the variance of the averaged scores, c/T, and bends where these are
+so few that the metric can hardly get worse. Smaller forests are at hand within the forest: halves and quarters of its
+trees share their trees with the whole, so that what they lose against it hardly scatters. With n trees they lose, in
+the mean, c·(1/(n/2 + d) − 1/(n + d)) and c·(1/(n/4 + d) − 1/(n + d)). Their ratio, 3 where nothing bends, tells d, and
+then either tells c. A training row asks only the trees that did not see it: n is then theirs, and 1/(n + d) the mean
+over the rows.
+
+The trees come in `N_BLOCKS` blocks, which are dealt into four quarters at random again and again; two quarters are a
+half. To first order, what the trees of a half add to the metric its other half takes away, and so it is with quarters.
+What is left is quadratic in the trees' deviations, as a sample variance over blocks is: a deal tells of 3 of its 19
+degrees of freedom, which says how uncertain the mean over deals is of other trees. Which rows are at hand matters too:
+the influence of each row on what halves and quarters lose says how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from rfsize.errors import FewVotesError
+from rfsize.estimation.base import SEED
+from rfsize.sizing.metrics import Metric, value_of
+from rfsize.sizing.named_metrics import of_smaller_forests
+from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
+
+FEWEST_ASKED = 20
+
+_DEALS, _DEALS_TRIED = 24, 2  # the latter where the metric of other rows is found by trying
+_DEALS_OF_ROWS = 6  # of which each row's influence is asked
+_DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
+_PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
+_FORESTS = len(_PAIRS) + 4  # of a deal
+_FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
+_ROW_GROUPS = 20  # left out in turn of a metric without influence
+
+# How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
+_MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
+_STEEPEST = 1.1  # how much more quarters may lose than 1/T gives
+# What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
+_UNFOLLOWED = 0.1
+_COVERAGE = 0.95
+_STEP = 1e-4  # of derivatives
+
+Predicted = Callable[[Floats], Floats]
+
+
+class Law(NamedTuple):
+    """The expected loss c/(T + d) of a forest of T trees."""
+
+    c: float
+    d: float
+
+    def loss(self, n_trees: float) -> float:
+        """Expected loss of so many trees."""
+        return self.c / (n_trees + self.d)
+
+    def size(self, tolerance: float) -> int:
+        """The smallest forest within the tolerance."""
+        return max(1, math.ceil(self.c / tolerance - self.d - 1e-9))
+
+
+class Part(NamedTuple):
+    """Smaller forests of the trees at hand.
+
+    Attributes
+    ----------
+    asked : float
+        Trees that they ask about a row, as harmonic mean.
+    loss : float
+        What they lose against all trees at hand, in the mean.
+    """
+
+    asked: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class MetricLoss:
+    """The expected loss of a metric over the number of trees.
+
+    Attributes
+    ----------
+    value : float
+        The metric of the trees at hand.
+    law : Law
+        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0.
+    noise : float
+        Standard error of log c.
+    is_told : bool
+        Whether the loss of halves is told from none.
+    is_met : bool
+        Whether quarters lose no more beside halves than the law can give.
+    asked, votes_per_row : float
+        Trees at hand asked about a row, as harmonic mean and as mean.
+    halves, quarters : Part
+        Halves and quarters of the trees.
+    n_rows, n_dropped : int
+        Rows that it was measured on, and others that some quarter has no tree to ask about.
+    """
+
+    value: float
+    law: Law
+    noise: float
+    is_told: bool
+    is_met: bool
+    asked: float
+    votes_per_row: float
+    halves: Part
+    quarters: Part
+    n_rows: int
+    n_dropped: int
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether the law bends too much at the trees at hand for c to be known."""
+        return self.is_told and self.law.d > _MOST_BENT * self.asked
+
+    @property
+    def enough_to_tell(self) -> float:
+        """How many times the trees at hand would tell c where the law bends too much."""
+        return float(np.clip(2.0 * self.law.d / (_MOST_BENT * self.asked), 2.0, 10.0))
+
+    def at(self, quantile: float) -> Law:
+        """The law at a quantile of what c may be; of a loss that is not told from none, between 0 and its most."""
+        if not self.is_told:
+            return self.law if quantile >= 0.5 else Law(0.0, 0.0)
+        return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
+
+    def size(self, tolerance: float, quantile: float = 0.5) -> int:
+        """The smallest forest within the tolerance.
+
+        Of forests smaller than those measured the law is not asked how it bends.
+        """
+        law = self.at(quantile)
+        found, smallest = law.size(tolerance), math.ceil(self.quarters.asked if self.is_met else self.halves.asked)
+        return found if found >= smallest else min(smallest, Law(law.c, 0.0).size(tolerance))
+
+
+def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
+    """What a metric loses for want of trees.
+
+    Parameters
+    ----------
+    blocks : TreeBlocks
+        What blocks of the trees say of rows, which are numbered as the metric's truth is.
+    judge : Metric
+        One that is known to be better when larger, or when smaller.
+    predicted : callable
+        What the forest predicts from mean scores, as the metric takes it.
+    units : ndarray of int64, optional
+        Numbers of the groups that the rows of the metric's truth belong to; each its own by default.
+
+    Raises
+    ------
+    FewVotesError
+        If rows were asked of too few trees.
+    ValueError
+        If the metric is no number.
+    """
+    parts = _Parts.dealt(blocks, judge)
+    by_deal, value = parts.losses(judge, predicted)
+    units = parts.rows if units is None else units[parts.rows]
+    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, units)
+    halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
+    told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
+    is_met, noise = True, math.inf
+    law = Law(0.0, 0.0)
+    if told:
+        law = parts.fit(halves, quarters)
+        slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
+        noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
+        ratio = quarters / halves
+        away = np.array([-ratio, 1.0]) / halves
+        is_met = ratio <= _STEEPEST * parts.ratio(0.0) + _TOLD * _root(float(away @ covariance @ away))
+        told = noise <= _MOST_UNSURE or law.d > _MOST_BENT * parts.asked[0]
+    if not told:
+        tail = float(ndtri(_COVERAGE))
+        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
+        bend = parts.fit(halves, quarters).d if min(halves, quarters) > 0.0 else 0.0
+        law = Law(most / parts.lost_by_halves(min(bend, _MOST_BENT * parts.asked[0])), 0.0)
+    return MetricLoss(
+        value=value,
+        law=law,
+        noise=noise,
+        is_told=told,
+        is_met=is_met,
+        asked=parts.asked[0],
+        votes_per_row=parts.votes_per_row,
+        halves=Part(parts.asked[1], halves),
+        quarters=Part(parts.asked[2], quarters),
+        n_rows=len(parts.rows),
+        n_dropped=len(blocks.rows) - len(parts.rows),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Halves and quarters of the trees, on the rows that all of them were asked about.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        Numbers of the rows.
+    total, of_blocks : ndarray
+        As `TreeBlocks.total` and `TreeBlocks.asked`.
+    in_part : ndarray of float64, shape (1 + n_deals × 10, N_BLOCKS)
+        Which blocks are in all trees, in the six halves and four quarters of the first deal, of the second, ….
+    n_asked : list of (ndarray, ndarray)
+        Of all trees, halves and quarters: how many trees are asked, and by what share of the rows.
+    votes_per_row : float
+        Mean of the trees at hand asked about a row.
+    """
+
+    rows: Int64s
+    total: Floats
+    of_blocks: NDArray[np.int32]
+    in_part: Floats
+    n_asked: list[tuple[Int64s, Floats]]
+    votes_per_row: float
+
+    @classmethod
+    def dealt(cls, blocks: TreeBlocks, judge: Metric) -> _Parts:
+        """Deal the blocks of trees."""
+        weight = judge.weight[blocks.rows]
+        counts = weight > 0.0
+        if not counts.any():
+            raise ValueError("sample_weight is 0 on all rows that were used")
+        votes_per_row = float(blocks.asked[counts].sum(axis=1).mean())
+        if votes_per_row < FEWEST_ASKED or blocks.n_filled < N_BLOCKS:
+            raise _too_few(blocks.n_trees, votes_per_row)
+        n_outputs = max(blocks.total.shape[2], 2)
+        most = judge.most_rows(1 + _DEALS * _FORESTS, n_outputs)
+        some = np.flatnonzero(counts)[:: 1 if most is None else -(-int(counts.sum()) // most)]
+        in_part = _deals()
+        asked = _summed(in_part, blocks.asked[some])
+        known = (asked > 0.0).all(axis=(0, 2))
+        if known.mean() < _FEWEST_ROWS:
+            raise _too_few(blocks.n_trees, votes_per_row)
+        some, asked = some[known], asked[:, known]
+        of_kind = np.arange(len(in_part) - 1) % _FORESTS < len(_PAIRS)
+        kinds = [asked[:1], asked[1:][of_kind], asked[1:][~of_kind]]
+        n_asked = [_shares(one, weight[some]) for one in kinds]
+        return cls(blocks.rows[some], blocks.total[some], blocks.asked[some], in_part, n_asked, votes_per_row)
+
+    @property
+    def asked(self) -> list[float]:
+        """Trees asked about a row, as harmonic mean, of all trees, halves and quarters."""
+        return [1.0 / float(shares @ (1.0 / numbers)) for numbers, shares in self.n_asked]
+
+    def losses(self, judge: Metric, predicted: Predicted) -> tuple[Floats, float]:
+        """What the halves and the quarters of each deal lose, shape (n_deals, 2), and the metric of all trees."""
+        whole = predicted(self._mean(slice(None), slice(0, 1)))[0]
+        value = value_of(judge, self.rows, whole)
+        measuring = of_smaller_forests(judge).start(len(self.in_part), whole)
+        width = max(self.total.shape[2], whole.shape[1])
+        step = max(1, CELLS_PER_BLOCK // (len(self.in_part) * width))
+        for start in range(0, len(self.rows), step):
+            rows = slice(start, start + step)
+            measuring.add(self.rows[rows], predicted(self._mean(rows, slice(None))))
+        values = measuring.conclude()
+        return _by_kind(_worse(judge) * (values[1:] - values[0])), value
+
+    def scatter_of_rows(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
+        """Covariance of both losses as the rows, or groups of them, might have been others."""
+        judge = of_smaller_forests(judge)
+        whole = predicted(self._mean(slice(None), slice(0, 1)))[0]
+        now = judge.influence(self.rows, whole)
+        if now is None:
+            return self._scatter_by_trying(judge, predicted, units)
+        lost = np.zeros((len(self.rows), 2))
+        for index in range(_DEALS_OF_ROWS * _FORESTS):
+            part = predicted(self._mean(slice(None), slice(1 + index, 2 + index)))[0]
+            added = judge.influence(self.rows, part)
+            assert added is not None
+            is_half = index % _FORESTS < len(_PAIRS)
+            lost[:, 0 if is_half else 1] += (added - now) / (_DEALS_OF_ROWS * (len(_PAIRS) if is_half else 4))
+        _, unit = np.unique(units, return_inverse=True)
+        by_unit = np.stack([np.bincount(unit, weights=column) for column in lost.T], axis=1)
+        return np.asarray(by_unit.T @ by_unit)
+
+    def _scatter_by_trying(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
+        """The same by leaving out groups of rows in turn."""
+        names, unit = np.unique(units, return_inverse=True)
+        left_out = np.random.default_rng(SEED).permutation(len(names))[unit] % _ROW_GROUPS
+        forests = predicted(self._mean(slice(None), slice(0, 1 + _DEALS_TRIED * _FORESTS)))
+        found = []
+        for group in range(_ROW_GROUPS):
+            kept = left_out != group
+            values = np.array([judge.value(self.rows[kept], one[kept]) for one in forests])
+            found.append(_by_kind(_worse(judge) * (values[1:] - values[0])).mean(axis=0))
+        return np.asarray(np.cov(np.array(found).T) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS)
+
+    def fit(self, halves: float, quarters: float) -> Law:
+        """The law by which halves and quarters lose so much."""
+        ratio, most = quarters / halves, 1e3 * self.asked[0]
+        if ratio >= self.ratio(0.0):
+            d = 0.0
+        elif ratio <= self.ratio(most):
+            d = most
+        else:
+            d = float(brentq(lambda bend: self.ratio(bend) - ratio, 0.0, most, xtol=1e-9))
+        return Law(halves / self.lost_by_halves(d), d)
+
+    def ratio(self, d: float) -> float:
+        """What quarters lose in units of what halves do."""
+        return self._lost(2, d) / self._lost(1, d)
+
+    def lost_by_halves(self, d: float) -> float:
+        """What halves lose in units of c."""
+        return self._lost(1, d)
+
+    def _lost(self, kind: int, d: float) -> float:
+        of_part, of_all = (shares @ (1.0 / (numbers + d)) for numbers, shares in (self.n_asked[kind], self.n_asked[0]))
+        return float(of_part - of_all)
+
+    def _mean(self, rows: slice, parts: slice) -> Floats:
+        """Mean scores of some forests on some rows, shape (n_parts, n_rows, n_scores)."""
+        total, asked = self.total[rows], self.of_blocks[rows]
+        return _summed(self.in_part[parts], total) / _summed(self.in_part[parts], asked)
+
+
+def _deals() -> Floats:
+    """Which blocks are in each of the smaller forests; see `_Parts.in_part`."""
+    rng, found = np.random.default_rng(SEED), [np.ones((1, N_BLOCKS))]
+    for _ in range(_DEALS):
+        quarter = rng.permutation(N_BLOCKS) % 4
+        quarters = np.array([quarter == number for number in range(4)], dtype=np.float64)
+        found += [np.array([quarters[one] + quarters[other] for one, other in _PAIRS]), quarters]
+    return np.concatenate(found)
+
+
+def _by_kind(lost: Floats) -> Floats:
+    """Means over the halves and over the quarters of each deal, shape (n_deals, 2)."""
+    of_deals = lost.reshape(-1, _FORESTS)
+    return np.stack([of_deals[:, : len(_PAIRS)].mean(axis=1), of_deals[:, len(_PAIRS) :].mean(axis=1)], axis=1)
+
+
+def _worse(judge: Metric) -> float:
+    """The sign of what a metric becomes by getting worse."""
+    return -1.0 if judge.larger_is_better else 1.0
+
+
+def _summed(in_part: Floats, of_blocks: NDArray[np.generic]) -> Floats:
+    """Sums over the blocks of each part, shape (n_parts, n_rows, n), of an array of shape (n_rows, N_BLOCKS, n)."""
+    n_rows, n_blocks, n = of_blocks.shape
+    flat = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1).astype(np.float64)
+    return (in_part @ flat).reshape(len(in_part), n_rows, n)
+
+
+def _shares(asked: Floats, weight: Floats) -> tuple[Int64s, Floats]:
+    """Numbers of trees asked, and by what share of the weight, over parts, rows and scores."""
+    weights = np.broadcast_to(weight[None, :, None], asked.shape)
+    found = np.bincount(asked.astype(np.int64).ravel(), weights=weights.ravel())
+    numbers = np.flatnonzero(found)
+    return numbers, found[numbers] / found.sum()
+
+
+def _slopes(of: Callable[[Floats], float], at: Floats) -> Floats:
+    """Derivatives of a function of several numbers above 0."""
+    found = np.empty(len(at))
+    for index, value in enumerate(at):
+        up, down = at.copy(), at.copy()
+        up[index], down[index] = value * (1.0 + _STEP), value * (1.0 - _STEP)
+        found[index] = (of(up) - of(down)) / (2.0 * _STEP * value)
+    return found
+
+
+def _root(variance: float) -> float:
+    """Standard deviation; a variance of 0 may be rounded to less."""
+    return math.sqrt(max(variance, 0.0))
+
+
+def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
+    """What to say of rows that too few trees were asked about."""
+    enough = math.ceil(2.0 * FEWEST_ASKED * n_trees / max(votes_per_row, 1.0))
+    return FewVotesError(
+        f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to tell what a metric loses by halves and "
+        f"quarters of them: train at least {enough:,} trees, or give rows that the forest was not trained on"
+    )

@@ -1,0 +1,450 @@
+"""MetricReport: how many trees bring a metric near enough to the infinite forest's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rfsize import theory
+from rfsize.adapters.base import Adapter
+from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import predictions
+from rfsize.errors import NotAForestError
+from rfsize.sizing.base import Report, finite, in_words, too_many_untold
+from rfsize.sizing.loss import MetricLoss, Part, Predicted, metric_loss
+from rfsize.sizing.metrics import Metric
+from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import positive, share, whole
+from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.groups import ALONE, Groups
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COVERAGE = 0.95
+_ANY_SIZE = 100  # trees that a report tells the price of
+
+
+class ExpectedLoss(NamedTuple):
+    """What a metric is expected to lose against the infinite forest.
+
+    Attributes
+    ----------
+    loss : float
+        By how much it is worse, at least 0, whichever way the metric goes; of a loss that is not told from none, the
+        most that it may be.
+    interval : tuple of float
+        95 % interval.
+    """
+
+    loss: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MetricReport(Report):
+    """The answer of `rfsize.size` about a metric.
+
+    Attributes
+    ----------
+    n_trees : int or float
+        T*, the smallest forest whose metric is expected to be worse than the infinite forest's by no more than
+        ``tolerance``; ``math.inf`` where the trees at hand cannot tell (`reason` says why).
+    criterion : str
+        The metric.
+    tolerance : float
+        How much worse it may be.
+    value : float
+        The metric of the trees at hand; out of bag, of those that each row may ask.
+    available : int
+        Trees of the forest at hand.
+    source : str
+        Where the predictions come from: "oob" or "rows given".
+    n_rows : int
+        Rows that the metric was measured on, of many rows a part.
+    n_dropped : int
+        Others of these left out because smaller forests of the trees at hand cannot be asked about them.
+    votes_per_row : float
+        Mean number of trees asked per row.
+    copied : float or None
+        Share of the training rows that have a copy; None where copies were not looked for.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+
+    Notes
+    -----
+    The expected loss of T trees goes as c/(T + d). Halves and quarters of the trees at hand lose against all of them
+    what tells both. The promise is one on average: a single forest may lose more or less.
+
+    Examples
+    --------
+    How many trees are within 0.005 of the area under the curve that infinitely many would have:
+
+    >>> import rfsize
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_classification(3000, weights=[0.9], class_sep=0.7, random_state=0)
+    >>> forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=0).fit(X, y)
+    >>> report = rfsize.size(forest, X, y, oob=True, criterion="auc", tolerance=0.005)
+    >>> report.converged, report.interval[0] <= report.n_trees <= report.interval[1]
+    (True, True)
+    >>> bool(report.loss_at(report.n_trees).loss <= 0.005)
+    True
+    """
+
+    n_trees: int | float
+    criterion: str
+    tolerance: float
+    value: float
+    available: int
+    source: str
+    n_rows: int
+    n_dropped: int
+    votes_per_row: float
+    copied: float | None
+    groups: str
+    _is_untold: bool
+    _loss: MetricLoss
+    _asked: ForestOnRows | Counted | None = None
+
+    @classmethod
+    def of(
+        cls,
+        blocks: TreeBlocks,
+        judge: Metric,
+        predicted: Predicted,
+        *,
+        tolerance: float,
+        available: int,
+        source: str,
+        rows: ForestOnRows | Counted | None = None,
+        groups: Groups = ALONE,
+    ) -> MetricReport:
+        """Size a forest of ``available`` trees from what blocks of its trees score, and the truth.
+
+        ``predicted`` makes predictions of mean scores, ``rows`` let `metric_gap` ask the trees again, and ``groups``
+        are those by which they were asked.
+
+        Raises
+        ------
+        FewVotesError
+            If too few trees were asked about a row.
+        ValueError
+            If the metric is no number, or it is not known whether it is better when larger.
+        """
+        if judge.larger_is_better is None:
+            raise ValueError(
+                f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
+                "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
+            )
+        units: Int64s | None = None if groups.index is None else groups.numbers
+        found = metric_loss(blocks, judge, predicted, units)
+        unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
+        is_untold = groups.index is not None and too_many_untold(unasked, len(blocks.rows))
+        n_trees = math.inf if is_untold or found.is_bent else _within_reach(found.size(tolerance))
+        return cls(
+            n_trees=n_trees,
+            criterion=judge.name,
+            tolerance=tolerance,
+            value=found.value,
+            available=int(available),
+            source=source,
+            n_rows=found.n_rows,
+            n_dropped=found.n_dropped,
+            votes_per_row=found.votes_per_row,
+            copied=groups.copied,
+            groups=groups.by,
+            _is_untold=is_untold,
+            _loss=found,
+            _asked=rows,
+        )
+
+    @property
+    def reason(self) -> str | None:
+        """Why T* is infinite; None where it is not."""
+        if math.isfinite(self.n_trees):
+            return None
+        if self._is_untold:
+            return self._untold()
+        if self._loss.is_bent:
+            return (
+                f"so few trees cannot tell: the {self.criterion} gains so much by more of them that its loss does not "
+                f"yet fall as 1/T. Train at least {self._enough_to_tell():,} trees to tell"
+            )
+        return f"more than {theory.MAX_TREES - 1:,} trees would be needed"
+
+    @property
+    def caveat(self) -> str | None:
+        """What makes T* less sure than it looks; None where nothing does."""
+        if not self._loss.is_told:
+            return (
+                f"halves of the trees lose too little {self.criterion} to be told from none, so that T* is what the "
+                "largest loss that the rows allow would take (95 %): more rows may make it smaller"
+            )
+        if not self._loss.is_met:
+            return (
+                "quarters of the trees lose more beside halves than 1/T gives, so that T* is no guide to forests "
+                f"smaller than {math.ceil(self._loss.halves.asked):,} trees"
+            )
+        return None
+
+    @property
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*, by the scatter of rows and trees; from 1 where the loss is not told from none."""
+        if math.isinf(self.n_trees):
+            return 1, math.inf
+        tail = (1.0 - _COVERAGE) / 2.0
+        low, high = (_within_reach(self._loss.size(self.tolerance, one)) for one in (tail, 1.0 - tail))
+        return (low if self._loss.is_told else 1), high
+
+    def upper(self, sure: float) -> int | float:
+        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
+
+        Parameters
+        ----------
+        sure : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            A size; ``math.inf`` where the trees at hand cannot tell.
+
+        Raises
+        ------
+        ValueError
+            If ``sure`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
+        >>> report.n_trees <= report.upper(0.8) <= report.interval[1]
+        True
+        """
+        sure = share("sure", sure)
+        return math.inf if math.isinf(self.n_trees) else _within_reach(self._loss.size(self.tolerance, sure))
+
+    def loss_at(self, n_trees: int) -> ExpectedLoss:
+        """What a forest of ``n_trees`` is expected to lose against the infinite forest.
+
+        Parameters
+        ----------
+        n_trees : int
+            Ensemble size T, at least 1.
+
+        Returns
+        -------
+        ExpectedLoss
+            ``loss``, and its 95 % ``interval``.
+
+        Raises
+        ------
+        ValueError
+            If ``n_trees`` is below 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
+        >>> report.loss_at(25).loss > report.loss_at(100).loss
+        True
+        """
+        n_trees, tail = whole("n_trees", n_trees, at_least=1), (1.0 - _COVERAGE) / 2.0
+        low, middle, high = (self._loss.at(one).loss(n_trees) for one in (tail, 0.5, 1.0 - tail))
+        return ExpectedLoss(middle, (low, high))
+
+    def size_at(self, tolerance: float) -> int | float:
+        """T* at another tolerance, from the same trees.
+
+        Parameters
+        ----------
+        tolerance : float
+            How much worse the metric may be, above 0.
+
+        Returns
+        -------
+        int or float
+            The smallest size; ``math.inf`` where the trees at hand cannot tell.
+
+        Raises
+        ------
+        ValueError
+            If ``tolerance`` is not a positive number.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
+        >>> report.size_at(1.0) < report.n_trees < report.size_at(0.1)
+        True
+        """
+        tolerance = positive("tolerance", tolerance)
+        cannot_tell = self._is_untold or self._loss.is_bent
+        return math.inf if cannot_tell else _within_reach(self._loss.size(tolerance))
+
+    @property
+    def parts(self) -> tuple[Part, Part]:
+        """Halves and quarters of the trees at hand: the trees that they ask about a row, and what they lose."""
+        return self._loss.halves, self._loss.quarters
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+        now = self.loss_at(self.available)
+        return {
+            "n_trees": finite(self.n_trees),
+            "interval": [finite(bound) for bound in self.interval],
+            "criterion": self.criterion,
+            "tolerance": self.tolerance,
+            "value": self.value,
+            "available": self.available,
+            "loss": {"loss": now.loss, "interval": list(now.interval)},
+            "converged": self.converged,
+            "reason": self.reason,
+            "caveat": self.caveat,
+            "source": self.source,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "votes_per_row": self.votes_per_row,
+            "copied": self.copied,
+            "groups": self.groups,
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the expected loss over the number of trees, with T*, the forest at hand and what parts of it lose.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.sizing.plots import plot_loss
+
+        return plot_loss(self, ax)
+
+    def headline(self) -> str:
+        """The estimate in one line, such as ``T*(auc within 0.001) = 1,213 (980 to 1,500)``."""
+        low, high = self.interval
+        return (
+            f"T*({self.criterion} within {self.tolerance!r}) = {in_words(self.n_trees)} ({in_words(low)} to "
+            f"{in_words(high)})"
+        )
+
+    def not_converged(self) -> str:
+        """What to say of a forest that is too small."""
+        if self._is_untold:
+            return self._not_told()
+        if self._loss.is_bent:
+            return f"the forest has {self.available:,} trees, and {self.reason}"
+        needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES - 1:,}"
+        return (
+            f"the forest has {self.available:,} trees, but {needed} are needed to keep the {self.criterion} within "
+            f"{self.tolerance!r} of the infinite forest's; its own is expected to be {self._price(self.available)} "
+            "worse. Train more trees, or ask for a larger tolerance"
+        )
+
+    def _enough_to_tell(self) -> int:
+        """Trees from which the law may be known, to two digits."""
+        enough = self.available * self._loss.enough_to_tell
+        unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
+        return int(math.ceil(enough / unit) * unit)
+
+    def _price(self, n_trees: int) -> str:
+        found = self.loss_at(n_trees)
+        low, high = found.interval
+        most = "" if self._loss.is_told else "at most "
+        return f"{most}{found.loss:.2g} ({low:.2g} to {high:.2g})"
+
+    def __str__(self) -> str:
+        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
+        if self.n_dropped:
+            rows += f"; {self.n_dropped:,} rows dropped, which some quarter of the trees could not be asked about"
+        enough = (
+            f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to "
+            f"be {self._price(self.available)} worse than that of infinitely many"
+        )
+        told = [f"note: {self.caveat}"] if self.caveat else []
+        if not self._loss.is_bent:
+            told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
+        return "\n".join(
+            [
+                f"{self.headline()} trees, 95 % interval in brackets",
+                enough if self.converged else f"not enough: {self.not_converged()}",
+                *told,
+                *self._said_of_groups(),
+                f"estimated from {rows}",
+            ]
+        )
+
+
+def report_on_metric(
+    forest: ForestOnRows, counted: Counted | None, *, metric: MetricLike, y: Any, sample_weight: Any, tolerance: float
+) -> MetricReport:
+    """T* of a metric by what was counted, or is counted now.
+
+    Raises
+    ------
+    FewVotesError, ValueError
+        As by `MetricReport.of`; or if the metric or ``y`` does not fit.
+    """
+    if y is None:
+        raise ValueError(f"y is missing: criterion={metric!r} needs the truth of the rows")
+    judge = metric_with_truth(metric, forest, y, sample_weight)
+    blocks = forest.blocks() if counted is None else counted.told.blocks
+    assert blocks is not None
+    return MetricReport.of(
+        blocks,
+        judge,
+        predictions_for(forest, judge),
+        tolerance=tolerance,
+        available=forest.adapter.n_trees,
+        source=forest.source,
+        rows=forest if counted is None else counted,
+        groups=forest.groups,
+    )
+
+
+def check_averages(adapter: Adapter, criterion: MetricLike) -> None:
+    """Raise `NotAForestError` where the scores of members are not read."""
+    if not adapter.averages_scores:
+        raise NotAForestError(
+            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
+            "trees: size the labels"
+        )
+
+
+def predictions_for(forest: ForestOnRows, judge: Metric) -> Predicted:
+    """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
+    if judge.by_order and forest.adapter.leaves.n_scores == 1:
+        return _as_they_are
+    return lambda mean: predictions(forest, mean)
+
+
+def _as_they_are(mean: Floats) -> Floats:
+    return mean
+
+
+def _within_reach(size: int) -> int | float:
+    """A size, infinite beyond those that are searched for."""
+    return size if size < theory.MAX_TREES else math.inf

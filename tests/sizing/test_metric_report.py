@@ -1,0 +1,304 @@
+"""Forests that bring a metric near enough to the infinite forest's."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    fbeta_score,
+    log_loss,
+    make_scorer,
+    mean_squared_error,
+    roc_auc_score,
+)
+from sklearn.neighbors import KNeighborsClassifier
+
+import reference.metric_loss
+import rfsize
+from helpers.forests import Data, train_lightgbm, train_xgboost
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.sizing.metric_report import MetricReport
+from rfsize.sizing.metrics import MeanMetric
+from rfsize.voting.blocks import TreeBlocks, dealt
+from rfsize.voting.scores import Scores
+
+# Losses of probabilities of class 1, by name; the order of rows is taken in bins.
+LOSSES = {
+    "auc": (lambda y, p: 1.0 - roc_auc_score(y, p.astype(np.float32)), 2e-4),
+    "average_precision": (lambda y, p: 1.0 - average_precision_score(y, p.astype(np.float32)), 1e-3),
+    "logloss": (log_loss, 1e-9),
+    "brier": (lambda y, p: np.mean((p - y) ** 2), 1e-9),
+    "accuracy": (lambda y, p: 1.0 - accuracy_score(y, p > 0.5), 1e-9),
+}
+
+
+@pytest.fixture(scope="module")
+def fresh_y(data: Data) -> np.ndarray:
+    signal = data.fresh[:, 0] + data.fresh[:, 1] * data.fresh[:, 2]
+    return (signal + 0.7 * np.random.default_rng(1).normal(size=len(signal)) > 0.3).astype(int)
+
+
+@pytest.fixture(scope="module")
+def sklearn_forest(data: Data) -> Any:
+    return RandomForestClassifier(61, min_samples_leaf=20, max_depth=4, random_state=0).fit(data.X, data.y)
+
+
+@pytest.fixture(scope="module")
+def forests(lgb_booster: Any, xgb_booster: Any, sklearn_forest: Any) -> dict[str, Any]:
+    return {"LightGBM": lgb_booster, "XGBoost": xgb_booster, "scikit-learn": sklearn_forest}
+
+
+def tree_scores(model: Any, X: np.ndarray) -> np.ndarray:
+    adapter = adapter_for(model, casts_votes=False)
+    return np.asarray(adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset), float)
+
+
+@pytest.mark.parametrize("metric", list(LOSSES))
+@pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "scikit-learn"])
+def test_halves_and_quarters_lose_what_loops_say(
+    framework: str, metric: str, forests: dict[str, Any], data: Data, fresh_y: np.ndarray
+) -> None:
+    model, (loss, off) = forests[framework], LOSSES[metric]
+    probability = (lambda score: score[:, 0]) if framework == "scikit-learn" else lambda score: expit(score[:, 0])
+    for oob in (False, True):
+        X, y = (data.X, data.y) if oob else (data.fresh, fresh_y)
+        score = tree_scores(model, X)
+        score = score[:, :, -1:]
+        may_vote = np.logical_not(rfsize.inbag(model, X, y).T) if oob else np.ones(score.shape[:2], dtype=bool)
+        expected = reference.metric_loss.losses(
+            score, may_vote, lambda known, mean, y=y: loss(y[known], probability(mean))
+        )
+        report = rfsize.size(model, X, y, oob=oob, criterion=metric, tolerance=0.01)
+        assert [part.loss for part in report.parts] == pytest.approx(expected, abs=off)
+        whole = 1.0 / np.mean(1.0 / np.maximum(may_vote.sum(axis=1), 1))
+        assert report.parts[0].asked == pytest.approx(whole / 2.0, rel=0.1)
+        assert report.source == ("oob" if oob else "rows given")
+
+
+def squares(n_rows: int, n_trees: int, seed: int, noise: float = 2.0) -> tuple[TreeBlocks, MeanMetric]:
+    """Trees that are off by independent noise, and their mean squared error, of which c is the noise's variance."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n_rows)
+    score = (truth + rng.normal(size=n_rows))[:, None, None] + noise * rng.normal(size=(n_rows, n_trees, 1))
+    none = Scores.nothing(n_rows, 1)
+    blocks = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
+    asked = np.ones((n_rows, n_trees, 1), dtype=np.int32)
+    blocks = TreeBlocks(blocks.rows, blocks.counts, none, blocks.votes, dealt(score), dealt(asked), n_trees)
+    judge = MeanMetric("mse", truth, np.ones(n_rows), (0.0, math.inf), lambda p, y: (p[..., 0] - y) ** 2)
+    return blocks, judge
+
+
+def report_of(blocks: TreeBlocks, judge: Any, tolerance: float = 0.05) -> MetricReport:
+    return MetricReport.of(
+        blocks, judge, lambda mean: mean, tolerance=tolerance, available=blocks.n_trees, source="rows given"
+    )
+
+
+def test_a_known_law_is_found() -> None:
+    """The mean square of an average of T numbers of variance 4 is 4/T more than that of infinitely many."""
+    reports = [report_of(*squares(400, 60, seed)) for seed in range(20)]
+    sizes = [report.n_trees for report in reports]
+    assert np.mean(sizes) == pytest.approx(80, rel=0.03)
+    held = sum(report.interval[0] <= 80 <= report.interval[1] for report in reports)
+    assert held >= 18
+    assert reports[0].loss_at(100).loss == pytest.approx(0.04, rel=0.15)
+    assert not reports[0].converged
+    assert report_of(*squares(400, 60, 0), tolerance=0.1).converged
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
+def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
+    """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
+    rng = np.random.default_rng(5)
+    X, fresh = rng.normal(size=(3000, 30)), rng.normal(size=(8000, 30))
+    y, fresh_y = ((rows[:, 0] + rng.normal(size=len(rows)) > 2.5).astype(int) for rows in (X, fresh))
+    model = train_lightgbm(X, y, 24, num_leaves=127, min_data_in_leaf=2, feature_fraction=0.1)
+    report = rfsize.size(model, fresh, fresh_y, criterion="auc", tolerance=0.001)
+    assert report.reason is not None
+    assert "so few trees cannot tell" in report.reason
+    assert math.isinf(report.n_trees)
+    assert math.isinf(report.size_at(0.5))
+    assert math.isinf(report.upper(0.8))
+    assert not report.converged
+    assert report.to_dict()["n_trees"] is None
+    assert "Train at least" in str(report)
+    with pytest.warns(rfsize.NotConvergedWarning, match="cannot tell"):
+        rfsize.truncate(model, fresh, fresh_y, criterion="auc", tolerance=0.001)
+
+
+def test_no_loss_is_at_most_small(data: Data, lgb_booster: Any) -> None:
+    y = (data.fresh[:, 0] > 0.0).astype(int)
+    perfect = train_lightgbm(data.X, (data.X[:, 0] > 0.0).astype(int), 40, feature_fraction=1.0)
+    report = rfsize.size(perfect, data.fresh, y, criterion="accuracy", tolerance=0.01)
+    assert report.caveat is not None
+    assert "too little accuracy" in report.caveat
+    assert report.interval[0] == 1
+    assert report.converged
+    assert report.loss_at(10).interval[0] == 0.0
+
+
+def test_weights_count_rows(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
+    weight = np.random.default_rng(6).integers(0, 4, len(fresh_y))
+    X, y = np.repeat(data.fresh, weight, axis=0), np.repeat(fresh_y, weight)
+    for metric, off in (("auc", 3e-3), ("neg_log_loss", 1e-9)):
+        of = {"criterion": metric, "tolerance": 0.001}
+        weighed = rfsize.size(lgb_booster, data.fresh, fresh_y, sample_weight=weight, **of)
+        repeated = rfsize.size(lgb_booster, X, y, **of)
+        assert weighed.value == pytest.approx(repeated.value, abs=1e-9)
+        assert [part.loss for part in weighed.parts] == pytest.approx([part.loss for part in repeated.parts], abs=off)
+
+
+def test_scorers_are_known_by_name_and_as_objects(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
+    of_labels = make_scorer(fbeta_score, beta=2.0)
+    for model in (forests["XGBoost"], forests["scikit-learn"]):
+        found = {}
+        for criterion in ("auc", "roc_auc", "logloss", "neg_log_loss", of_labels):
+            report = rfsize.size(model, data.fresh, fresh_y, criterion=criterion, tolerance=0.01)
+            found[report.criterion] = report
+        assert found["neg_log_loss"].value == pytest.approx(-found["logloss"].value)
+        assert found["neg_log_loss"].parts[0].loss == pytest.approx(found["logloss"].parts[0].loss)
+        assert found["roc_auc"].parts[1].loss == pytest.approx(found["auc"].parts[1].loss, abs=2e-4)
+        assert 0.0 < found["fbeta_score"].value < 1.0
+
+
+def test_a_scorer_is_given_the_labels_of_the_model(data: Data) -> None:
+    names = np.array(["no", "yes"])[data.y]
+    model = RandomForestClassifier(80, max_depth=4, random_state=0).fit(data.X, names)
+    scorer = make_scorer(balanced_accuracy_score)
+    by_name = rfsize.size(model, data.X, names, oob=True, criterion="balanced_accuracy", tolerance=0.05)
+    assert rfsize.size(model, data.X, names, oob=True, criterion=scorer, tolerance=0.05).value == by_name.value
+    counted = rfsize.count(model, data.X, names, oob=True)
+    known = counted.told.averages.asked[:, 0] > 0
+    label = rfsize.oob_predict(counted, fill="no")
+    assert by_name.value == pytest.approx(balanced_accuracy_score(names[known], label[known]), abs=0.02)
+
+    def with_positive(estimator: Any, X: Any, y: Any) -> float:
+        return float(np.mean((estimator.predict(X) == "yes") == (y == "yes")))
+
+    assert rfsize.size(model, data.X, names, oob=True, criterion=with_positive, tolerance=0.05).value > 0.5
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        rfsize.size(model, data.X, names, criterion=with_positive, tolerance=0.05, sample_weight=np.ones(len(names)))
+
+
+@pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "scikit-learn"])
+def test_regression(framework: str, data: Data) -> None:
+    target = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
+    if framework == "LightGBM":
+        model = train_lightgbm(data.X, target, 60, objective="regression")
+    elif framework == "XGBoost":
+        model = train_xgboost(data.X, target, 60, objective="reg:squarederror")
+    else:
+        model = RandomForestRegressor(60, max_depth=6, random_state=0).fit(data.X, target)
+    score = tree_scores(model, data.X)
+    forest = ForestOnRows.of(adapter_for(model, casts_votes=False), data.X, target, oob=True)
+    may_vote = np.logical_not(forest.inbag().T)
+    expected = reference.metric_loss.losses(
+        score, may_vote, lambda known, mean: math.sqrt(mean_squared_error(target[known], mean[:, 0]))
+    )
+    report = rfsize.size(model, data.X, target, oob=True, criterion="rmse", tolerance=0.001)
+    assert [part.loss for part in report.parts] == pytest.approx(expected, rel=1e-5)
+    of_frame = rfsize.size(model, data.X, pd.DataFrame({"target": target}), oob=True, criterion="rmse", tolerance=0.001)
+    assert of_frame.n_trees == report.n_trees
+    counted = rfsize.count(model, data.X, target, oob=True)
+    assert rfsize.size(counted, criterion="rmse", tolerance=0.001).to_dict() == report.to_dict()
+    scored = rfsize.size(counted, criterion="neg_root_mean_squared_error", tolerance=0.001)
+    assert scored.n_trees == pytest.approx(report.n_trees, rel=1e-3)
+    explained = rfsize.size(counted, criterion="r2", tolerance=0.001)
+    assert explained.parts[0].loss > 0.0
+
+
+def test_bags_of_each_class(data: Data) -> None:
+    model = train_xgboost(data.X, data.three, 60, objective="multi:softprob", num_class=3)
+    report = rfsize.size(model, data.X, data.three, oob=True, criterion="logloss", tolerance=0.01)
+    assert report.converged
+    assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.05)
+    counted = rfsize.count(model, data.X, data.three, oob=True)
+    assert rfsize.size(counted, criterion="logloss", tolerance=0.01).to_dict() == report.to_dict()
+
+
+def test_rows_of_a_group_are_one_draw(lgb_booster: Any, data: Data) -> None:
+    of = {"oob": True, "criterion": "brier", "tolerance": 0.001}
+    model = train_lightgbm(data.X, data.y, 200, bagging_fraction=0.3)
+    alone = rfsize.size(model, data.X, data.y, groups="rows", **of)
+    pairs = rfsize.size(model, data.X, data.y, groups=np.arange(len(data.X)) // 2, **of)
+    assert pairs.groups == "given"
+    assert pairs.votes_per_row < alone.votes_per_row
+    assert pairs.n_trees == pytest.approx(alone.n_trees, rel=0.15)
+
+
+def test_truncate_keeps_the_size(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
+    for model in forests.values():
+        of = {"criterion": "brier", "tolerance": 0.002}
+        report = rfsize.size(model, data.fresh, fresh_y, **of)
+        small = rfsize.truncate(model, data.fresh, fresh_y, **of)
+        assert adapter_for(small).n_trees == report.n_trees < 61
+    with pytest.warns(rfsize.NotConvergedWarning, match="are needed to keep the auc"):
+        rfsize.truncate(forests["LightGBM"], data.fresh, fresh_y, criterion="auc", tolerance=1e-6)
+
+
+def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    for tolerance in (0.0001, 0.01):
+        report = rfsize.size(lgb_booster, data.fresh, fresh_y, criterion="logloss", tolerance=tolerance)
+        values = json.loads(json.dumps(report.to_dict()))
+        assert values["n_trees"] == report.n_trees == report.size_at(tolerance)
+        assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
+        assert report.loss_at(report.n_trees).loss <= tolerance
+        assert report.headline() in str(report) == repr(report)
+        assert "100 trees would cost" in str(report)
+        assert ("not enough" in str(report)) != report.converged
+        assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+        axes = report.plot()
+        axes.figure.savefig(tmp_path / "report.png")
+        assert ("large enough" in axes.get_title()) == report.converged
+        _, mine = plt.subplots()
+        assert report.plot(ax=mine) is mine
+    plt.close("all")
+    assert report.metric_gap("logloss", fresh_y).value == pytest.approx(report.value)
+    with pytest.raises(ValueError, match="n_trees must be"):
+        report.loss_at(0)
+    with pytest.raises(ValueError, match="tolerance must be"):
+        report.size_at(0.0)
+
+
+def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
+    def refused(
+        match: str, model: Any = lgb_booster, y: Any = fresh_y, kind: type = ValueError, **options: Any
+    ) -> None:
+        with pytest.raises(kind, match=match):
+            rfsize.size(model, data.fresh, y, **{"criterion": "auc", "tolerance": 0.01, **options})
+
+    refused("make_scorer", criterion=lambda y, p: 0.5)
+    refused("needs a tolerance", tolerance=None)
+    refused("y is missing", y=None)
+    refused("alpha would say nothing", alpha=0.9)
+    refused("criterion must be one of .*'auc'.* found 'area'", criterion="area")
+    refused("metric must be one of", criterion="rmse")
+    refused("y must hold one label per row", y=fresh_y[:5])
+    refused("y holds one only", y=np.zeros(400, dtype=int))
+    refused("counted Votes know nothing", model=rfsize.votes(lgb_booster, data.fresh))
+    few = train_lightgbm(data.X, data.y, 15)
+    refused("train at least 40 trees", model=few, kind=rfsize.FewVotesError)
+    knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])
+    refused("only their votes", model=knn, kind=rfsize.NotAForestError)
+    pure = RandomForestClassifier(40, random_state=0).fit(data.X, data.y)
+    refused("logloss is infinite", model=pure, y=1 - fresh_y, criterion="logloss")
+    with pytest.raises(rfsize.FewVotesError, match="too few to tell"):
+        rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, criterion="auc", tolerance=0.01)
