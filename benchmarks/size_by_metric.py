@@ -1,0 +1,270 @@
+"""Does a forest of the size by a metric lose as much as was asked for?
+
+    python benchmarks/size_by_metric.py --splits 10
+
+In each split new rows of eight known problems train one forest, of which the first trees are sized: 100 by 5000 rows
+that it was not trained on, and 200 out of bag. The other trees, and fresh rows, tell what is true: the mean loss of
+disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed are, of
+the forests that tell their size, as means over the splits: the estimated c over the true one, how often its interval
+holds it, the size, and the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
+c/T); and how many tell, say that they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or
+that the log loss is infinite ("refused").
+Tables, with the target in their last column named target, can be given as paths; a third of their rows train, a third
+size, and a third tell the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from forests import forest
+from lightgbm import LGBMRegressor
+from numpy.typing import NDArray
+from problems import clusters, few_of_many, five_clouds, flipped, rare
+from sklearn.datasets import make_friedman1, make_friedman3
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, mean_absolute_error, roc_auc_score
+from xgboost import XGBRegressor
+
+import rfsize
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.predictions import predictions
+
+Rows = tuple[NDArray[Any], NDArray[Any]]
+
+FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
+KINDS = ("told", "most", "bent", "refused")  # what a forest says
+SIZED = {"rows given": 100, "out of bag": 200}
+
+
+def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Normal clouds in 10 dimensions; class 1 is one row in fifty, of mean 1.2 in the first five."""
+    y = (generator.random(n_rows) < 0.02).astype(np.int64)
+    X = generator.normal(size=(n_rows, 10))
+    X[:, :5] += 1.2 * y[:, None]
+    return X, y
+
+
+def friedman1(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Friedman's first regression, with unit noise."""
+    found: Rows = make_friedman1(n_rows, noise=1.0, random_state=int(generator.integers(1 << 30)))
+    return found
+
+
+def friedman3(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Friedman's third regression, an angle."""
+    found: Rows = make_friedman3(n_rows, noise=0.1, random_state=int(generator.integers(1 << 30)))
+    return found
+
+
+# Problems, and the tolerance of each metric.
+TWO_CLASSES = {"auc": 0.001, "logloss": 0.002, "average_precision": 0.002}
+PROBLEMS: dict[str, tuple[Callable[[int, np.random.Generator], Rows], dict[str, float]]] = {
+    "rare, 5 %": (rare, TWO_CLASSES),
+    "rare, 2 %": (two_percent, TWO_CLASSES),
+    "flipped": (flipped, TWO_CLASSES),
+    "few of many": (few_of_many, TWO_CLASSES),
+    "clusters": (clusters, TWO_CLASSES),
+    "five clouds": (five_clouds, {"logloss": 0.002, "brier": 0.002}),
+    "Friedman 1": (friedman1, {"rmse": 0.01, "mae": 0.01}),
+    "Friedman 3": (friedman3, {"rmse": 0.0005, "mae": 0.0005}),
+}
+
+LOSS: dict[str, Callable[[NDArray[Any], NDArray[Any]], float]] = {
+    "auc": lambda y, p: 1.0 - roc_auc_score(y, p[:, 1]),
+    "average_precision": lambda y, p: 1.0 - average_precision_score(y, p[:, 1]),
+    "logloss": lambda y, p: log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])),
+    "brier": lambda y, p: (
+        brier_score_loss(y, p[:, 1])
+        if p.shape[1] == 2
+        else float(np.mean(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1)))
+    ),
+    "rmse": lambda y, p: float(np.sqrt(np.mean((p[:, 0] - y) ** 2))),
+    "mae": lambda y, p: mean_absolute_error(y, p[:, 0]),
+}
+
+
+def untrained(framework: str, n_trees: int, seed: int, *, regression: bool) -> Any:
+    """A forest with the usual settings; scikit-learn's has leaves of 5 rows, so that the log loss is finite."""
+    if framework == "random forest":
+        kind = RandomForestRegressor if regression else RandomForestClassifier
+        return kind(n_trees, min_samples_leaf=5, random_state=seed, max_features=1 / 3)
+    model = forest(framework, n_trees, seed, 0.5)
+    if not regression:
+        return model
+    given = {name: value for name, value in model.get_params().items() if name not in ("objective", "class_weight")}
+    return (LGBMRegressor if framework == "LightGBM" else XGBRegressor)(**given)
+
+
+class Truth:
+    """What forests of other trees than those sized lose on fresh rows, against all of these."""
+
+    def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
+        adapter = adapter_for(model, casts_votes=False)
+        leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
+        self._forest, self._y = ForestOnRows.of(adapter, X), y
+        self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
+        self.n_trees = self._score.shape[1]
+
+    def _loss(self, metric: str, trees: slice) -> float:
+        mean = self._score[:, trees].mean(axis=1, dtype=np.float64)
+        return LOSS[metric](self._y, predictions(self._forest, mean))
+
+    def above_all(self, metric: str, n_trees: int) -> float:
+        """Mean over disjoint forests of so many trees, over what all trees lose."""
+        forests = [slice(start, start + n_trees) for start in range(0, self.n_trees - n_trees + 1, n_trees)]
+        return float(np.mean([self._loss(metric, one) for one in forests[:20]])) - self._loss(metric, slice(None))
+
+    def c(self, metric: str) -> float:
+        """From eighths of the trees."""
+        n_trees = self.n_trees // 8
+        return self.above_all(metric, n_trees) / (1.0 / n_trees - 1.0 / self.n_trees)
+
+
+def one_split(
+    framework: str, problem: str, rows: tuple[Rows, Rows, Rows], tolerances: dict[str, float], split: int, others: int
+) -> list[tuple[tuple[str, str, str, str], dict[str, Any]]]:
+    """What was found of each source of rows and metric."""
+    train, given, fresh = rows
+    regression = "rmse" in tolerances
+    whole = untrained(framework, max(SIZED.values()) + others, split, regression=regression).fit(*train)
+    truth = Truth(whole, max(SIZED.values()), *fresh)
+    found = []
+    for metric, tolerance in tolerances.items():
+        c = truth.c(metric)
+        for source, n_trees in SIZED.items():
+            small = rfsize.truncate(whole, n_trees=n_trees)
+            of = {"criterion": metric, "tolerance": tolerance}
+            X, y = train if source == "out of bag" else given
+            try:
+                report = rfsize.size(small, X, y, oob=source == "out of bag", **of)
+            except ValueError as error:
+                if "infinite" not in str(error):
+                    raise
+                found.append(((problem, framework, source, metric), {"true": c, "told": "refused"}))
+                continue
+            real = np.nan
+            if np.isfinite(report.n_trees):
+                is_held = 2 * report.n_trees <= truth.n_trees
+                above = truth.above_all(metric, report.n_trees) if is_held else 0.0
+                real = above + c / truth.n_trees if is_held else c / report.n_trees
+            estimate = report.loss_at(10**6).loss * 1e6
+            told = "bent" if np.isinf(report.n_trees) else "most" if report.interval[0] == 1 else "told"
+            low, high = report.loss_at(10**6).interval
+            one = {
+                "real": real / tolerance,
+                "c": estimate / c,
+                "true": c,
+                "size": report.n_trees,
+                "told": told,
+                "covered": low <= c / 1e6 <= high,
+            }
+            found.append(((problem, framework, source, metric), one))
+    return found
+
+
+def rows_of_tables(paths: list[Path]) -> dict[str, tuple[Callable[[int], tuple[Rows, Rows, Rows]], dict[str, float]]]:
+    """Tables cut in three, by split."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        table = pd.read_csv(path)
+        X, y = table.drop(columns="target").to_numpy(float), table["target"].astype("category").cat.codes.to_numpy()
+
+        def cut(split: int, X: NDArray[Any] = X, y: NDArray[Any] = y) -> Any:
+            order = np.array_split(np.random.default_rng(split).permutation(len(y)), 3)
+            return tuple((X[some], y[some]) for some in order)
+
+        two = len(np.unique(y)) == 2
+        found[path.name.split(".")[0]] = cut, TWO_CLASSES if two else {"logloss": 0.002, "brier": 0.002}
+    return found
+
+
+def drawn(problem: Callable[[int, np.random.Generator], Rows], split: int) -> tuple[Rows, Rows, Rows]:
+    """Rows to train on, to size by, and to tell the truth."""
+    generator = np.random.default_rng(split)
+    train, given, fresh = (problem(n_rows, generator) for n_rows in (TRAINING, GIVEN, FRESH))
+    return train, given, fresh
+
+
+def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
+    """Print one line for each problem, framework, source of rows and metric."""
+    print(
+        "| problem | framework | rows | metric | true c | c / true c | held by 95 % interval | T* "
+        "| real loss / tolerance | told, most, bent, refused |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for key, all_found in sorted(found.items()):
+        told, most, bent, refused = ([one for one in all_found if one["told"] == kind] for kind in KINDS)
+
+        def mean(of: list[dict[str, Any]], name: str) -> str:
+            return f"{np.mean([one[name] for one in of]):.3g}" if of else "–"
+
+        print(
+            f"| {' | '.join(key)} | {mean(all_found, 'true')} | {mean(told, 'c')} | "
+            f"{sum(one['covered'] for one in told)} of {len(told)} | "
+            f"{mean(told, 'size')} | {mean(told, 'real')} | {len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
+            flush=True,
+        )
+
+
+def summary(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
+    """Print one line for each framework, source of rows and metric: means over problems, and the worst of them."""
+    print(
+        "\n| framework | rows | metric | c / true c, from and to | real loss / tolerance | on the worst problem "
+        "| told, most, bent, refused |\n|---|---|---|---|---|---|---|"
+    )
+    by_metric: dict[tuple[str, ...], list[list[dict[str, Any]]]] = defaultdict(list)
+    for (_, *key), of_problem in sorted(found.items()):
+        by_metric[tuple(key)].append(of_problem)
+    for key, problems in sorted(by_metric.items()):
+        told = [[one for one in problem if one["told"] == "told"] for problem in problems]
+        ratio, real = ([np.mean([one[name] for one in of]) for of in told if of] for name in ("c", "real"))
+        kinds = [sum(one["told"] == kind for of in problems for one in of) for kind in KINDS]
+        measured = (
+            f"{min(ratio):.2f} to {max(ratio):.2f} | {np.mean(real):.2f} | {max(real):.2f}" if real else "– | – | –"
+        )
+        print(f"| {' | '.join(key)} | {measured} | {', '.join(map(str, kinds))} |")
+
+
+def main() -> None:
+    """Print the table, after each split what was found in it if it is to be stored."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=Path)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--splits", type=int, nargs="+", default=[10], help="how many, or from one to before another")
+    parser.add_argument("--others", type=int, default=1000, help="trees that tell the truth")
+    parser.add_argument("--store", type=Path, help="a folder to keep what was found of each split in")
+    options = parser.parse_args()
+    problems: dict[str, Any] = {
+        name: (lambda split, problem=problem: drawn(problem, split), tolerances)
+        for name, (problem, tolerances) in PROBLEMS.items()
+        if name in options.problems
+    }
+    found: dict[tuple[str, str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    for split in range(*options.splits):
+        for problem, (rows, tolerances) in (problems | rows_of_tables(options.tables)).items():
+            for framework in options.frameworks:
+                kept = options.store and options.store / f"{problem}-{framework}-{split}.pickle"
+                if kept and kept.exists():
+                    one = pickle.loads(kept.read_bytes())
+                else:
+                    one = one_split(framework, problem, rows(split), tolerances, split, options.others)
+                if kept:
+                    kept.write_bytes(pickle.dumps(one))
+                for key, values in one:
+                    found[key].append(values)
+    table(found)
+    summary(found)
+
+
+if __name__ == "__main__":
+    main()
