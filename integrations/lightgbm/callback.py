@@ -23,6 +23,7 @@ from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
@@ -106,6 +107,8 @@ class SizeCallback:
     -----
     NotConvergedWarning
         If training ends before T* trees, or before it is sure.
+    LabelsOnlyWarning
+        If labels take so few trees that what they are made from would suffer.
     CopiesWarning
         As in `rfsize.size`.
     SharedBagsWarning
@@ -217,6 +220,7 @@ class SizeCallback:
         if last or enough:
             report = self._report = self._reader.report(self.goal)
             self._reader.warn_where_copies_decide(report, self.goal)
+            warn_where_labels_mislead(report, through="lightgbm")
             self._reader = None
         if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])

@@ -18,6 +18,7 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
+from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
@@ -358,6 +359,8 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees; it says how many it would take.
+    LabelsOnlyWarning
+        If labels take so few trees that what they are made from would suffer.
     CopiesWarning
         As in `size`.
 
@@ -400,6 +403,7 @@ def truncate(
         report = size(asked, X, oob=oob, criterion=criterion, **of_size)
         if not report.converged:
             warn(report.not_converged(), NotConvergedWarning)
+        warn_where_labels_mislead(report)
         n_trees = report.n_kept
     else:
         given = {"X": X, **of_size, "oob": oob or None, "criterion": None if criterion == "label" else criterion}

@@ -18,6 +18,7 @@ from rfsize.utils.validation import whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 class Report(ABC):
     """The answer of `rfsize.size`.
 
@@ -42,6 +43,8 @@ class Report(ABC):
         was given; "unknown" where the training data hold no rows to look for copies in.
     sure : float or None
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
+    pricing : Pricing
+        What `price` is estimated from.
     """
 
     n_trees: int | float
@@ -54,7 +57,7 @@ class Report(ABC):
     groups: str
     sure: float | None
     _asked: ForestOnRows | Counted | None
-    _pricing: Pricing
+    pricing: Pricing
 
     @property
     def converged(self) -> bool:
@@ -220,7 +223,7 @@ class Report(ABC):
         >>> many.labels < few.labels, many.rms < few.rms, sorted(many.metrics)
         (True, True, ['auc', 'logloss'])
         """
-        return self._pricing.at(self.n_kept if n_trees is None else whole("n_trees", n_trees, at_least=1))
+        return self.pricing.at(self.n_kept if n_trees is None else whole("n_trees", n_trees, at_least=1))
 
     def _said_of_groups(self) -> list[str]:
         """What a report says of rows that belong together."""

@@ -15,10 +15,10 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotAForestError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.sizing.base import Report
-from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.sizing.goal import DeviationGoal, check_goal
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
+from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.groups import ALONE, Groups
@@ -99,7 +99,7 @@ class DeviationReport(Report):
     _is_untold: bool
     _deviations: Deviations
     _asked: ForestOnRows | Counted | None
-    _pricing: Pricing
+    pricing: Pricing
 
     @classmethod
     def of(
@@ -115,8 +115,8 @@ class DeviationReport(Report):
     ) -> DeviationReport:
         """Size a forest of ``available`` trees from what its trees say.
 
-        ``rows`` let `metric_gap` ask the trees again, ``groups`` are those by which they were asked, and ``truth`` tells
-        the price in metrics.
+        ``rows`` let `metric_gap` ask the trees again, ``groups`` are those by which they were asked, and ``truth``
+        tells the price in metrics.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class DeviationReport(Report):
             _is_untold=untold,
             _deviations=deviations,
             _asked=rows,
-            _pricing=Pricing(outputs, groups, truth),
+            pricing=Pricing(outputs, groups, truth),
         )
 
     @property

@@ -43,11 +43,11 @@ def _of_classes(report: SizeReport) -> list[str]:
     macro = report.macro_size
     if report.average == "micro" and macro > _MACRO * report.n_trees:
         found.append(f"it takes {in_words(macro)} trees where each class counts alike")
-    probability, shares = report.mean_probabilities, report.label_shares
+    probability, shares = report.pricing.mean_probabilities(), report.label_shares
     if probability is not None:
         for (name, given), expected in zip(shares.items(), np.asarray(probability).tolist(), strict=True):
             if _LABELS * given < expected:
-                found.append(f"class {name} gets {given:.2%} of the labels, and has a mean probability of {expected:.2%}")
+                found.append(f"class {name} gets {given:.2%} of the labels; its mean probability is {expected:.2%}")
     return found
 
 
@@ -57,7 +57,8 @@ def _of_metrics(report: SizeReport) -> list[str]:
     auc = price.metrics.get("auc", 0.0)
     if auc > _AUC:
         found.append(f"{price.n_trees:,} trees are expected to lose {auc:.2g} of the area under the ROC curve")
-    lost, value = price.metrics.get("logloss", 0.0), report.metric_values.get("logloss", np.inf)
+    lost = price.metrics.get("logloss", 0.0)
+    value = report.pricing.laws["logloss"][0] if lost > 0.0 else 0.0
     if lost > _LOGLOSS * value:
         found.append(f"{price.n_trees:,} trees are expected to raise the logarithmic loss, {value:.3g}, by {lost:.2g}")
     return found

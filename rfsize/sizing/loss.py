@@ -204,8 +204,8 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     )
 
 
-def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> Law:
-    """The law by a few deals of the blocks, without its uncertainty; arguments as of `metric_loss`.
+def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> tuple[float, Law]:
+    """The metric of the trees at hand, and its law by a few deals of the blocks; arguments as of `metric_loss`.
 
     Raises
     ------
@@ -215,11 +215,12 @@ def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> Law:
         If the metric is no number.
     """
     parts = _Parts.dealt(blocks, judge, _DEALS_ROUGHLY)
-    halves, quarters = (float(lost) for lost in parts.losses(judge, predicted)[0].mean(axis=0))
+    by_deal, value = parts.losses(judge, predicted)
+    halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     if min(halves, quarters) <= 0.0:
-        return Law(0.0, 0.0)
+        return value, Law(0.0, 0.0)
     bend = min(parts.fit(halves, quarters).d, _MOST_BENT * parts.asked[0])
-    return Law(halves / parts.lost_by_halves(bend), bend)
+    return value, Law(halves / parts.lost_by_halves(bend), bend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,11 @@ from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError
 from rfsize.sizing.base import Report
-from rfsize.sizing.words import finite, in_words, too_many_untold
 from rfsize.sizing.goal import MetricGoal
-from rfsize.sizing.loss import MetricLoss, Part, Predicted, metric_loss
-from rfsize.sizing.metrics import Metric
+from rfsize.sizing.loss import MetricLoss, Part, metric_loss
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth, predictions_for
-from rfsize.utils.typing import Floats
+from rfsize.sizing.words import finite, in_words, too_many_untold
 from rfsize.utils.validation import positive, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -115,7 +113,7 @@ class MetricReport(Report):
     _is_untold: bool
     _loss: MetricLoss
     _asked: ForestOnRows | Counted | None
-    _pricing: Pricing
+    pricing: Pricing
 
     @classmethod
     def of(
@@ -176,7 +174,7 @@ class MetricReport(Report):
             _is_untold=is_untold,
             _loss=found,
             _asked=rows,
-            _pricing=Pricing(outputs, groups, truth),
+            pricing=Pricing(outputs, groups, truth),
         )
 
     @property

@@ -70,7 +70,7 @@ class Price(NamedTuple):
 
     def _of_classes(self) -> str:
         changed = {} if self.by_class is None else self.by_class
-        if not 1 < len(changed):
+        if not len(changed) > 1:
             return ""
         most = sorted(changed, key=lambda of: -changed[of])[:_CLASSES_SAID]
         shown = changed if len(changed) <= _CLASSES_SAID else most
@@ -122,7 +122,8 @@ class Pricing:
             found = self.rule.of_classes.disagreement_of_each(n_trees)
             by_class = {names[of]: changed for of, changed in found.items()}
         rms = None if self._deviations is None else self._deviations.at(n_trees).rms
-        return Price(n_trees, labels, by_class, rms, {name: law.loss(n_trees) for name, law in self.laws.items()})
+        metrics = {name: law.loss(n_trees) for name, (_, law) in self.laws.items()}
+        return Price(n_trees, labels, by_class, rms, metrics)
 
     @cached_property
     def rule(self) -> VotingRule | None:
@@ -142,8 +143,8 @@ class Pricing:
         return Deviations(scores.take(scores.asked > 1), link)
 
     @cached_property
-    def laws(self) -> dict[str, Law]:
-        """The expected loss of each metric that can be told."""
+    def laws(self) -> dict[str, tuple[float, Law]]:
+        """Each metric that can be told: its value with the trees at hand, and its expected loss."""
         outputs, truth = self.outputs, self.truth
         assert outputs is not None
         if truth is None or outputs.link is None or outputs.blocks is None:

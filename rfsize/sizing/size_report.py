@@ -14,11 +14,11 @@ from rfsize.errors import FewVotesError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.strata import FEWEST_ROWS
 from rfsize.sizing.base import Report
-from rfsize.sizing.words import FEWEST_VOTES, finite, in_percent, in_words, no_votes_advice
 from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
+from rfsize.sizing.words import FEWEST_VOTES, finite, in_percent, in_words, no_votes_advice
 from rfsize.utils.validation import choice, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -99,7 +99,7 @@ class SizeReport(Report):
     _rules: Mapping[str, VotingRule]
     _classes: list[Any]
     _asked: ForestOnRows | Counted | None
-    _pricing: Pricing
+    pricing: Pricing
 
     @classmethod
     def of(
@@ -151,7 +151,7 @@ class SizeReport(Report):
             _rules=rules,
             _classes=outputs.votes.classes.tolist(),
             _asked=rows,
-            _pricing=Pricing(outputs, groups, truth, rules.get(outputs.voting("auto"))),
+            pricing=Pricing(outputs, groups, truth, rules.get(outputs.voting("auto"))),
         )
 
     @property

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate
 from rfsize.estimation.strata import ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
-from rfsize.sizing.words import too_many_untold
 from rfsize.sizing.goal import LabelGoal
+from rfsize.sizing.words import too_many_untold
 from rfsize.utils.typing import Int64s
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import Groups

@@ -211,6 +211,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         -----
         NotConvergedWarning
             If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+        LabelsOnlyWarning
+            If labels take so few trees that what they are made from would suffer.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """

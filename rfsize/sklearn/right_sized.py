@@ -19,6 +19,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
+from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.training.cross_validation import folds_of, held_out_outputs
@@ -58,6 +59,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
             if not report.converged:
                 warn(report.not_converged(), NotConvergedWarning)
+            warn_where_labels_mislead(report)
         if not self.oob_score:
             self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
         else:

@@ -18,12 +18,13 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError, NotConvergedWarning
 from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import Report
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
 from rfsize.utils.validation import share, training_labels, whole
 from rfsize.utils.warn import warn
@@ -259,6 +260,8 @@ def grow(
     -----
     NotConvergedWarning
         If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+    LabelsOnlyWarning
+        As in `truncate`.
     CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `size`.
 
@@ -340,6 +343,7 @@ def grown_model(
     )
     if not report.converged:
         warn(report.not_converged(), NotConvergedWarning)
+    warn_where_labels_mislead(report)
     if X_val is None:
         warn_where_copies_decide(report, forest.groups, partial(growth.report_by, goal=goal, threshold=threshold))
     kept = max(report.n_kept, growth.given)

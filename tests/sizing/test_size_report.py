@@ -11,8 +11,8 @@ import pytest
 
 import rfsize
 from rfsize import theory
-from rfsize.sizing.words import in_percent
 from rfsize.sizing.goal import Goal
+from rfsize.sizing.words import in_percent
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
