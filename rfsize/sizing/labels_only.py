@@ -13,8 +13,9 @@ from rfsize.utils.warn import warn
 # How many times the size the macro average may take, and how many fewer of the labels a class may get than its mean
 # probability tells of.
 _MACRO, _LABELS = 4.0, 10.0
-# What a forest may be expected to lose: of the area under the ROC curve, and of the logarithmic loss as a share of it.
-_AUC, _LOGLOSS = 0.005, 0.02
+# What a forest may be expected to lose: of the area under the ROC curve; and where a class has few of the labels, of
+# the logarithmic loss as a share of it (of balanced classes, more trees than labels take improve it by as much).
+_AUC, _LOGLOSS, _RARE = 0.005, 0.02, 0.05
 
 
 def warn_where_labels_mislead(report: Report, *, through: str | None = None) -> None:
@@ -29,10 +30,12 @@ def warn_where_labels_mislead(report: Report, *, through: str | None = None) -> 
     if not found:
         return
     metric = "auc" if len(report.label_shares) == 2 else "logloss"
+    calls = [f"criterion='{metric}', tolerance=0.001 (with y)", "criterion='probability', tolerance=0.01"]
+    if report.average == "micro" and min(report.label_shares.values()) > 0.0:
+        calls.append("for labels of rare classes average='macro'")
     warn(
-        f"{report.target} = {in_words(report.n_trees)} is enough for labels, and labels do not tell all of this forest: "
-        f"{'; '.join(found)}. If you use rankings or probabilities, size them: criterion='{metric}', tolerance=0.001 "
-        "(with y), or criterion='probability', tolerance=0.01; for labels of rare classes average='macro'",
+        f"{report.target} = {in_words(report.n_trees)} is enough for labels, and labels do not tell all of this "
+        f"forest: {'; '.join(found)}. If you use rankings or probabilities, size them: {', or '.join(calls)}",
         LabelsOnlyWarning,
         through=through,
     )
@@ -59,6 +62,6 @@ def _of_metrics(report: SizeReport) -> list[str]:
         found.append(f"{price.n_trees:,} trees are expected to lose {auc:.2g} of the area under the ROC curve")
     lost = price.metrics.get("logloss", 0.0)
     value = report.pricing.laws["logloss"][0] if lost > 0.0 else 0.0
-    if lost > _LOGLOSS * value:
+    if lost > _LOGLOSS * value and min(report.label_shares.values()) < _RARE:
         found.append(f"{price.n_trees:,} trees are expected to raise the logarithmic loss, {value:.3g}, by {lost:.2g}")
     return found
