@@ -371,7 +371,13 @@ def grown(
             if more > 0:
                 forest.add(more)
                 bar.update(more)
-            report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
+            try:
+                report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
+            except FewVotesError as too_few:
+                if too_few.enough is None or forest.n_trees >= max_trees:
+                    raise
+                wanted = too_few.enough
+                continue
             if report.converged or forest.n_trees >= max_trees:
                 return report
             wanted = report.next_look()
@@ -476,6 +482,7 @@ def _of_estimator(
         integration_for(estimator).check_estimator(estimator)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
+    check_goal(goal, len(adapter.classes), in_training=True)
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
     X = adapter.check(X)
     belong = resolved(groups, X, n_rows(X))
