@@ -36,7 +36,6 @@ from xgboost import XGBRegressor
 import rfsize
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.predictions import predictions
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 
@@ -117,7 +116,7 @@ class Truth:
 
     def _loss(self, metric: str, trees: slice) -> float:
         mean = self._score[:, trees].mean(axis=1, dtype=np.float64)
-        return LOSS[metric](self._y, predictions(self._forest, mean))
+        return LOSS[metric](self._y, self._forest.predictor.predictions(mean))
 
     def above_all(self, metric: str, n_trees: int) -> float:
         """Mean over disjoint forests of so many trees, over what all trees lose."""

@@ -37,7 +37,16 @@ class FewVotesError(ValueError):
     """Too few trees may vote on a training row for a forest to be sized by its out-of-bag votes.
 
     Train more trees or with a smaller bagging fraction, or size on rows that the forest was not trained on.
+
+    Attributes
+    ----------
+    enough : int or None
+        Trees that would tell; None where that is not known, or more trees do not help.
     """
+
+    def __init__(self, message: str, *, enough: int | None = None) -> None:
+        super().__init__(message)
+        self.enough = enough
 
 
 class ForestFileError(ValueError):

@@ -18,7 +18,7 @@ import rfsize
 from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from rfsize import RightSizedClassifier
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
@@ -53,7 +53,7 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
         alone[:, held_out] = [tree.predict_proba(data.X[held_out]) for tree in part.estimators_]
     votes = rfsize.Votes(reference.counting.votes(alone.argmax(axis=2), 3, np.zeros(alone.shape[:2], dtype=bool)))
     told = TreeOutputs(votes, Scores.of(alone.transpose(1, 0, 2)))
-    expected = rfsize.SizeReport.of(told, Goal(0.9, "soft"), available=trees, source="")
+    expected = rfsize.SizeReport.of(told, LabelGoal(0.9, "soft"), available=trees, source="")
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval
     # Forests that lack a class tell no scores that could be compared.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.counting.copies import resolved
-from rfsize.errors import NotAForestError, NotConvergedWarning
+from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
@@ -185,7 +185,12 @@ class SizeCallback:
         """The estimate from all votes read so far; None while there are none."""
         stale = self._report is None or (self._reader is not None and self._report.available < self._reader.trees)
         if stale and self._reader is not None and self._reader.can_tell:
-            self._report = self._reader.report(self.goal)
+            try:
+                self._report = self._reader.report(self.goal)
+            except FewVotesError as too_few:
+                if too_few.enough is None:
+                    raise
+                return None
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +213,12 @@ class SizeCallback:
             return
         self._reader.prove_newest()
         # What ends the training is the size that was asked for; the other one is told when it ends.
-        self._report, report = None, self._reader.report(self.goal, both=False)
+        self._report = None
+        try:
+            report = self._reader.report(self.goal, both=False)
+        except FewVotesError as too_few:
+            self._put_off(too_few, last)
+            return
         enough = due and report.converged
         if due and not enough:
             self._next_estimate = report.next_look()
@@ -226,6 +236,15 @@ class SizeCallback:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         if last:
             warn(report.not_converged(), NotConvergedWarning, through="lightgbm")
+
+    def _put_off(self, too_few: FewVotesError, last: bool) -> None:
+        """Look again at as many trees as tell; where training has ended before, warn."""
+        if too_few.enough is None:
+            raise too_few
+        self._next_estimate = max(self._next_estimate, too_few.enough)
+        if last:
+            self._reader = None
+            warn(str(too_few), NotConvergedWarning, through="lightgbm")
 
     def _seconds(self, trees: int, until: int) -> float | None:
         """Seconds that the trees still to train will take, where any but the first has been timed."""

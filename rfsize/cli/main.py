@@ -34,11 +34,12 @@ from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import AVERAGES
-from rfsize.sizing.named_metrics import CRITERIA
+from rfsize.sizing.named_metrics import CRITERIA, METRICS
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
 from rfsize.utils.files import written_whole
+from rfsize.utils.validation import class_indices
 from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
@@ -234,7 +235,8 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerance",
         type=float,
-        help="how far off probabilities or scores may be: root mean square, and 95 %% of rows",
+        help="how far off probabilities or scores may be (root mean square, and 95 %% of rows), or how much worse a "
+        "metric",
     )
 
 
@@ -283,9 +285,7 @@ def _grow(options: argparse.Namespace) -> int:
     integration = integration_named(options.framework)
     integration.check_path(options.output)
     X, y, groups = _table_of(options)
-    X_val = None
-    if options.validation is not None:
-        X_val = like_table(load_features(Table.of(options.validation, options.input_format), options.target), X)
+    X_val, y_val = _validation_rows(options, X)
     if not options.json:
         _print_categories(X)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
@@ -296,6 +296,7 @@ def _grow(options: argparse.Namespace) -> int:
             params,
             dtrain,
             X_val=X_val,
+            y_val=y_val if y_val is None or classes is None else class_indices(np.asarray(classes), y_val, len(y_val)),
             alpha=options.alpha,
             voting=options.voting,
             average=options.average,
@@ -319,6 +320,18 @@ def _grow(options: argparse.Namespace) -> int:
         print(report)
         print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if report.converged else NOT_CONVERGED
+
+
+def _validation_rows(options: argparse.Namespace, X: Any) -> tuple[Any, Any]:
+    """Rows to judge by in place of those of training, and their labels where a metric asks for them."""
+    if options.validation is None:
+        return None, None
+    table, y_val = Table.of(options.validation, options.input_format), None
+    if options.criterion in METRICS:
+        X_val, y_val = load_table(table, options.target)
+    else:
+        X_val = load_features(table, options.target)
+    return like_table(X_val, X), y_val
 
 
 def _grown_before(path: Path, classes: list[Any] | None) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from rfsize.errors import LabelsOnlyWarning
 from rfsize.sizing.base import Report
 from rfsize.sizing.size_report import SizeReport
-from rfsize.sizing.words import in_words
+from rfsize.sizing.words import RARE, in_words
 from rfsize.utils.warn import warn
 
 # How many times the size the macro average may take, and how many fewer of the labels a class may get than its mean
@@ -15,7 +15,7 @@ from rfsize.utils.warn import warn
 _MACRO, _LABELS = 4.0, 10.0
 # What a forest may be expected to lose: of the area under the ROC curve; and where a class has few of the labels, of
 # the logarithmic loss as a share of it (of balanced classes, more trees than labels take improve it by as much).
-_AUC, _LOGLOSS, _RARE = 0.005, 0.02, 0.05
+_AUC, _LOGLOSS = 0.005, 0.02
 
 
 def warn_where_labels_mislead(report: Report, *, through: str | None = None) -> None:
@@ -62,6 +62,6 @@ def _of_metrics(report: SizeReport) -> list[str]:
         found.append(f"{price.n_trees:,} trees are expected to lose {auc:.2g} of the area under the ROC curve")
     lost = price.metrics.get("logloss", 0.0)
     value = report.pricing.laws["logloss"][0] if lost > 0.0 else 0.0
-    if lost > _LOGLOSS * value and min(report.label_shares.values()) < _RARE:
+    if lost > _LOGLOSS * value and min(report.label_shares.values()) < RARE:
         found.append(f"{price.n_trees:,} trees are expected to raise the logarithmic loss, {value:.3g}, by {lost:.2g}")
     return found

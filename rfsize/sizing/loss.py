@@ -168,7 +168,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     ValueError
         If the metric is no number.
     """
-    parts = _Parts.dealt(blocks, judge)
+    parts = _Parts.dealt(blocks.laid_over(), judge)
     by_deal, value = parts.losses(judge, predicted)
     units = parts.rows if units is None else units[parts.rows]
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, units)
@@ -405,5 +405,6 @@ def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
     enough = math.ceil(2.0 * FEWEST_ASKED * n_trees / max(votes_per_row, 1.0))
     return FewVotesError(
         f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to tell what a metric loses by halves and "
-        f"quarters of them: train at least {enough:,} trees, or give rows that the forest was not trained on"
+        f"quarters of them: train at least {enough:,} trees, or give rows that the forest was not trained on",
+        enough=enough,
     )

@@ -19,7 +19,10 @@ from rfsize.voting.predictor import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
-CRITERIA = ("label", "probability", "score", *_OF_CLASSES, *_OF_NUMBERS)
+METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
+"""Those of what is predicted against the truth."""
+
+CRITERIA = ("label", "probability", "score", *METRICS)
 """What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
 
 # What a user may ask for: a name, a function of the truth and the predictions, or a scorer of scikit-learn's.
@@ -28,8 +31,7 @@ MetricLike = str | Callable[..., float]
 
 def check_metric(criterion: MetricLike) -> None:
     """Raise ``ValueError`` where a criterion is neither a metric nor a scorer."""
-    known = (*_OF_CLASSES, *_OF_NUMBERS)
-    if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, known) is not None):
+    if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, METRICS) is not None):
         return
     advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
     choice("criterion", criterion, CRITERIA, advice)
@@ -41,7 +43,7 @@ def metric_with_truth(
     """The metric of so many rows with its truth; raises ``ValueError`` where they do not fit the forest."""
     classes = forest.classes
     weight = sample_weights(sample_weight, n_rows)
-    scorer = scorer_of(metric, known=(*_OF_CLASSES, *_OF_NUMBERS))
+    scorer = scorer_of(metric, known=METRICS)
     if scorer is not None:
         name = metric if isinstance(metric, str) else name_of(scorer)
         return _of_scorer(name, scorer, forest, n_rows, y, None if sample_weight is None else weight)

@@ -54,29 +54,12 @@ def scored(
 
 def _estimator(predicted: Floats, forest: Predictor) -> Any:
     """An estimator that has predicted all rows, and finds them by their numbers."""
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    # Here, because scikit-learn takes long to import.
+    from rfsize.utils.stored import StoredClassifier, StoredRegressor
 
-    class Predicted(BaseEstimator):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any = None) -> Any:
-            return self
-
-        def __sklearn_is_fitted__(self) -> bool:
-            return True
-
-    class PredictedNumbers(RegressorMixin, Predicted):  # type: ignore[misc]
-        def predict(self, X: NDArray[Any]) -> NDArray[Any]:
-            return predicted[X[:, 0]]
-
-    class PredictedClasses(ClassifierMixin, Predicted):  # type: ignore[misc]
-        classes_ = forest.classes
-
-        def predict_proba(self, X: NDArray[Any]) -> NDArray[Any]:
-            return predicted[X[:, 0]]
-
-        def predict(self, X: NDArray[Any]) -> NDArray[Any]:
-            return np.asarray(forest.classes[forest.labels(predicted[X[:, 0]])])
-
-    return PredictedClasses() if len(forest.classes) else PredictedNumbers()
+    if not len(forest.classes):
+        return StoredRegressor(predicted)
+    return StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

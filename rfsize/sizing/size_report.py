@@ -18,7 +18,7 @@ from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
-from rfsize.sizing.words import FEWEST_VOTES, finite, in_percent, in_words, no_votes_advice
+from rfsize.sizing.words import FEWEST_VOTES, RARE, by_class_in_words, finite, in_percent, in_words, no_votes_advice
 from rfsize.utils.validation import choice, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
-
-# A class of fewer of the labels is spoken of; of many classes, only so many are.
-_RARE, _CLASSES_SAID = 0.05, 5
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
@@ -480,17 +477,9 @@ class SizeReport(Report):
         Only where it is the macro average that is asked for, or a class has few of the labels.
         """
         shares = self.label_shares
-        if self.average == "micro" and min(shares.values()) >= _RARE:
+        if self.average == "micro" and min(shares.values()) >= RARE:
             return []
-        agreement = self.agreement_by_class(self.n_kept)
-        some, which = list(agreement), "by class"
-        if len(some) > _CLASSES_SAID:
-            some = sorted(some, key=lambda of: agreement[of])[:_CLASSES_SAID]
-            which = f"by class, the lowest of {len(agreement)}"
-        said = [f"{of} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
-        never = [str(of) for of in shares if of not in agreement]
-        left_out = f"; no row is given {', '.join(never)}" if never else ""
-        return [f"{which}, at {self.n_kept:,} trees: {', '.join(said)}{left_out}"]
+        return [by_class_in_words(self.agreement_by_class(self.n_kept), shares, self.n_kept)]
 
     def _both_sizes(self) -> list[str]:
         """Both sizes, and which of them the model's own predict goes by."""
@@ -505,8 +494,3 @@ class SizeReport(Report):
         return [f"trees {sizes}{obeys}"]
 
     __repr__ = __str__
-
-
-def _if_rare(share: float) -> str:
-    """What to say beside a class of so small a share of the labels."""
-    return f" ({float(f'{100.0 * share:.2g}'):g}% of the labels)" if share < _RARE else ""

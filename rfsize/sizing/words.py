@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from rfsize.voting.groups import ALONE, Groups
+
+# A class of fewer of the labels is rare; of many classes, only so many are spoken of.
+RARE, _CLASSES_SAID = 0.05, 5
 
 # With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
@@ -47,3 +51,20 @@ def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
         saw = "every row" if groups.index is None else "every row, or another of its group"
         return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
     return ": nothing to size a forest from"
+
+
+def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_trees: int) -> str:
+    """Agreement by class of so many trees, of those that agree least where they are many, and who gets few labels."""
+    some, which = list(agreement), "by class"
+    if len(some) > _CLASSES_SAID:
+        some = sorted(some, key=lambda of: agreement[of])[:_CLASSES_SAID]
+        which = f"by class, the lowest of {len(agreement)}"
+    said = [f"{of} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
+    never = [str(of) for of in shares if of not in agreement]
+    left_out = f"; no row is given {', '.join(never)}" if never else ""
+    return f"{which}, at {n_trees:,} trees: {', '.join(said)}{left_out}"
+
+
+def _if_rare(share: float) -> str:
+    """What to say beside a class of so small a share of the labels."""
+    return f" ({float(f'{100.0 * share:.2g}'):g}% of the labels)" if share < RARE else ""

@@ -17,6 +17,7 @@ from rfsize.counting.api import votes
 from rfsize.errors import NotAForestError
 from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.estimator_data import TrainingData
@@ -52,10 +53,10 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         Over what agreement is averaged, as in `size`: rows, or the classes that they are given.
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
         The ``estimator`` of `size`; of labels.
-    criterion : {"label", "probability", "score"}, default "label"
-        What is to agree with the infinite forest's, as in `grow`.
+    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
+        What is to be near the infinite forest's, as in `grow`.
     tolerance : float, optional
-        How far off probabilities or scores may be, as in `grow`; needed with these criteria.
+        How far off it may be, as in `grow`; needed with all criteria but labels.
     sure : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
@@ -84,7 +85,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     estimator_ : estimator
         The forest of T* trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
         `classes_`.
-    report_ : SizeReport or DeviationReport
+    report_ : SizeReport, DeviationReport or MetricReport
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
         of the forest of one fold.
     oob_refusal_ : str or None
@@ -152,7 +153,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         voting: str = "auto",
         average: str = "micro",
         size_estimator: str = "auto",
-        criterion: str = "label",
+        criterion: MetricLike = "label",
         tolerance: float | None = None,
         sure: float = 0.8,
         max_trees: int = 5000,
@@ -189,7 +190,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         y : array_like, shape (n_rows,)
             Class labels of any kind.
         sample_weight : array_like, shape (n_rows,), optional
-            Training weights; they weigh the rows in the training, not in the mean over rows that T*(α) is about.
+            Training weights; they weigh the rows in the training and in metrics, not in the mean over rows that T*(α)
+            is about.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
             Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
             metadata routing, request them by ``set_fit_request(groups=True)``.

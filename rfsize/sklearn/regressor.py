@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from rfsize.sizing.goal import DeviationGoal
+from rfsize.sizing.goal import check_goal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.matrix import n_rows
@@ -22,7 +23,8 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     """A regression forest of T* trees.
 
     `fit` trains the forest that ``estimator`` describes until it is sure to have T* trees: the smallest number whose
-    predictions are within ``tolerance`` of the infinite forest's, both as root mean square and on 95 % of the rows.
+    predictions are within ``tolerance`` of the infinite forest's, both as root mean square and on 95 % of the rows; or
+    whose error is expected to be within ``tolerance`` of the infinite forest's.
 
     Parameters
     ----------
@@ -32,7 +34,10 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees. Its own
         number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
     tolerance : float, optional
-        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y.
+        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. Of a metric,
+        how much worse it may be; it then needs one.
+    criterion : "score", metric or scorer, default "score"
+        What is to be near the infinite forest's: what is predicted, or "rmse", "mae", "r2" or a scorer, as in `size`.
     sure : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
@@ -53,7 +58,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     ----------
     estimator_ : estimator
         The forest of T* trees.
-    report_ : DeviationReport
+    report_ : DeviationReport or MetricReport
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
         the forest of one fold.
     oob_refusal_ : str or None
@@ -61,7 +66,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     n_trees_ : int
         Trees of the forest.
     tolerance_ : float
-        The tolerance, in the unit of y.
+        The tolerance that it was sized by.
     oob_prediction_ : ndarray of float, shape (n_rows,)
         Out-of-bag predictions of the training rows, as `oob_predict` gives them, NaN on rows that every tree saw. Only
         where these can be had: a forest that was sized by cross-validation has none.
@@ -83,6 +88,13 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     >>> model = RightSizedRegressor(RandomForestRegressor(max_features=0.3, random_state=0), tolerance=10).fit(X, y)
     >>> model.n_trees_ == model.report_.wanted == len(model.estimator_.estimators_)
     True
+
+    Or how many trees come within 1 % of the infinite forest's R²:
+
+    >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
+    >>> model = RightSizedRegressor(forest, tolerance=0.01, criterion="r2").fit(X, y)
+    >>> bool(model.report_.loss_at(model.n_trees_).loss <= 0.01)
+    True
     """
 
     def __init__(
@@ -90,6 +102,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         estimator: Any,
         tolerance: float | None = None,
         *,
+        criterion: MetricLike = "score",
         sure: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
@@ -99,6 +112,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     ) -> None:
         self.estimator = estimator
         self.tolerance = tolerance
+        self.criterion = criterion
         self.sure = sure
         self.max_trees = max_trees
         self.min_trees = min_trees
@@ -118,7 +132,8 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         y : array_like, shape (n_rows,)
             Numbers.
         sample_weight : array_like, shape (n_rows,), optional
-            Training weights; they weigh the rows in the training, not in the mean over rows that T* is about.
+            Training weights; they weigh the rows in the training and in metrics, not in the mean over rows that T* by
+            the "score" is about.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
             Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
             metadata routing, request them by ``set_fit_request(groups=True)``.
@@ -149,10 +164,12 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         X = self._checked_rows(X, reset=True)
         numbers = _checked_numbers(y, n_rows(X))
         data = TrainingData(X, np.zeros(0), numbers, self._checked_weights(sample_weight, len(numbers)), groups)
-        tolerance = self._default_tolerance(numbers) if self.tolerance is None else self.tolerance
-        goal = DeviationGoal("score", tolerance, sure=self.sure)
+        by_default = self.tolerance is None and self.criterion == "score"
+        tolerance = self._default_tolerance(numbers) if by_default else self.tolerance
+        goal = goal_of(self.criterion, tolerance, sure=self.sure)
+        check_goal(goal, 0)
         self._fit(data, goal)
-        self.tolerance_ = goal.tolerance
+        self.tolerance_ = tolerance
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

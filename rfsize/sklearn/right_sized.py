@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,7 +26,7 @@ from rfsize.training.cross_validation import folds_of, held_out_outputs
 from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grown_model
 from rfsize.utils.matrix import as_rows, from_polars
-from rfsize.utils.tags import allows_nan, input_tags
+from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import choice, sample_weights, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.outputs import TreeOutputs
@@ -78,6 +78,12 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "around this estimator, not inside)"
             )
         integration_for(self.estimator).check_estimator(self.estimator)
+        predicts_numbers = is_regression(self.estimator)
+        if predicts_numbers != isinstance(self, RegressorMixin):
+            what, taker = ("numbers", "Regressor") if predicts_numbers else ("labels", "Classifier")
+            raise NotAForestError(
+                f"estimator is a {type(self.estimator).__name__}, which predicts {what}: give it to RightSized{taker}"
+            )
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
@@ -111,7 +117,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if counts:
             raise ValueError(
                 f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
-                "out of the search, and set alpha, or max_trees"
+                "out of the search, and set alpha or tolerance, or max_trees"
             )
         super().set_params(**params)
         return self
@@ -193,7 +199,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 )
             outputs = held_out_outputs(parts, data.classes, len(data.label))
             of: dict[str, Any] = {"available": n_trees, "source": "cross-validation", "groups": groups}
-            truth = Truth(data.target(self.estimator), data.weight, groups)
+            truth = Truth(data.truth, data.weight, groups)
             report = report_for(goal, outputs.take(groups.once), truth=truth, **of)
             if report.converged or n_trees == self.max_trees:
                 return outputs, report

@@ -24,7 +24,7 @@ from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
-from rfsize.training.growing import grown
+from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.validation import as_numbers, choice, share, whole

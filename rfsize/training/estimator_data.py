@@ -1,4 +1,4 @@
-"""What `RightSizedClassifier` fits forests on, and what these predict of it."""
+"""What `RightSizedClassifier` and `RightSizedRegressor` fit forests on, and what these predict of it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,14 @@ class TrainingData:
             )
         return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
 
+    @property
+    def truth(self) -> NDArray[Any]:
+        """Labels as they were given, or numbers."""
+        return self.classes[self.label] if len(self.classes) else self.label
+
     def target(self, estimator: Any) -> NDArray[Any]:
         """Labels as the estimator takes them."""
-        as_they_are = not len(self.classes) or integration_for(estimator).labels_are_indices
-        return self.label if as_they_are else self.classes[self.label]
+        return self.label if integration_for(estimator).labels_are_indices else self.truth
 
     def fitted(self, estimator: Any, n_trees: int) -> Any:
         """A forest of so many trees, trained on the rows."""

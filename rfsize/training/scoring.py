@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from rfsize.adapters.trainer import Trainer
+from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.voting.outputs import OutOfBag
 
 _REPLICATES = 100
@@ -236,31 +236,3 @@ def _checked_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
             f"sklearn.metrics.make_scorer({name}), with greater_is_better=False where less is better"
         )
     return scoring
-
-
-class StoredClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose "features" are row numbers, for which it returns stored predictions."""
-
-    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: NDArray[np.float64]) -> None:
-        self.classes_ = classes
-        self.label = label
-        self.probability = probability
-
-    def predict(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Labels, shape (n_rows,)."""
-        return self.label[rows[:, 0]]
-
-    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Probabilities, shape (n_rows, n_classes)."""
-        return self.probability[rows[:, 0]]
-
-
-class StoredRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor whose "features" are row numbers, for which it returns stored predictions."""
-
-    def __init__(self, number: NDArray[np.float64]) -> None:
-        self.number = number
-
-    def predict(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Numbers, shape (n_rows,)."""
-        return self.number[rows[:, 0]]

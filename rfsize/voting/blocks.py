@@ -94,6 +94,12 @@ class TreeBlocks:
             n_trees=forests[0].n_trees,
         )
 
+    def laid_over(self) -> TreeBlocks:
+        """Those of several forests, each asked about rows of its own, as `N_BLOCKS` of one forest."""
+        n_forests = self.asked.shape[1] // N_BLOCKS
+        dealt = [array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2]).sum(axis=1) for array in self._dealt()]
+        return self._with(self.scores, [self.rows, self.counts, *dealt])
+
     @property
     def n_filled(self) -> int:
         """Blocks that hold trees."""

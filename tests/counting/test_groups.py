@@ -22,7 +22,6 @@ from helpers.copied import continuous, of_few_values, twice
 from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.voting.links import Link
 
 N_ROWS = 300
 FORESTS: dict[str, Any] = {
@@ -102,7 +101,8 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
     adapter = adapter_for(model, casts_votes=False)
     seen = reference.groups.spread(rfsize.inbag(adapter, X), patients)
     each = np.array([tree.predict(X) for tree in model.estimators_])
-    scores, _ = ForestOnRows.of(adapter, X, oob=True, groups=patients).scores_and_noise(Link("identity"))
+    scores = ForestOnRows.of(adapter, X, oob=True, groups=patients).outputs().scores
+    assert scores is not None
     assert scores.asked.tolist() == (~seen).sum(axis=0).tolist()
     for row in np.flatnonzero(scores.asked):
         of_row = each[~seen[:, row], row]

@@ -9,6 +9,7 @@ import pytest
 
 import reference.deviation
 from helpers.scores import some_scores
+from rfsize.estimation.base import REPLICATES
 from rfsize.estimation.deviation import Deviations
 from rfsize.voting.links import LINKS, Link
 from rfsize.voting.scores import Scores
@@ -25,10 +26,11 @@ def scores_with(mean: Any, covariance: Any, asked: int = 100) -> Scores:
 def test_links(kind: str) -> None:
     score = np.random.default_rng(0).normal(size=(7, 3))
     expected = [reference.deviation.predicted(kind, 1.5 * row) for row in score]
-    link, by = Link(kind, 1.5), np.array([0.3, -0.2, 1.0])
+    link = Link(kind, 1.5)
     assert np.allclose(link.predicted(score), expected)
-    slope = (link.predicted(score + 1e-6 * by) - link.predicted(score - 1e-6 * by)) / 2e-6
-    assert np.allclose(link.moved(score, by), slope, atol=1e-6)
+    for index, own in enumerate(np.eye(3)):
+        slope = (link.predicted(score + 1e-6 * own) - link.predicted(score - 1e-6 * own)) / 2e-6
+        assert np.allclose(link.steepness(score)[:, index], slope[:, index], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "identity"])
@@ -79,4 +81,4 @@ def test_sizes_are_the_smallest(kind: str, n_scores: int, tolerance: float) -> N
 def test_trees_that_all_say_the_same_need_one() -> None:
     scores = Scores.of(np.ones((5, 20, 3)))
     assert Deviations(scores, Link("softmax")).sizes(1e-6) == (1, 1)
-    assert Deviations(scores, Link("softmax")).interval(1e-6, 1) == (1, 1)
+    assert Deviations(scores, Link("softmax")).replicates(1e-6, 1).tolist() == [1.0] * REPLICATES

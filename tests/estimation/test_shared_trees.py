@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 import rfsize
 from rfsize import theory
 from rfsize.estimation.shared_trees import LeadChanges, beyond_mean, noisy_counts, shared_noise, weighted_sums
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -40,12 +40,13 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
     votes = np.stack([dealt(label == index) for index in range(n_classes)], axis=2).astype(np.int32)
     counts, scores = votes.sum(axis=1, dtype=np.int32), Scores.of(score[:, :, None])
     asked = dealt(np.ones((n_rows, TREES, 1), dtype=np.int32))
-    blocks = TreeBlocks(np.arange(n_rows), counts, scores, votes, dealt(score[:, :, None]), asked, TREES)
+    total, squares = dealt(score[:, :, None]), dealt(score[:, :, None] ** 2)
+    blocks = TreeBlocks(np.arange(n_rows), counts, scores, votes, total, squares, asked, TREES)
     return TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
 
 
 def interval(told: TreeOutputs, voting: str, estimator: str) -> tuple[float, float]:
-    report = rfsize.SizeReport.of(told, Goal(ALPHA, voting, estimator), available=TREES, source="rows given")
+    report = rfsize.SizeReport.of(told, LabelGoal(ALPHA, voting, estimator), available=TREES, source="rows given")
     return report.interval
 
 
@@ -81,7 +82,7 @@ def test_intervals_hold_the_truth_where_rows_err_together(voting: str, estimator
 def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of a row by itself is known to the estimate, and not counted twice."""
     monkeypatch.setattr("rfsize.estimation.base._UNFOLLOWED", 0.0)
-    goal, wider = Goal(ALPHA, voting, "smooth"), []
+    goal, wider = LabelGoal(ALPHA, voting, "smooth"), []
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
         for one in (told, of_rows_alone(told)):
@@ -95,7 +96,7 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
 def test_the_upper_end_is_one_sided() -> None:
     """Of 60 forests, eight in ten are not underestimated."""
     truth = true_size("hard")
-    goal = Goal(ALPHA, "hard", "smooth")
+    goal = LabelGoal(ALPHA, "hard", "smooth")
     reports = [
         rfsize.SizeReport.of(forest(seed, 0.5, n_rows=1500), goal, available=TREES, source="") for seed in range(60)
     ]
@@ -173,7 +174,7 @@ def blocks_of(votes: np.ndarray) -> TreeBlocks:
     counts = votes.sum(axis=1, dtype=np.int32)
     asked = np.ones((n_rows, n_blocks, 1), dtype=np.int32)
     total = np.zeros((n_rows, n_blocks, 1))
-    return TreeBlocks(np.arange(n_rows), counts, Scores.nothing(n_rows, 1), votes, total, asked, n_blocks)
+    return TreeBlocks(np.arange(n_rows), counts, Scores.nothing(n_rows, 1), votes, total, total, asked, n_blocks)
 
 
 @given(counted)

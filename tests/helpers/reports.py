@@ -25,7 +25,9 @@ def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two reports agree but for the last digits, in which sums of scores may differ."""
     return one.keys() == other.keys() and all(
-        value == other[name] or (isinstance(value, (float, dict)) and value == pytest.approx(other[name], abs=1e-9))
+        value == other[name]
+        or (isinstance(value, dict) and isinstance(other[name], dict) and same(value, other[name]))
+        or (isinstance(value, float) and value == pytest.approx(other[name], abs=1e-9))
         for name, value in one.items()
     )
 

@@ -13,15 +13,17 @@ def of_shared_bags(label: np.ndarray, score: np.ndarray, inbag: np.ndarray, n_cl
     """Of trees that each cast a vote: labels, (n_trees, n_rows), scores, (n_trees, n_rows, n_scores), and bags."""
     n_trees, n_rows, n_scores = score.shape
     votes = np.zeros((n_rows, N_BLOCKS, n_classes), dtype=int)
-    total, asked = np.zeros((n_rows, N_BLOCKS, n_scores)), np.zeros((n_rows, N_BLOCKS, 1), dtype=int)
+    total, squares = np.zeros((2, n_rows, N_BLOCKS, n_scores))
+    asked = np.zeros((n_rows, N_BLOCKS, 1), dtype=int)
     for tree in range(n_trees):
         for row in range(n_rows):
             if not inbag[tree, row]:
                 block = tree % N_BLOCKS
                 votes[row, block, label[tree, row]] += 1
                 total[row, block] += score[tree, row]
+                squares[row, block] += score[tree, row] ** 2
                 asked[row, block, 0] += 1
-    return {"votes": votes, "total": total, "asked": asked}
+    return {"votes": votes, "total": total, "squares": squares, "asked": asked}
 
 
 def of_bags_of_each_class(score: np.ndarray, inbag: np.ndarray) -> dict[str, np.ndarray]:
@@ -32,12 +34,14 @@ def of_bags_of_each_class(score: np.ndarray, inbag: np.ndarray) -> dict[str, np.
     """
     n_trees, n_rows, n_classes = score.shape
     votes = np.zeros((n_rows, N_BLOCKS, n_classes), dtype=int)
-    total, asked = np.zeros((n_rows, N_BLOCKS, n_classes)), np.zeros((n_rows, N_BLOCKS, n_classes), dtype=int)
+    total, squares = np.zeros((2, n_rows, N_BLOCKS, n_classes))
+    asked = np.zeros((n_rows, N_BLOCKS, n_classes), dtype=int)
     for row in range(n_rows):
         heard = [[tree for tree in range(n_trees) if not inbag[k, tree, row]] for k in range(n_classes)]
         for k in range(n_classes):
             for tree in heard[k]:
                 total[row, tree % N_BLOCKS, k] += score[tree, row, k]
+                squares[row, tree % N_BLOCKS, k] += score[tree, row, k] ** 2
                 asked[row, tree % N_BLOCKS, k] += 1
         members = list(zip(*heard, strict=False))
         label = [int(np.argmax([score[tree, row, k] for k, tree in enumerate(trees)])) for trees in members]
@@ -46,7 +50,7 @@ def of_bags_of_each_class(score: np.ndarray, inbag: np.ndarray) -> dict[str, np.
             other = second if vote == first else first
             for block in {trees[vote] % N_BLOCKS, trees[other] % N_BLOCKS}:
                 votes[row, block, vote] += 1
-    return {"votes": votes, "total": total, "asked": asked}
+    return {"votes": votes, "total": total, "squares": squares, "asked": asked}
 
 
 def assert_blocks(found: Any, expected: dict[str, np.ndarray], rows: Any = slice(None)) -> None:
@@ -54,3 +58,4 @@ def assert_blocks(found: Any, expected: dict[str, np.ndarray], rows: Any = slice
     assert np.array_equal(found.votes, expected["votes"][rows])
     assert np.array_equal(found.asked, expected["asked"][rows])
     np.testing.assert_allclose(found.total, expected["total"][rows], rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found.squares, expected["squares"][rows], rtol=1e-4, atol=1e-4)

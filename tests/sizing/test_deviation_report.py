@@ -18,14 +18,16 @@ from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 from helpers.scores import some_scores
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.goal import DeviationGoal
 from rfsize.voting.links import Link
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
 def report_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> DeviationReport:
-    return DeviationReport.of(
-        scores, Link(kind), criterion="probability", tolerance=tolerance, available=available, source="oob"
-    )
+    votes = rfsize.Votes(np.zeros((len(scores), max(2, scores.n_scores)), dtype=np.int32), n_trees=available)
+    goal = DeviationGoal("probability", tolerance)
+    return DeviationReport.of(TreeOutputs(votes, scores, link=Link(kind)), goal, available=available, source="oob")
 
 
 @pytest.mark.parametrize("kind", ["logistic", "identity"])
@@ -50,10 +52,10 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
 def test_noise_of_the_trees_makes_the_interval_longer() -> None:
     scores = some_scores(3000)
     size = Deviations(scores, Link("identity")).sizes(0.1).p95
-    length = [
-        np.log(np.divide(*Deviations(scores, Link("identity"), noise).interval(0.1, size))) for noise in (0.0, 0.1)
+    scatter = [
+        np.std(np.log(Deviations(scores, Link("identity"), noise).replicates(0.1, size))) for noise in (0.0, 0.1)
     ]
-    assert -length[1] / 3.92 == pytest.approx(math.hypot(length[0] / 3.92, 0.1), rel=0.15)
+    assert scatter[1] == pytest.approx(math.hypot(scatter[0], 0.1), rel=0.15)
 
 
 def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:

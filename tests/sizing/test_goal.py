@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rfsize
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
@@ -21,7 +21,7 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("estimator", ["plugin", "auto"])
 def test_a_report_is_of_the_goal(voting: str, estimator: str) -> None:
-    report = rfsize.SizeReport.of(outputs(), Goal(0.9, voting, estimator), available=50, source="oob")
+    report = rfsize.SizeReport.of(outputs(), LabelGoal(0.9, voting, estimator), available=50, source="oob")
     assert (report.alpha, report.voting, report.available, report.source) == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
     assert report.n_trees != report.other.n_trees
@@ -34,19 +34,19 @@ def test_a_report_is_of_the_goal(voting: str, estimator: str) -> None:
 )
 def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Goal(**options)
+        LabelGoal(**options)
 
 
 def test_the_next_look_is_at_the_size_or_at_twice_the_trees() -> None:
     known = outputs(40, 0.3)
-    near = rfsize.SizeReport.of(known, Goal(0.98, "hard", "plugin"), available=40, source="oob")
+    near = rfsize.SizeReport.of(known, LabelGoal(0.98, "hard", "plugin"), available=40, source="oob")
     assert near.n_trees > 40
     assert near.next_look() == min(near.n_trees, 80)
-    far = rfsize.SizeReport.of(outputs(40, 0.49), Goal(0.999, "hard", "plugin"), available=40, source="oob")
+    far = rfsize.SizeReport.of(outputs(40, 0.49), LabelGoal(0.999, "hard", "plugin"), available=40, source="oob")
     assert far.n_trees > 80
     assert far.next_look() == 80
     # With too few votes to tell, the size may lie below the trees at hand.
-    few = rfsize.SizeReport.of(outputs(4, 0.05), Goal(0.6, "hard", "plugin"), available=12, source="oob")
+    few = rfsize.SizeReport.of(outputs(4, 0.05), LabelGoal(0.6, "hard", "plugin"), available=12, source="oob")
     assert few.n_trees <= 12
     assert not few.converged
     assert few.next_look() == 24

@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import reference.majority
 import rfsize
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.voting_rule import _most_voted
 from rfsize.theory import multiclass
 from rfsize.voting.outputs import TreeOutputs
@@ -126,7 +126,7 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     scores, cut = Scores.of(score), 0.1
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
     outputs = TreeOutputs(votes, scores, cut, "soft")
-    goal = Goal(0.9, "soft", "plugin", "macro")
+    goal = LabelGoal(0.9, "soft", "plugin", "macro")
     report = rfsize.SizeReport.of(outputs, goal, available=60, source="rows given")
     mean = score.mean(axis=1)
     leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)
@@ -209,7 +209,7 @@ def test_a_pickle_knows_both_averages() -> None:
 @pytest.mark.parametrize("average", ["weighted", None, 1])
 def test_other_averages_are_refused(average: Any) -> None:
     with pytest.raises(ValueError, match="average must be one of 'micro', 'macro'"):
-        Goal(average=average)
+        LabelGoal(average=average)
     report = rfsize.size(rare(200, 50, 0)[1])
     if average is not None:
         with pytest.raises(ValueError, match="average must be one of"):

@@ -186,7 +186,7 @@ def test_what_is_for_classes_tells_a_regression_what_there_is(framework: str, da
         "sklearn": RandomForestRegressor(5),
     }[framework]
     y = data.X[:200, 0]
-    with pytest.raises(rfsize.NotAForestError, match=r"T\*\(α\) is about labels.*truncate"):
+    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
         rfsize.grow(estimator, data.X[:200], y)
     with pytest.raises(rfsize.NotAForestError, match="use its own predict"):
         rfsize.compile(estimator.fit(data.X[:200], y))

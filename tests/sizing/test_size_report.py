@@ -11,7 +11,7 @@ import pytest
 
 import rfsize
 from rfsize import theory
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.words import in_percent
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -89,7 +89,7 @@ def soft_report(rng: np.random.Generator, n_rows: int, alpha: float) -> rfsize.S
     votes = votes_from(rng, n_rows, asked=101)
     scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
     outputs = TreeOutputs(votes, scores, 0.0, "soft")
-    return rfsize.SizeReport.of(outputs, Goal(alpha, "soft"), available=101, source="rows given")
+    return rfsize.SizeReport.of(outputs, LabelGoal(alpha, "soft"), available=101, source="rows given")
 
 
 def test_both_sizes_and_the_rule_that_predict_obeys() -> None:
@@ -167,7 +167,7 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
     counts = np.stack([((score[:, :, 0] <= 0) & may_vote).sum(axis=1), ((score[:, :, 0] > 0) & may_vote).sum(axis=1)])
     outputs = TreeOutputs(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
     asked = may_vote.sum(axis=1)
-    soft = rfsize.SizeReport.of(outputs, Goal(0.9, "soft"), available=20, source="oob")
+    soft = rfsize.SizeReport.of(outputs, LabelGoal(0.9, "soft"), available=20, source="oob")
     assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
     assert soft.votes_per_row == pytest.approx(asked[asked > 1].mean())
     hard = soft.other
@@ -178,10 +178,10 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
 def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
     scores = Scores.of(np.full((50, 20, 1), np.inf))
     outputs = TreeOutputs(rfsize.Votes([[5, 15]] * 50), scores)
-    report = rfsize.SizeReport.of(outputs, Goal(0.9), available=20, source="rows given")
+    report = rfsize.SizeReport.of(outputs, LabelGoal(0.9), available=20, source="rows given")
     assert report.other is None
     with pytest.raises(ValueError, match="must be finite"):
-        rfsize.SizeReport.of(outputs, Goal(0.9, "soft"), available=20, source="rows given")
+        rfsize.SizeReport.of(outputs, LabelGoal(0.9, "soft"), available=20, source="rows given")
 
 
 @pytest.mark.parametrize(

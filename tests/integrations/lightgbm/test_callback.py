@@ -18,7 +18,7 @@ from helpers.reports import of_same_votes, same
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
-from rfsize.sizing.goal import Goal
+from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
@@ -164,7 +164,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     known = ForestOnRows.of(whole, data.X, oob=True).outputs()
     thinned = TreeOutputs(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), 0.0, "soft")
     again = rfsize.SizeReport.of(
-        thinned, Goal(0.9, "soft", "plugin"), available=callback.report_.available, source="oob"
+        thinned, LabelGoal(0.9, "soft", "plugin"), available=callback.report_.available, source="oob"
     )
     assert some.report_.n_trees == again.n_trees
 
@@ -294,7 +294,7 @@ def test_a_used_callback_can_be_copied_and_pickled(data: Data) -> None:
     lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
     for twin in (pickle.loads(pickle.dumps(callback)), copy.deepcopy(callback)):
         assert twin.report_.to_dict() == callback.report_.to_dict()
-        assert twin.alpha == callback.alpha
+        assert twin.goal == callback.goal
 
 
 def test_few_votes_stop_no_training(data: Data) -> None:
@@ -385,7 +385,7 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
     told = TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
     expected, hard = (
-        rfsize.SizeReport.of(told, Goal(0.9, voting, sure=0.8), available=report.available, source="")
+        rfsize.SizeReport.of(told, LabelGoal(0.9, voting, sure=0.8), available=report.available, source="")
         for voting in ("soft", "hard")
     )
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)

@@ -1,0 +1,98 @@
+"""Adding trees to a forest until it is large enough: figure 3 of Hernández-Lobato et al. 2013."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from rfsize.adapters.trainer import ForestInTraining
+from rfsize.errors import FewVotesError
+from rfsize.sizing.base import Report
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.reports import report_for
+from rfsize.sizing.truth import Truth
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+
+
+def grown(
+    forest: ForestInTraining,
+    goal: Goal,
+    truth: Truth,
+    *,
+    max_trees: int,
+    min_trees: int = 100,
+    estimate: Callable[[], Report] | None = None,
+    progress: bool = True,
+) -> Report:
+    """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
+
+    ``truth`` is of the training rows, with classes numbered from 0 on.
+
+    Raises
+    ------
+    FewVotesError
+        If ``max_trees`` trees would not give the training rows votes enough to size a forest.
+    """
+    wanted = max(min_trees, forest.n_trees)
+    with tqdm(
+        desc="growing",
+        total=max_trees,
+        unit=" trees",
+        initial=forest.n_trees,
+        delay=SECONDS_BEFORE_PROGRESS,
+        leave=False,
+        disable=not progress,
+    ) as bar:
+        while True:
+            more = min(wanted, max_trees) - forest.n_trees
+            if more > 0:
+                forest.add(more)
+                bar.update(more)
+            try:
+                report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
+            except FewVotesError as too_few:
+                if too_few.enough is None or forest.n_trees >= max_trees:
+                    raise
+                wanted = too_few.enough
+                continue
+            if report.converged or forest.n_trees >= max_trees:
+                return report
+            wanted = report.next_look()
+
+
+def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
+    outputs = forest.outputs()
+    once = forest.groups.once
+    asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
+    _refuse_groups_that_are_always_seen(forest, asked, max(max_trees, forest.n_trees))
+    share_of_votes = asked.mean() / forest.n_trees
+    expected = share_of_votes * max(max_trees, forest.n_trees)
+    # Of a few trees, too few votes are a matter for the report, which says how many it takes.
+    if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
+        raise FewVotesError(
+            f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so {max_trees:,} trees "
+            f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
+            "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
+        )
+    return report_for(goal, outputs, truth=truth, available=forest.n_trees, source="oob", groups=forest.groups)
+
+
+def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray[np.int32], max_trees: int) -> None:
+    """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
+    sizes = forest.groups.sizes_once
+    if sizes is None or not asked.any():
+        return
+    smallest = sizes.min()
+    left_out = (asked[sizes == smallest].mean() / forest.n_trees) ** (1.0 / smallest)
+    without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
+    if too_many_untold(round(without), len(sizes)):
+        raise FewVotesError(
+            f"even {max_trees:,} trees would leave {without / len(sizes):.1%} of the rows without out-of-bag votes, "
+            f"since they belong to groups of up to {sizes.max()} rows, of which every tree sees some: train with a "
+            "smaller bagging fraction, or on each row once with weights for its copies, or give X_val, rows that the "
+            "forest is not trained on"
+        )

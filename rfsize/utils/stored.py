@@ -1,0 +1,48 @@
+"""Estimators that have predicted already, for scikit-learn's scorers: their rows are numbers of predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+
+class _Stored(BaseEstimator):  # type: ignore[misc]
+    """An estimator that is fitted as it is."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Nothing to do."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
+    """A classifier that returns stored labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes)."""
+
+    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: NDArray[np.float64]) -> None:
+        self.classes_ = classes
+        self.label = label
+        self.probability = probability
+
+    def predict(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Labels of rows, shape (n, 1)."""
+        return self.label[rows[:, 0]]
+
+    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Probabilities of rows, shape (n, 1)."""
+        return self.probability[rows[:, 0]]
+
+
+class StoredRegressor(RegressorMixin, _Stored):  # type: ignore[misc]
+    """A regressor that returns stored numbers, shape (n_rows,)."""
+
+    def __init__(self, number: NDArray[np.float64]) -> None:
+        self.number = number
+
+    def predict(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Numbers of rows, shape (n, 1)."""
+        return self.number[rows[:, 0]]
