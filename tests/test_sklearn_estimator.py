@@ -159,10 +159,14 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
         reference.counting.cross_validated_votes(forest, data.X, data.three, weight, 3, model.report_.available)
     )
     found, expected_report = model.report_.to_dict(), as_sure(rfsize.size(expected, alpha=0.9))
-    apart = {"source", "sizes", "predict_obeys", "copied"}  # counted votes know neither scores nor a model nor rows
+    # Counted votes know neither scores nor a model nor rows, nor how far rows err together.
+    apart = {"source", "sizes", "predict_obeys", "copied", "interval", "wanted"}
     assert {name: found[name] for name in found if name not in apart} == {
         name: expected_report[name] for name in expected_report if name not in apart
     }
+    (low, high), (expected_low, expected_high) = found["interval"], expected_report["interval"]
+    assert low <= expected_low <= expected_high <= high
+    assert expected_report["wanted"] <= found["wanted"] == model.n_trees_ <= high
     assert model.report_.voting == "hard"
     assert model.report_.source == "cross-validation"
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)

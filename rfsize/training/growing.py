@@ -22,6 +22,7 @@ from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
+from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS, from_polars, n_rows
 from rfsize.utils.validation import share, training_labels, whole
@@ -72,8 +73,8 @@ def grow(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: MetricLike = "label",
-    tolerance: float | None = None,
+    criterion: Literal["label"] = "label",
+    tolerance: None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -81,7 +82,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[_Model, Report]: ...
+) -> tuple[_Model, SizeReport]: ...
 @overload
 def grow(
     params: dict[str, Any],
@@ -116,8 +117,8 @@ def grow(
     voting: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: MetricLike = "label",
-    tolerance: float | None = None,
+    criterion: Literal["label"] = "label",
+    tolerance: None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -125,7 +126,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[Any, Report]: ...
+) -> tuple[Any, SizeReport]: ...
 @overload
 def grow(
     params: Any,
