@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from xgboost import XGBClassifier
 
 import reference.counting
@@ -37,6 +35,7 @@ import rfsize
 from helpers.classifiers import KINDS, lightgbm, xgboost
 from helpers.forests import Data
 from helpers.reports import as_sure
+from helpers.sklearn_checks import WEIGHTS_AS_COPIES, failed_checks, passed_checks
 from rfsize import RightSizedClassifier
 
 
@@ -53,34 +52,6 @@ def kind(request: pytest.FixtureRequest) -> Any:
 # ---------------------------------------------------------------------------------------------------------
 # scikit-learn's own checks
 
-
-def failed_checks(estimator: Any) -> set[str]:
-    """Names of scikit-learn's checks that an estimator fails."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        results = check_estimator(estimator, on_fail=None, on_skip=None)
-    assert len(results) > 50
-    return {result["check_name"] for result in results if result["status"] == "failed"}
-
-
-def passed_checks(estimator: Any, names: set[str]) -> set[str]:
-    """Which of scikit-learn's checks of these names an estimator passes."""
-    passed = set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        for one, check in estimator_checks_generator(estimator):
-            if check.func.__name__ in names:
-                with suppress(Exception):
-                    check(one)
-                    passed.add(check.func.__name__)
-    return passed
-
-
-# Bags are drawn for rows, so a row of weight two is not two rows; scikit-learn expects its own forests to fail them.
-WEIGHTS_AS_COPIES = {
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-}
 # By design, a label by stop table may differ from the class of the highest mean probability.
 PREDICT_IS_MOST_PROBABLE = {"check_classifiers_train"}
 
@@ -159,10 +130,14 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
         reference.counting.cross_validated_votes(forest, data.X, data.three, weight, 3, model.report_.available)
     )
     found, expected_report = model.report_.to_dict(), as_sure(rfsize.size(expected, alpha=0.9))
-    apart = {"source", "sizes", "predict_obeys", "copied"}  # counted votes know neither scores nor a model nor rows
+    # Counted votes know neither scores nor a model nor rows, nor how far rows err together.
+    apart = {"source", "sizes", "predict_obeys", "copied", "interval", "wanted"}
     assert {name: found[name] for name in found if name not in apart} == {
         name: expected_report[name] for name in expected_report if name not in apart
     }
+    (low, high), (expected_low, expected_high) = found["interval"], expected_report["interval"]
+    assert low <= expected_low <= expected_high <= high
+    assert expected_report["wanted"] <= found["wanted"] == model.n_trees_ <= high
     assert model.report_.voting == "hard"
     assert model.report_.source == "cross-validation"
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)

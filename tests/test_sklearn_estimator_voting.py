@@ -13,12 +13,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from xgboost import XGBClassifier
 
+import reference.blocks
 import reference.counting
 import rfsize
 from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from rfsize import RightSizedClassifier
 from rfsize.sizing.goal import LabelGoal
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
@@ -48,11 +50,15 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     model = RightSizedClassifier(forest, alpha=0.9, votes="cv", cv=3, min_trees=25).fit(data.X, data.three)
     trees = model.report_.available
     alone = np.zeros((trees, len(data.X), 3))
-    for train, held_out in StratifiedKFold(3).split(data.X, data.three):
+    folds, blocks = list(StratifiedKFold(3).split(data.X, data.three)), []
+    for train, held_out in folds:
         part = clone(forest).set_params(n_estimators=trees).fit(data.X[train], data.three[train])
         alone[:, held_out] = [tree.predict_proba(data.X[held_out]) for tree in part.estimators_]
+        blocks.append(blocks_of(alone[:, held_out]))
     votes = rfsize.Votes(reference.counting.votes(alone.argmax(axis=2), 3, np.zeros(alone.shape[:2], dtype=bool)))
-    told = TreeOutputs(votes, Scores.of(alone.transpose(1, 0, 2)))
+    together = TreeBlocks.of_forests(blocks, [len(held_out) for _, held_out in folds])
+    together.rows = np.concatenate([held_out for _, held_out in folds])[together.rows]
+    told = TreeOutputs(votes, Scores.of(alone.transpose(1, 0, 2)), blocks=together)
     expected = rfsize.SizeReport.of(told, LabelGoal(0.9, "soft"), available=trees, source="")
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval
@@ -97,3 +103,12 @@ def test_a_search_over_the_number_of_trees_is_refused(forest: Any, name: str, da
     with pytest.raises(ValueError, match=f"estimator__{name} would say nothing: the number of trees is what fit finds"):
         search.fit(data.X[:100], data.y[:100])
     assert model.set_params(alpha=0.9, estimator__max_depth=3).estimator.max_depth == 3
+
+
+def blocks_of(score: np.ndarray) -> TreeBlocks:
+    """Of scores of each tree alone, (n_trees, n_rows, n_classes), that are asked of all rows."""
+    n_trees, n_rows, n_classes = score.shape
+    seen = np.zeros((n_trees, n_rows), dtype=bool)
+    parts = reference.blocks.of_shared_bags(score.argmax(axis=2), score, seen, n_classes)
+    counts = parts["votes"].sum(axis=1, dtype=np.int32)
+    return TreeBlocks(np.arange(n_rows), counts, Scores.of(score.transpose(1, 0, 2)), n_trees=n_trees, **parts)

@@ -49,6 +49,7 @@ def downstream(
     reveal_type(rfsize.grow(params, X))                                         # Any
     reveal_type(rfsize.grow(params, X, return_report=True))                     # tuple[Any, SizeReport]
     reveal_type(rfsize.grow(params, X, return_report=flag))                     # Any
+    reveal_type(rfsize.grow(booster, X, criterion="auc", tolerance=0.1))        # Booster
 
     reveal_type(rfsize.StopTable.build(101))                                    # StopTable
     compiled = rfsize.compile(booster, rfsize.StopTable.build(101))

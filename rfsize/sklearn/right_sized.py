@@ -200,7 +200,13 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             outputs = held_out_outputs(parts, data.classes, len(data.label))
             of: dict[str, Any] = {"available": n_trees, "source": "cross-validation", "groups": groups}
             truth = Truth(data.truth, data.weight, groups)
-            report = report_for(goal, outputs.take(groups.once), truth=truth, **of)
+            try:
+                report = report_for(goal, outputs.take(groups.once), truth=truth, **of)
+            except FewVotesError as too_few:
+                if too_few.enough is None or n_trees == self.max_trees:
+                    raise
+                n_trees = min(too_few.enough, self.max_trees)
+                continue
             if report.converged or n_trees == self.max_trees:
                 return outputs, report
             n_trees = min(report.next_look(), self.max_trees)

@@ -20,6 +20,7 @@ from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.goal import Goal, check_goal, goal_of
 from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.training.grown import grown
 from rfsize.utils.matrix import from_polars, n_rows
@@ -73,8 +74,8 @@ def grow(
     average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: MetricLike = "label",
-    tolerance: float | None = None,
+    criterion: Literal["label"] = "label",
+    tolerance: None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -82,7 +83,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[_Model, Report]: ...
+) -> tuple[_Model, SizeReport]: ...
 @overload
 def grow(
     params: dict[str, Any],
@@ -119,8 +120,8 @@ def grow(
     average: str | None = None,
     estimator: str | None = None,
     threshold: float | None = None,
-    criterion: MetricLike = "label",
-    tolerance: float | None = None,
+    criterion: Literal["label"] = "label",
+    tolerance: None = None,
     sure: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
@@ -128,7 +129,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     return_report: Literal[True],
-) -> tuple[Any, Report]: ...
+) -> tuple[Any, SizeReport]: ...
 @overload
 def grow(
     params: Any,

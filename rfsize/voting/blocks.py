@@ -96,8 +96,11 @@ class TreeBlocks:
 
     def laid_over(self) -> TreeBlocks:
         """Those of several forests, each asked about rows of its own, as `N_BLOCKS` of one forest."""
-        n_forests = self.asked.shape[1] // N_BLOCKS
-        dealt = [array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2]).sum(axis=1) for array in self._dealt()]
+        n_forests = self.total.shape[1] // N_BLOCKS
+        if n_forests == 1:
+            return self
+        apart = [array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2]) for array in self._dealt()]
+        dealt = [array.sum(axis=1, dtype=array.dtype) for array in apart]
         return self._with(self.scores, [self.rows, self.counts, *dealt])
 
     @property

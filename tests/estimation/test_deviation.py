@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import reference.blocks
 import reference.deviation
 from helpers.scores import some_scores
 from rfsize.estimation.base import REPLICATES
-from rfsize.estimation.deviation import Deviations
+from rfsize.estimation.deviation import Deviations, noise_of_trees
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 from rfsize.voting.links import LINKS, Link
 from rfsize.voting.scores import Scores
 
@@ -82,3 +84,46 @@ def test_trees_that_all_say_the_same_need_one() -> None:
     scores = Scores.of(np.ones((5, 20, 3)))
     assert Deviations(scores, Link("softmax")).sizes(1e-6) == (1, 1)
     assert Deviations(scores, Link("softmax")).replicates(1e-6, 1).tolist() == [1.0] * REPLICATES
+
+
+@pytest.mark.parametrize("n_trees", [2, 20, 47])
+@pytest.mark.parametrize(
+    ("kind", "n_scores"),
+    [("identity", 1), ("logistic", 1), ("exp", 1), ("square", 1), ("softmax", 3), ("one-vs-all", 3)],
+)
+def test_noise_of_trees(kind: str, n_scores: int, n_trees: int) -> None:
+    """Some trees are wild on all rows, and each row may ask about two trees in three."""
+    rng = np.random.default_rng(n_trees)
+    wild = 1.0 + rng.exponential(size=(1, n_trees, 1))
+    score = rng.normal(size=(60, 1, n_scores)) + wild * rng.normal(size=(60, n_trees, n_scores))
+    may_vote = rng.random((60, n_trees)) < 2 / 3
+    may_vote[0] = False
+    blocks = blocks_of(score, may_vote)
+    expected = reference.deviation.noise_of_trees(kind, score, may_vote, N_BLOCKS)
+    assert noise_of_trees(blocks, Link(kind)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_noise_of_trees_that_cannot_be_told() -> None:
+    one = blocks_of(np.ones((5, 1, 1)), np.ones((5, 1), dtype=bool))
+    alike = blocks_of(np.ones((5, 40, 1)), np.ones((5, 40), dtype=bool))
+    for blocks in (one, alike, TreeBlocks.nothing(np.arange(5), 2, 1)):
+        assert noise_of_trees(blocks, Link("identity")) == 0.0
+
+
+def test_noise_of_trees_is_what_sums_over_trees_scatter_by() -> None:
+    """Of trees that say the same of all rows, it is the relative error of one sample variance."""
+    rng = np.random.default_rng(3)
+    found, variance = [], []
+    for _ in range(200):
+        score = np.broadcast_to(rng.normal(size=(1, 100, 1)), (10, 100, 1))
+        found.append(noise_of_trees(blocks_of(score, np.ones((10, 100), dtype=bool)), Link("identity")))
+        variance.append(np.var(score[0], ddof=1))
+    assert np.mean(found) == pytest.approx(np.std(np.log(variance)), rel=0.15)
+
+
+def blocks_of(score: np.ndarray, may_vote: np.ndarray) -> TreeBlocks:
+    """Of scores of shape (n_rows, n_trees, n_scores)."""
+    label = np.zeros(may_vote.T.shape, dtype=int)
+    parts = reference.blocks.of_shared_bags(label, score.transpose(1, 0, 2), ~may_vote.T, 1)
+    counts = parts["votes"].sum(axis=1, dtype=np.int32)
+    return TreeBlocks(np.arange(len(score)), counts, Scores.of(score, may_vote), n_trees=score.shape[1], **parts)

@@ -138,7 +138,7 @@ def test_influence_is_the_slope_by_the_weight_of_a_row(metric: str, data: Data, 
         predicted = (y + rng.normal(size=ROWS))[:, None]
 
     def judged(weight: np.ndarray) -> Any:
-        return metric_with_truth(metric, forest, y, weight)
+        return metric_with_truth(metric, forest.predictor, ROWS, y, weight)
 
     forest = ForestOnRows.of(rfsize.adapters.registry.adapter_for(model, casts_votes=False), data.X[:ROWS])
     influence = judged(weight).influence(rows, predicted)

@@ -172,12 +172,33 @@ def assert_same(found: TreeBlocks, expected: TreeBlocks) -> None:
     assert np.array_equal(found.asked, expected.asked)
     assert np.array_equal(found.scores.asked, expected.scores.asked)
     np.testing.assert_allclose(centred(found.total), centred(expected.total), rtol=1e-5, atol=1e-4)
+    if np.allclose(found.total, expected.total, rtol=1e-5, atol=1e-4):  # squares cannot be centred
+        np.testing.assert_allclose(found.squares, expected.squares, rtol=1e-4, atol=1e-4)
+    else:
+        assert found.total.shape[2] > 1
     np.testing.assert_allclose(centred(found.scores.mean), centred(expected.scores.mean), rtol=1e-5, atol=1e-6)
 
 
 def centred(score: np.ndarray) -> np.ndarray:
     """Of several classes, without what is added to all of them: LightGBM's training does not tell it."""
     return score if score.shape[-1] == 1 else score - score.mean(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("first", [1, 20, 33])
+def test_blocks_of_more_trees_are_added(first: int) -> None:
+    rng = np.random.default_rng(first)
+    label, score = rng.integers(3, size=(50, 30)), rng.normal(size=(50, 30, 2))
+    seen = rng.random((50, 30)) < 0.4
+
+    def of(trees: slice) -> TreeBlocks:
+        parts = reference.blocks.of_shared_bags(label[trees], score[trees], seen[trees], 3)
+        scores = Scores.of(score[trees].transpose(1, 0, 2), ~seen[trees].T)
+        n_trees = len(label[trees])
+        return TreeBlocks(np.arange(30), parts["votes"].sum(axis=1, dtype=np.int32), scores, n_trees=n_trees, **parts)
+
+    assert_blocks(
+        of(slice(0, first)).plus(of(slice(first, 50))), reference.blocks.of_shared_bags(label, score, seen, 3)
+    )
 
 
 def random_blocks(n_rows: int, n_trees: int, n_classes: int = 2, seed: int = 0) -> TreeBlocks:
@@ -211,7 +232,8 @@ def test_blocks_of_several_forests_are_their_own() -> None:
     n_rows = [60, 75, 45]
     forests = [random_blocks(n, 30, seed=n) for n in n_rows]
     found = TreeBlocks.of_forests(forests, n_rows)
-    assert found.n_filled == 3 * N_BLOCKS
+    laid_over = found.laid_over()
+    assert (found.n_filled, laid_over.n_filled) == (3 * N_BLOCKS, N_BLOCKS)
     place = 0
     for number, (blocks, start) in enumerate(zip(forests, (0, 60, 135), strict=True)):
         for row in range(0, len(blocks.rows), 3):
@@ -222,6 +244,11 @@ def test_blocks_of_several_forests_are_their_own() -> None:
             assert found.votes[place].sum() == blocks.votes[row].sum()
             assert found.asked[place].sum() == blocks.asked[row].sum()
             assert found.total[place].sum() == pytest.approx(blocks.total[row].sum())
+            assert np.array_equal(found.squares[place, own], blocks.squares[row])
+            assert np.array_equal(laid_over.votes[place], blocks.votes[row])
+            assert np.array_equal(laid_over.asked[place], blocks.asked[row])
+            np.testing.assert_allclose(laid_over.total[place], blocks.total[row])
+            np.testing.assert_allclose(laid_over.squares[place], blocks.squares[row])
             place += 1
     assert place == len(found.rows)
 
@@ -245,5 +272,7 @@ def test_a_single_tree_is_added_to_the_next_block() -> None:
     assert blocks.votes[0, :, 0].tolist() == [2, 2] + [1] * 18
     assert not blocks.votes[1].any()
     assert blocks.total[1, :, 0].tolist() == [20.0, 22.0, *map(float, range(2, 20))]
+    assert blocks.squares[1, :, 0].tolist() == [400.0, 442.0, *(float(tree**2) for tree in range(2, 20))]
+    assert not blocks.squares[2].any()
     assert not blocks.asked[2].any()
     assert blocks.votes[3].sum(axis=0).tolist() == [8, 7, 7]

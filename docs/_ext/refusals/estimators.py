@@ -4,7 +4,7 @@ import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 from lightgbm import LGBMClassifier
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
@@ -41,6 +41,28 @@ def grid_over_trees(at: AtHand) -> object:
 )
 def no_forest(at: AtHand) -> object:
     return rfsize.RightSizedClassifier(LogisticRegression()).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "`RightSizedClassifier` of a regressor, and the other way round",
+    NotAForestError,
+    "estimator is a RandomForestRegressor, which predicts numbers",
+    why="it would predict the numbers of the classes",
+    instead="`RightSizedRegressor`, or a classifier",
+)
+def classifier_of_a_regressor(at: AtHand) -> object:
+    return rfsize.RightSizedClassifier(RandomForestRegressor()).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    'growing by `criterion="score"` of several classes',
+    ValueError,
+    "criterion='score' of several classes is not told while a forest is trained",
+    why="training tells scores but for a number that all classes share",
+    instead='`criterion="probability"`, or `size` and `truncate` of the finished forest',
+)
+def growing_scores_of_several_classes(at: AtHand) -> object:
+    return rfsize.grow(RandomForestClassifier(3), at.X, np.arange(400) % 3, criterion="score", tolerance=0.1)
 
 
 @GROUP.refuses(
@@ -149,11 +171,11 @@ def callback_of_a_rare_class(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "growing a regression forest of LightGBM or XGBoost",
-    ValueError,
-    "the parameters train a regression forest, whose trees cast no votes",
-    why="growing goes by labels",
-    instead='train more trees than it takes, then `rfsize.truncate(…, criterion="score", tolerance=…)`',
+    "growing a regression forest of LightGBM or XGBoost by its labels",
+    NotAForestError,
+    "the trees of a regression forest cast no votes, of which T*(α) is",
+    why="it has none",
+    instead='`criterion="score"` and a `tolerance`, or a metric',
 )
 def growing_a_regression(at: AtHand) -> object:
     return rfsize.grow(LIGHTGBM | {"objective": "regression"}, lgb.Dataset(at.X, at.X[:, 0]))

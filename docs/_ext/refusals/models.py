@@ -154,11 +154,11 @@ def compiling_a_regression(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "growing a regression forest",
+    "growing a regression forest by its labels",
     NotAForestError,
-    "whose trees cast no votes, and T*(α) is about labels",
-    why="growing goes by labels",
-    instead='fit more trees than it takes, then `rfsize.truncate(…, criterion="score", tolerance=…)`',
+    "the trees of a regression forest cast no votes, of which T*(α) is",
+    why="it has none",
+    instead='`criterion="score"` and a `tolerance`, or a metric',
 )
 def growing_a_regression(at: AtHand) -> object:
     return rfsize.grow(RandomForestRegressor(3), at.X, at.X[:, 0])

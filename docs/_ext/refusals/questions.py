@@ -91,7 +91,7 @@ def prior_of_counted_numbers(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores, or a criterion, of `Votes`",
     ValueError,
-    "needs the trees' scores, of which counted Votes know nothing",
+    "counted Votes know nothing of the trees' scores, by which this criterion goes",
     why="votes are counts of classes",
     instead="the model",
 )
@@ -157,7 +157,7 @@ def no_tolerance(at: AtHand) -> object:
 @GROUP.refuses(
     "a tolerance, or an α, that the criterion does not know",
     ValueError,
-    "tolerance is for criterion='probability' and 'score'",
+    "tolerance is for criterion='probability', 'score' or a metric",
     why="it would say nothing",
     instead="`criterion=`, or leave it out",
 )
