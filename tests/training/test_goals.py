@@ -18,7 +18,6 @@ from helpers.classifiers import KINDS as CLASSIFIERS
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 from helpers.regressors import KINDS as REGRESSORS
 from helpers.regressors import numbers
-from helpers.reports import same
 
 ROWS = 500
 SCORE: dict[str, Any] = {"criterion": "score", "tolerance": 0.15}
@@ -39,21 +38,19 @@ def target(objective: str, data: Data) -> np.ndarray:
     return np.round(3.0 * y) if objective == "count:poisson" else y / (1.0 + y) if objective == "reg:logistic" else y
 
 
-def agrees(found: rfsize.DeviationReport | rfsize.MetricReport, expected: Any) -> bool:
-    """Whether a report in training is that of the finished forest, in all but how sure it was to be, and rounding."""
-    parts: list[dict[str, Any]] = [
-        {**report.to_dict(), "sure": None, "wanted": None, "converged": None} for report in (found, expected)
-    ]
-    for part in parts:
-        part.pop("loss", None)
-        part.update(part.pop("deviation", {}))
-    # Sizes at the edge of a step may be one off by the last bits.
-    sizes = [[part.pop("n_trees"), *part.pop("interval"), *part.pop("sizes", {}).values()] for part in parts]
-    return same(*parts_rounded(parts)) and bool(np.allclose(sizes[0], sizes[1], rtol=0.01, atol=1.0))
+def agrees(found: Any, expected: Any) -> bool:
+    """Whether a report in training is that of the finished forest, but for how sure it is to be, and for rounding."""
+    return all(alike(value, expected.to_dict()[name]) for name, value in found.to_dict().items() if name != "sure")
 
 
-def parts_rounded(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{n: float(f"{v:.5g}") if isinstance(v, float) else v for n, v in part.items()} for part in parts]
+def alike(found: Any, expected: Any) -> bool:
+    if isinstance(found, dict):
+        return found.keys() == expected.keys() and all(alike(found[name], expected[name]) for name in found)
+    if isinstance(found, list):
+        return len(found) == len(expected) and all(map(alike, found, expected))
+    if isinstance(found, float) or (isinstance(found, int) and found > 1000):
+        return bool(found == pytest.approx(expected, rel=1e-3, abs=1e-9))
+    return bool(found == expected)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +87,7 @@ def test_regression_forests_grow_to_their_size(framework: str, objective: str, d
 @pytest.mark.parametrize("by", [SCORE, {"criterion": "rmse", "tolerance": 0.01}], ids=["score", "rmse"])
 def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
-    hard = {**by, "tolerance": 1e-6}
+    hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
     with pytest.warns(rfsize.NotConvergedWarning):
         grown, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, max_trees=120, return_report=True, **hard)
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **hard))
@@ -103,10 +100,10 @@ def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: 
 @pytest.mark.parametrize(
     "by",
     [
-        {"criterion": "probability", "tolerance": 1e-5},
-        {"criterion": "score", "tolerance": 1e-5},
+        {"criterion": "probability", "tolerance": 1e-3},
+        {"criterion": "score", "tolerance": 1e-3},
         {"criterion": "auc", "tolerance": 1e-7},
-        {"criterion": "logloss", "tolerance": 1e-7},
+        {"criterion": "brier", "tolerance": 1e-7},
         {"criterion": "neg_brier_score", "tolerance": 1e-7},
     ],
     ids=lambda by: by["criterion"],
@@ -121,15 +118,17 @@ def test_the_report_is_that_of_the_finished_classifier(by: dict[str, Any], kind:
 @pytest.mark.parametrize(
     "by", [{"criterion": "probability", "tolerance": 0.1}, {"criterion": "logloss", "tolerance": 0.02}]
 )
-def test_several_classes(by: dict[str, Any], framework: str, data: Data) -> None:
+def test_several_classes(criterion: str, tolerance: float, framework: str, data: Data) -> None:
+    by: dict[str, Any] = {"criterion": criterion, "tolerance": tolerance}
     objective = "multiclass" if framework == "lightgbm" else "multi:softprob"
     params, dtrain = training(framework, data.three, objective, data, num_class=3)
     booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
     assert report.converged
-    finished = rfsize.size(booster, data.X[:ROWS], data.three[:ROWS], oob=True, **by)
-    assert finished.available == report.wanted
-    if report.wanted == report.available:
-        assert agrees(report, finished)
+    assert rfsize.votes(booster, data.fresh).n_trees == report.wanted
+    hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
+    with pytest.warns(rfsize.NotConvergedWarning):
+        booster, report = rfsize.grow(params, dtrain, max_trees=120, return_report=True, **hard)
+    assert agrees(report, rfsize.size(booster, data.X[:ROWS], data.three[:ROWS], oob=True, **hard))
 
 
 @pytest.mark.parametrize("named", ["auc", "a scorer"])
@@ -144,7 +143,7 @@ def test_validation_rows_and_their_truth(named: str, framework: str, data: Data)
     assert rfsize.votes(booster, X_val).n_trees == report.wanted
     with pytest.raises(ValueError, match="y is missing"):
         rfsize.grow(params, dtrain, X_val=X_val, **by)
-    with pytest.raises(ValueError, match="one value per row|rows"):
+    with pytest.raises(ValueError, match="1000 expected, 10 found"):
         rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val[:10], **by)
 
 
@@ -161,10 +160,10 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(framework: str, data
 def test_a_finished_regression_forest_takes_more_trees(data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     forest = RandomForestRegressor(20, max_depth=5, random_state=0).fit(X, y)
-    more, report = rfsize.grow(forest, X, y, return_report=True, **SCORE)
+    more, report = rfsize.grow(forest, X, y, criterion="score", tolerance=0.08, return_report=True)
     assert len(more.estimators_) == report.wanted > 20 == len(forest.estimators_)
     assert np.array_equal(more.estimators_[3].predict(X), forest.estimators_[3].predict(X))
-    assert rfsize.size(more, X, oob=True, **SCORE).converged
+    assert rfsize.size(more, X, oob=True, criterion="score", tolerance=0.08).converged
 
 
 @pytest.mark.parametrize(("framework", "objective"), [("lightgbm", "regression"), ("xgboost", "reg:squarederror")])
