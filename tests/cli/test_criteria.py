@@ -62,3 +62,44 @@ def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[st
     ]:
         assert run(tmp_path, "size", "lgb.txt", "train.csv", "--target", "target", *options) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
+def test_growing_by_a_metric(
+    framework: str, output: str, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.DataFrame(data.X, columns=NAMES).assign(sign=[("no", "yes")[label] for label in data.y])
+    table[:1000].to_csv(tmp_path / "train.csv", index=False)
+    table[1000:].to_csv(tmp_path / "fresh.csv", index=False)
+    training = ["grow", "train.csv", "--target", "sign", "--framework", framework, "-o", str(tmp_path / output)]
+    by = ["--criterion", "auc", "--tolerance", "0.005"]
+    load: Any = lgb.Booster if framework == "lightgbm" else xgb.Booster
+    for options, source in [([], "(oob)"), (["--validation", "fresh.csv"], "500 rows (rows given)")]:
+        assert run(tmp_path, *training, *by, *options) == 0
+        printed = capsys.readouterr().out
+        assert "T*(auc within 0.005) = " in printed
+        assert source in printed
+        assert run(tmp_path, *training, *by, *options, "--json") == 0
+        report = json.loads(capsys.readouterr().out)
+        assert rfsize.votes(load(model_file=tmp_path / output), data.fresh).n_trees == report["wanted"]
+    table[1000:].drop(columns="sign").to_csv(tmp_path / "fresh.csv", index=False)
+    for options, message in [
+        ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),
+        (["--criterion", "auc"], "needs a tolerance"),
+        ([*by, "--alpha", "0.9"], "alpha would say nothing"),
+        (["--criterion", "rmse", "--tolerance", "0.1"], "metric must be one of 'logloss'"),
+    ]:
+        assert run(tmp_path, *training, *options) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_growing_a_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(data.X, columns=NAMES).assign(target=data.X[:, 0] + data.X[:, 1])
+    table.to_csv(tmp_path / "train.csv", index=False)
+    training = ["grow", "train.csv", "--target", "target", "--framework", "lightgbm", "--params"]
+    training += ['{"objective": "regression", "num_leaves": 15}', "-o", str(tmp_path / "grown.txt")]
+    for by in (["--criterion", "score", "--tolerance", "0.1"], ["--criterion", "rmse", "--tolerance", "0.01"]):
+        assert run(tmp_path, *training, *by) == 0
+        assert f"T*({by[1]} within {by[3]}) = " in capsys.readouterr().out
+    assert run(tmp_path, *training) == 2
+    assert "criterion='score' and a tolerance" in capsys.readouterr().err

@@ -199,7 +199,7 @@ def test_regression(framework: str, data: Data) -> None:
         predict_numbers(small, data.fresh),
         predict_numbers(rfsize.truncate(model, data.X, oob=True, criterion="score", tolerance=0.5), data.fresh),
     )
-    with pytest.raises(rfsize.NotAForestError, match=r"regression forest cast no votes.*name criterion='score'"):
+    with pytest.raises(rfsize.NotAForestError, match=r"regression forest cast no votes.*by criterion='score'"):
         rfsize.size(counted, alpha=0.9)
     with pytest.raises(ValueError, match="regression forest cast no votes: ask for scores"):
         counted.votes  # noqa: B018
@@ -227,14 +227,14 @@ def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
 @pytest.mark.parametrize(
     "beside",
     [
-        *({"X": 1}, {"oob": True}, {"y": 1}, {"threshold": 0.5}, {"groups": "rows"}, {"sample_weight": 1}),
+        *({"X": 1}, {"oob": True}, {"threshold": 0.5}, {"groups": "rows"}),
         *({"seed": 3}, {"subsample": 0.5}, {"missing": -1.0}),
     ],
     ids=str,
 )
 def test_what_was_counted_is_taken_as_it_is(beside: dict[str, Any], case: Case, data: Data) -> None:
     counted = case[2]
-    given = {"X": data.X} if "X" in beside else {"y": data.y} if "y" in beside else beside
+    given = {"X": data.X} if "X" in beside else beside
     with pytest.raises(ValueError, match=r"what rfsize\.count counted are sized as they are: leave out X, oob, thr"):
         rfsize.size(counted, **given)
     with pytest.raises(ValueError, match="leave out X, oob, thr"):
@@ -242,6 +242,17 @@ def test_what_was_counted_is_taken_as_it_is(beside: dict[str, Any], case: Case, 
     if "threshold" not in beside:
         with pytest.raises(ValueError, match="leave out X, oob, thr"):
             rfsize.size(counted, criterion="score", tolerance=0.1, **given)
+
+
+def test_the_truth_may_be_told_later(lgb_booster: Any, data: Data) -> None:
+    weight = 1.0 + data.y
+    by: dict[str, Any] = {"criterion": "logloss", "tolerance": 0.01}
+    later = rfsize.count(lgb_booster, data.X, oob=True)
+    with pytest.raises(ValueError, match="y is missing"):
+        rfsize.size(later, **by)
+    at_once = rfsize.size(rfsize.count(lgb_booster, data.X, data.y, oob=True), **by)
+    assert rfsize.size(later, y=data.y, **by).to_dict() == at_once.to_dict()
+    assert rfsize.size(later, y=data.y, sample_weight=weight, **by).value != at_once.value
 
 
 def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
@@ -264,7 +275,7 @@ def test_counting_refuses_what_votes_refuse(lgb_booster: Any, data: Data) -> Non
 def test_memory_that_it_holds(case: Case) -> None:
     """All arrays that can be reached, each once, but for the model and the rows."""
     told = case[2].told
-    held = arrays_in([told.outputs, told.outputs.votes.counts, told.scores, told.averages])
+    held = arrays_in([told.outputs, told.outputs.votes.counts, told.averages])
     # The rest are labels of classes, and where parts of the forest end.
     assert sum(held.values()) - 1000 <= case[2].nbytes <= sum(held.values())
 

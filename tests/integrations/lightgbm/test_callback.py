@@ -461,7 +461,14 @@ def test_unknown_validation_set(data: Data) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        *({"alpha": 1.0}, {"alpha": None}, {"threshold": 0.0}, {"min_trees": 0}, {"min_trees": 2.5}, {"log_every": -1}),
+        *(
+            {"alpha": 1.0},
+            {"alpha": "most"},
+            {"threshold": 0.0},
+            {"min_trees": 0},
+            {"min_trees": 2.5},
+            {"log_every": -1},
+        ),
         *({"voting": "averaged"}, {"estimator": "best"}),
     ],
 )

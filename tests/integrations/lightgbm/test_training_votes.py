@@ -165,7 +165,7 @@ def test_regression(objective: str, label: str) -> None:
     assert_scores(found.scores, each_tree(model, X), ~inbag, rtol=1e-9, atol=noise)
     trainer = trainer_for(params, lgb.Dataset(X, y))
     mean = model.predict(X, raw_score=True).reshape(-1, 1) / 20
-    assert np.allclose(trainer.link.predictions(mean, 0), model.predict(X), rtol=1e-9)
+    assert np.allclose(trainer.link.predictions(mean, 0)[:, 0], model.predict(X), rtol=1e-9)
     assert len(trainer.classes) == 0
     assert np.array_equal(trainer.label, np.float32(y))
 

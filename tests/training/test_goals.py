@@ -1,0 +1,234 @@
+"""Forests grown by what else than labels they predict: probabilities, numbers, metrics."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import get_scorer
+
+import rfsize
+from helpers.classifiers import KINDS as CLASSIFIERS
+from helpers.forests import LIGHTGBM, XGBOOST, Data
+from helpers.regressors import KINDS as REGRESSORS
+from helpers.regressors import numbers
+
+ROWS = 500
+SCORE: dict[str, Any] = {"criterion": "score", "tolerance": 0.15}
+OF_LIGHTGBM = ("regression", "regression_l1", "huber", "quantile", "poisson", "gamma", "tweedie")
+OF_XGBOOST = ("reg:squarederror", "count:poisson", "reg:logistic")
+
+
+def training(framework: str, y: Any, objective: str, data: Data, **params: Any) -> tuple[dict[str, Any], Any]:
+    """Parameters and data of a framework's own training."""
+    X = data.X[:ROWS]
+    if framework == "lightgbm":
+        return {**LIGHTGBM, "objective": objective, **params}, lgb.Dataset(X, y[:ROWS], free_raw_data=False)
+    return {**XGBOOST, "objective": objective, **params}, xgb.DMatrix(X, y[:ROWS])
+
+
+def target(objective: str, data: Data) -> np.ndarray:
+    y = numbers(data)
+    return np.round(3.0 * y) if objective == "count:poisson" else y / (1.0 + y) if objective == "reg:logistic" else y
+
+
+def agrees(found: Any, expected: Any) -> bool:
+    """Whether a report in training is that of the finished forest, but for how sure it is to be, and for rounding."""
+    return all(alike(value, expected.to_dict()[name]) for name, value in found.to_dict().items() if name != "sure")
+
+
+def alike(found: Any, expected: Any) -> bool:
+    if isinstance(found, dict):
+        return found.keys() == expected.keys() and all(alike(found[name], expected[name]) for name in found)
+    if isinstance(found, list):
+        return len(found) == len(expected) and all(map(alike, found, expected))
+    if isinstance(found, float) or (isinstance(found, int) and found > 1000):
+        return bool(found == pytest.approx(expected, rel=1e-3, abs=1e-9))
+    return bool(found == expected)
+
+
+@pytest.mark.parametrize(
+    ("framework", "objective"),
+    [*(("lightgbm", name) for name in OF_LIGHTGBM), *(("xgboost", name) for name in OF_XGBOOST)],
+)
+def test_regression_forests_grow_to_their_size(framework: str, objective: str, data: Data) -> None:
+    y = target(objective, data)
+    params, dtrain = training(framework, y, objective, data)
+    tolerance = 0.06 * float(np.std(y[:ROWS]))
+    by: dict[str, Any] = {"criterion": "score", "tolerance": tolerance}
+    booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
+    assert report.converged
+    assert report.n_trees <= report.wanted <= report.available
+    finished = rfsize.size(booster, data.X[:ROWS], oob=True, **by)
+    assert finished.available == report.wanted
+    with pytest.warns(rfsize.NotConvergedWarning):
+        whole, early = rfsize.grow(
+            params,
+            dtrain,
+            return_report=True,
+            max_trees=60,
+            min_trees=20,
+            criterion="score",
+            tolerance=1e-3 * tolerance,
+        )
+    expected = rfsize.size(whole, data.X[:ROWS], oob=True, criterion="score", tolerance=1e-3 * tolerance)
+    assert agrees(early, expected)
+    assert early.deviation(60) == pytest.approx(expected.deviation(60), rel=1e-4)
+    assert early._deviations._noise == pytest.approx(expected._deviations._noise, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+@pytest.mark.parametrize("by", [SCORE, {"criterion": "rmse", "tolerance": 0.01}], ids=["score", "rmse"])
+def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: str, data: Data) -> None:
+    X, y = data.X[:ROWS], numbers(data)[:ROWS]
+    hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
+    with pytest.warns(rfsize.NotConvergedWarning):
+        grown, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, max_trees=120, return_report=True, **hard)
+    assert agrees(report, rfsize.size(grown, X, y, oob=True, **hard))
+    small, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, return_report=True, **by)
+    assert report.converged
+    assert rfsize.size(small, data.fresh, **SCORE).available == report.n_kept
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest", "bagging"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        {"criterion": "probability", "tolerance": 1e-3},
+        {"criterion": "score", "tolerance": 1e-3},
+        {"criterion": "auc", "tolerance": 1e-7},
+        {"criterion": "brier", "tolerance": 1e-7},
+        {"criterion": "neg_brier_score", "tolerance": 1e-7},
+    ],
+    ids=lambda by: by["criterion"],
+)
+def test_the_report_is_that_of_the_finished_classifier(by: dict[str, Any], kind: str, data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    with pytest.warns(rfsize.NotConvergedWarning):
+        grown, report = rfsize.grow(clone(CLASSIFIERS[kind]), X, y, max_trees=120, return_report=True, **by)
+    assert agrees(report, rfsize.size(grown, X, y, oob=True, **by))
+
+
+@pytest.mark.parametrize(
+    "by", [{"criterion": "probability", "tolerance": 0.1}, {"criterion": "logloss", "tolerance": 0.02}]
+)
+def test_several_classes(criterion: str, tolerance: float, framework: str, data: Data) -> None:
+    by: dict[str, Any] = {"criterion": criterion, "tolerance": tolerance}
+    objective = "multiclass" if framework == "lightgbm" else "multi:softprob"
+    params, dtrain = training(framework, data.three, objective, data, num_class=3)
+    booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
+    assert report.converged
+    assert rfsize.votes(booster, data.fresh).n_trees == report.wanted
+    hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
+    with pytest.warns(rfsize.NotConvergedWarning):
+        booster, report = rfsize.grow(params, dtrain, max_trees=120, return_report=True, **hard)
+    assert agrees(report, rfsize.size(booster, data.X[:ROWS], data.three[:ROWS], oob=True, **hard))
+
+
+@pytest.mark.parametrize("named", ["auc", "a scorer"])
+def test_validation_rows_and_their_truth(named: str, framework: str, data: Data) -> None:
+    criterion: Any = named if named == "auc" else get_scorer("roc_auc")
+    params, dtrain = training(framework, data.y, "binary" if framework == "lightgbm" else "binary:logistic", data)
+    X_val, y_val = data.X[ROWS:], data.y[ROWS:]
+    by: dict[str, Any] = {"criterion": criterion, "tolerance": 0.004}
+    booster, report = rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val, return_report=True, **by)
+    assert (report.source, report.n_rows) == ("rows given", len(X_val))
+    assert report.converged
+    assert rfsize.votes(booster, X_val).n_trees == report.wanted
+    with pytest.raises(ValueError, match="y is missing"):
+        rfsize.grow(params, dtrain, X_val=X_val, **by)
+    with pytest.raises(ValueError, match="1000 expected, 10 found"):
+        rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val[:10], **by)
+
+
+def test_training_goes_on_where_too_few_trees_tell_a_metric(framework: str, data: Data) -> None:
+    """A third of ten trees are asked about a row, and a metric takes twenty."""
+    params, dtrain = training(framework, data.y, "binary" if framework == "lightgbm" else "binary:logistic", data)
+    _, report = rfsize.grow(params, dtrain, min_trees=10, criterion="auc", tolerance=0.05, return_report=True)
+    assert report.converged
+    assert 20 <= report.votes_per_row < 60
+    with pytest.raises(rfsize.FewVotesError, match="train at least"):
+        rfsize.grow(params, dtrain, min_trees=10, max_trees=20, criterion="auc", tolerance=0.05)
+
+
+def test_a_finished_regression_forest_takes_more_trees(data: Data) -> None:
+    X, y = data.X[:ROWS], numbers(data)[:ROWS]
+    forest = RandomForestRegressor(20, max_depth=5, random_state=0).fit(X, y)
+    more, report = rfsize.grow(forest, X, y, criterion="score", tolerance=0.08, return_report=True)
+    assert len(more.estimators_) == report.wanted > 20 == len(forest.estimators_)
+    assert np.array_equal(more.estimators_[3].predict(X), forest.estimators_[3].predict(X))
+    assert rfsize.size(more, X, oob=True, criterion="score", tolerance=0.08).converged
+
+
+@pytest.mark.parametrize(("framework", "objective"), [("lightgbm", "regression"), ("xgboost", "reg:squarederror")])
+def test_the_bagging_fraction_of_a_regression_forest(framework: str, objective: str, data: Data) -> None:
+    params, dtrain = training(framework, numbers(data), objective, data)
+    options: dict[str, Any] = {"fractions": [0.3, 0.6], "n_trees": 60, "progress": False}
+    unsized = rfsize.select_bagging_fraction(params, dtrain, **options)
+    assert unsized.report is None
+    assert np.isnan(unsized.curve["size"]).all()
+    found = rfsize.select_bagging_fraction(params, dtrain, **options, **SCORE)
+    assert np.array_equal(found.curve["error"], unsized.curve["error"])
+    assert (found.curve["size_low"] <= found.curve["size"]).all()
+    assert (found.curve["size"] <= found.curve["size_high"]).all()
+    assert found.report.converged
+    assert rfsize.size(found.booster, data.fresh, **SCORE).available == found.report.n_kept
+    assert "T*(score within 0.15)" in str(found)
+    by_metric = rfsize.select_bagging_fraction(params, dtrain, **options, criterion="r2", tolerance=0.02)
+    assert isinstance(by_metric.report, rfsize.MetricReport)
+    assert by_metric.report.converged
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize(
+    ("objective", "options", "message"),
+    [
+        ("regression", {}, "cast no votes"),
+        ("regression", {"alpha": 0.9}, "cast no votes"),
+        ("regression", {"criterion": "score"}, "needs a tolerance"),
+        ("regression", {"criterion": "probability", "tolerance": 0.1}, "is for classification"),
+        ("regression", {"criterion": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
+        ("regression", {**SCORE, "alpha": 0.9}, "alpha would say nothing"),
+        ("regression", {**SCORE, "sure": 0.3}, "sure must be at least 0.5"),
+        ("binary", {"criterion": "auc"}, "needs a tolerance"),
+        ("binary", {"tolerance": 0.1}, "tolerance is for"),
+        ("binary", {"criterion": "rmse", "tolerance": 0.1}, "must be one of 'logloss'"),
+        ("binary", {"criterion": "nearness", "tolerance": 0.1}, "criterion must be one of"),
+        ("three", {"criterion": "score", "tolerance": 0.1}, "of several classes is not told while"),
+        ("three", {"criterion": "auc", "tolerance": 0.1}, "is for two classes"),
+    ],
+)
+def test_refusals(objective: str, options: dict[str, Any], message: str, framework: str, data: Data) -> None:
+    names = {
+        "lightgbm": {"regression": "regression", "binary": "binary", "three": "multiclass"},
+        "xgboost": {"regression": "reg:squarederror", "binary": "binary:logistic", "three": "multi:softprob"},
+    }
+    y = {"regression": numbers(data), "binary": data.y, "three": data.three}[objective]
+    several = {"num_class": 3} if objective == "three" else {}
+    params, dtrain = training(framework, y, names[framework][objective], data, **several)
+    with pytest.raises(ValueError, match=message):
+        rfsize.grow(params, dtrain, max_trees=120, **options)
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
+def test_scores_of_several_classes_are_not_told_to_estimators_either(kind: str, data: Data) -> None:
+    with pytest.raises(ValueError, match="of several classes is not told while"):
+        rfsize.grow(clone(CLASSIFIERS[kind]), data.X, data.three, criterion="score", tolerance=0.1)
+
+
+def test_names_of_classes_do_not_matter(data: Data) -> None:
+    forest, by = RandomForestClassifier(max_depth=4, random_state=0), {"criterion": "auc", "tolerance": 0.01}
+    reports = []
+    for y in (data.y[:ROWS], np.array(["no", "yes"])[data.y[:ROWS]]):
+        for options in ({}, {"X_val": data.X[ROWS:], "y_val": np.unique(y)[data.y[ROWS:]]}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                report = rfsize.grow(forest, data.X[:ROWS], y, return_report=True, **by, **options)[1]
+            reports.append(report.to_dict())
+    assert reports[:2] == reports[2:]
