@@ -129,7 +129,7 @@ class Pricing:
     def rule(self) -> VotingRule | None:
         """Labels by the rule of voting that ``predict`` goes by; None of regression."""
         assert self.outputs is not None
-        if self.outputs.votes is None or self.of_labels is not None:
+        if self.outputs.votes is None or self.of_labels is not None or not self.outputs.votes.asked.any():
             return self.of_labels
         goal = LabelGoal()
         return rules_of(self.outputs, goal, self.groups, both=False)[self.outputs.voting(goal.voting)]

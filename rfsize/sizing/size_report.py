@@ -75,6 +75,7 @@ class SizeReport(Report):
     >>> print(report)
     T*(0.95) = 71 (... to ...) trees, 95 % interval in brackets
     enough: the 100 trees at hand agree with the infinite forest on 96.64% of the rows
+    price of 71 trees: 4.96% of the labels still change (0: 0.00%, 1: 6.61%)
     estimated (plugin) from 400 rows (rows given), 100 votes each on average
     >>> report.converged, report.to_dict()["n_trees"]
     (True, 71)

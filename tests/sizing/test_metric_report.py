@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,13 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.sizing.goal import MetricGoal
 from rfsize.sizing.metric_report import MetricReport
-from rfsize.sizing.metrics import MeanMetric
+from rfsize.sizing.truth import Truth
 from rfsize.voting.blocks import TreeBlocks, dealt
+from rfsize.voting.groups import ALONE
+from rfsize.voting.links import Link
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 # Losses of probabilities of class 1, by name; the order of rows is taken in bins.
@@ -88,35 +93,32 @@ def test_halves_and_quarters_lose_what_loops_say(
         assert report.source == ("oob" if oob else "rows given")
 
 
-def squares(n_rows: int, n_trees: int, seed: int, noise: float = 2.0) -> tuple[TreeBlocks, MeanMetric]:
-    """Trees that are off by independent noise, and their mean squared error, of which c is the noise's variance."""
+def squares(n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise: float = 2.0) -> MetricReport:
+    """Trees that are off by independent noise, sized by their mean squared error, of which c is the noise's variance."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_rows)
     score = (truth + rng.normal(size=n_rows))[:, None, None] + noise * rng.normal(size=(n_rows, n_trees, 1))
-    none = Scores.nothing(n_rows, 1)
-    blocks = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
-    asked = np.ones((n_rows, n_trees, 1), dtype=np.int32)
-    blocks = TreeBlocks(blocks.rows, blocks.counts, none, blocks.votes, dealt(score), dealt(asked), n_trees)
-    judge = MeanMetric("mse", truth, np.ones(n_rows), (0.0, math.inf), lambda p, y: (p[..., 0] - y) ** 2)
-    return blocks, judge
-
-
-def report_of(blocks: TreeBlocks, judge: Any, tolerance: float = 0.05) -> MetricReport:
-    return MetricReport.of(
-        blocks, judge, lambda mean: mean, tolerance=tolerance, available=blocks.n_trees, source="rows given"
+    asked, scores = np.ones((n_rows, n_trees, 1), dtype=np.int32), Scores.of(score)
+    nothing = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
+    blocks = replace(
+        nothing, scores=scores, total=dealt(score), squares=dealt(score**2), asked=dealt(asked), n_trees=n_trees
     )
+    outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
+    goal = MetricGoal("neg_mean_squared_error", tolerance)
+    known = Truth(truth, None, ALONE)
+    return MetricReport.of(outputs, goal, truth=known, available=n_trees, source="rows given")
 
 
 def test_a_known_law_is_found() -> None:
     """The mean square of an average of T numbers of variance 4 is 4/T more than that of infinitely many."""
-    reports = [report_of(*squares(400, 60, seed)) for seed in range(20)]
+    reports = [squares(400, 60, seed) for seed in range(20)]
     sizes = [report.n_trees for report in reports]
     assert np.mean(sizes) == pytest.approx(80, rel=0.03)
     held = sum(report.interval[0] <= 80 <= report.interval[1] for report in reports)
     assert held >= 18
     assert reports[0].loss_at(100).loss == pytest.approx(0.04, rel=0.15)
     assert not reports[0].converged
-    assert report_of(*squares(400, 60, 0), tolerance=0.1).converged
+    assert squares(400, 60, 0, tolerance=0.1).converged
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
@@ -293,7 +295,9 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("metric must be one of", criterion="rmse")
     refused("y must hold one label per row", y=fresh_y[:5])
     refused("y holds one only", y=np.zeros(400, dtype=int))
-    refused("counted Votes know nothing", model=rfsize.votes(lgb_booster, data.fresh))
+    refused("counted Votes are sized as they are", model=rfsize.votes(lgb_booster, data.fresh))
+    with pytest.raises(ValueError, match="counted Votes know nothing"):
+        rfsize.size(rfsize.votes(lgb_booster, data.fresh), criterion="auc", tolerance=0.01)
     few = train_lightgbm(data.X, data.y, 15)
     refused("train at least 40 trees", model=few, kind=rfsize.FewVotesError)
     knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])

@@ -115,9 +115,9 @@ def test_the_callback_and_growing_stop_at_the_size_of_the_threshold(threshold: f
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 400
     whole = lgb.train(LIGHTGBM, lgb.Dataset(X, Y), report.available)
     expected = rfsize.size(whole, X, oob=True, alpha=0.95, voting=voting, threshold=threshold)
-    assert same(report.to_dict(), as_sure(expected))
+    assert same(as_sure(report), as_sure(expected))
     grown, again = rfsize.grow(LIGHTGBM, dataset, return_report=True, **options)
-    assert same(again.to_dict(), as_sure(expected))
+    assert same(as_sure(again), as_sure(expected))
     assert grown.num_trees() == report.wanted
 
 
@@ -127,7 +127,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
     booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), **options)
     assert report.available == 100
     expected = rfsize.size(xgboost(100, 3), X, oob=True, alpha=0.95, voting=voting, threshold=0.1)
-    assert same(report.to_dict(), as_sure(expected))
+    assert same(as_sure(report), as_sure(expected))
     on_fresh = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), X_val=FRESH, **options)[1]
     assert on_fresh.n_trees == rfsize.size(xgboost(100, 3), FRESH, alpha=0.95, voting=voting, threshold=0.1).n_trees
     more, of_more = rfsize.grow(booster, xgb.DMatrix(X, Y), **{**options, "alpha": 0.96})
@@ -137,7 +137,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         _, report = rfsize.grow(forest, X, Y, max_trees=100, **options)
     expected = rfsize.size(forest.fit(X, Y), X, oob=True, alpha=0.95, voting=voting, threshold=0.1)
-    assert same(report.to_dict(), as_sure(expected))
+    assert same(as_sure(report), as_sure(expected))
 
 
 def test_a_resumed_lightgbm_forest_keeps_to_the_threshold() -> None:
@@ -147,7 +147,7 @@ def test_a_resumed_lightgbm_forest_keeps_to_the_threshold() -> None:
         first, dataset, alpha=0.9, voting="soft", threshold=0.1, max_trees=60, return_report=True
     )
     expected = rfsize.size(first, X, oob=True, alpha=0.9, voting="soft", threshold=0.1)
-    assert same(report.to_dict(), as_sure(expected))
+    assert same(as_sure(report), as_sure(expected))
     assert same_forest.num_trees() == 60
 
 

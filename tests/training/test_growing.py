@@ -59,7 +59,7 @@ def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> Non
     assert report.available > 40
     assert rfsize.votes(booster, data.fresh).n_trees == report.wanted
     if report.wanted == report.available:
-        assert same(report.to_dict(), as_sure(rfsize.size(booster, data.X, alpha=0.985, oob=True)))
+        assert same(as_sure(report), as_sure(rfsize.size(booster, data.X, alpha=0.985, oob=True)))
 
 
 def test_trees_double_while_their_votes_are_too_few_to_tell(framework: str, data: Data) -> None:

@@ -88,7 +88,7 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     with pytest.raises(ValueError, match="a class is rare"):
         lgb.train(params, lgb.Dataset(X, y), 40, callbacks=[callback])
     lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 40, callbacks=[callback])
-    assert callback.report_.to_dict() == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True, voting="hard"))
+    assert as_sure(callback.report_) == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True, voting="hard"))
 
 
 @pytest.mark.parametrize("rare", [0, 1])

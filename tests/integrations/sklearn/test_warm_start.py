@@ -29,7 +29,7 @@ def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None
     assert np.array_equal(own_votes(grown, data.fresh), own_votes(expected, data.fresh))
     assert rfsize.votes(grown, X, oob=True) == rfsize.votes(expected, X, oob=True)
     whole = clone(grown).set_params(n_estimators=report.available).fit(X, y)
-    assert same(as_sure(rfsize.size(whole, X, alpha=0.9, oob=True)), report.to_dict())
+    assert same(as_sure(rfsize.size(whole, X, alpha=0.9, oob=True)), as_sure(report))
 
 
 def test_a_finished_forest_takes_more_trees(data: Data) -> None:
@@ -57,7 +57,7 @@ def test_growing_without_bags_takes_validation_rows(data: Data) -> None:
         trees, data.X[:ROWS], data.y[:ROWS], X_val=data.fresh, alpha=0.9, min_trees=10, return_report=True
     )
     whole = ExtraTreesClassifier(report.available, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
-    assert as_sure(rfsize.size(whole, data.fresh, alpha=0.9)) == report.to_dict()
+    assert as_sure(rfsize.size(whole, data.fresh, alpha=0.9)) == as_sure(report)
     assert len(grown.estimators_) == report.wanted
 
 
