@@ -94,7 +94,7 @@ def test_halves_and_quarters_lose_what_loops_say(
 
 
 def squares(n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise: float = 2.0) -> MetricReport:
-    """Trees that are off by independent noise, sized by their mean squared error, of which c is the noise's variance."""
+    """Trees that are off by independent noise, sized by their squared error, of which c is the noise's variance."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_rows)
     score = (truth + rng.normal(size=n_rows))[:, None, None] + noise * rng.normal(size=(n_rows, n_trees, 1))
