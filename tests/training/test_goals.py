@@ -115,9 +115,7 @@ def test_the_report_is_that_of_the_finished_classifier(by: dict[str, Any], kind:
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **by))
 
 
-@pytest.mark.parametrize(
-    "by", [{"criterion": "probability", "tolerance": 0.1}, {"criterion": "logloss", "tolerance": 0.02}]
-)
+@pytest.mark.parametrize(("criterion", "tolerance"), [("probability", 0.1), ("logloss", 0.02)])
 def test_several_classes(criterion: str, tolerance: float, framework: str, data: Data) -> None:
     by: dict[str, Any] = {"criterion": criterion, "tolerance": tolerance}
     objective = "multiclass" if framework == "lightgbm" else "multi:softprob"
