@@ -89,7 +89,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     >>> model.n_trees_ == model.report_.wanted == len(model.estimator_.estimators_)
     True
 
-    Or how many trees come within 1 % of the infinite forest's R²:
+    Or how many trees come within 0.01 of the infinite forest's R²:
 
     >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
     >>> model = RightSizedRegressor(forest, tolerance=0.01, criterion="r2").fit(X, y)
