@@ -32,6 +32,8 @@ class ForestInTraining(ABC):
         Mean score above which those of two classes predict class 1.
     groups : Groups
         Training rows that belong together, of which trees that vote on one saw none.
+    classes : ndarray, shape (n_classes,), or None
+        What the classes are called, where it is not 0 to K − 1.
     """
 
     n_trees: int
@@ -39,6 +41,7 @@ class ForestInTraining(ABC):
     link: Link
     cut: float
     groups: Groups
+    classes: NDArray[Any] | None = None
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
@@ -55,14 +58,14 @@ class ForestInTraining(ABC):
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
     def outputs(self) -> TreeOutputs:
-        """Out-of-bag votes and scores of the rows that sizes go by; classes are 0 to K − 1.
+        """Out-of-bag votes and scores of the rows that sizes go by.
 
         Raises
         ------
         InbagError
             If no row can be out of bag.
         """
-        return self.out_of_bag.outputs(self.n_trees, self.link, self.cut, self.groups.once)
+        return self.out_of_bag.outputs(self.n_trees, self.link, self.cut, self.groups.once, self.classes)
 
 
 class Trainer(ABC):

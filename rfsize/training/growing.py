@@ -24,7 +24,7 @@ from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.training.grown import grown
 from rfsize.utils.matrix import from_polars, n_rows
-from rfsize.utils.validation import share, training_labels, whole
+from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups
 
@@ -362,7 +362,7 @@ class _Growth:
     rows : tuple
         The training rows, their labels and their weights; no rows where the training data hold none.
     truth : Truth
-        Of the training rows, with classes numbered from 0 on.
+        Of the training rows, with classes as the forest calls them.
     """
 
     forest: ForestInTraining
@@ -418,5 +418,6 @@ def _of_estimator(
     X = adapter.check(X)
     belong = resolved(groups, X, n_rows(X))
     forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
-    truth = Truth(training_labels(adapter.classes, y, n_rows(X)), sample_weight, belong)
+    forest.classes = adapter.classes if len(adapter.classes) else None
+    truth = Truth(y, sample_weight, belong)
     return _Growth(forest, adapter.with_booster, 0 if is_new else adapter.n_trees, (X, y, sample_weight), truth)

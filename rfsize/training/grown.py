@@ -30,7 +30,7 @@ def grown(
 ) -> Report:
     """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
 
-    ``truth`` is of the training rows, with classes numbered from 0 on.
+    ``truth`` is of the training rows, with classes as the forest calls them.
 
     Raises
     ------

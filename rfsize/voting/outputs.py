@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +109,17 @@ class OutOfBag:
         blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores), blocks)
 
-    def outputs(self, n_trees: int, link: Link, cut: float = 0.0, rows: NDArray[np.bool_] | None = None) -> TreeOutputs:
-        """The same of ``n_trees`` trees, for classes 0 to K − 1; what they predict they average.
+    def outputs(
+        self,
+        n_trees: int,
+        link: Link,
+        cut: float = 0.0,
+        rows: NDArray[np.bool_] | None = None,
+        classes: NDArray[Any] | None = None,
+    ) -> TreeOutputs:
+        """The same of ``n_trees`` trees, for classes 0 to K − 1 or those named; what they predict they average.
 
         Of some of the ``rows``, a mask, where it is given.
         """
-        votes = Votes(self.counts, n_trees=n_trees) if self.counts.shape[1] else None
+        votes = Votes(self.counts, classes, n_trees) if self.counts.shape[1] else None
         return TreeOutputs(votes, self.scores, cut, "soft", blocks=self.blocks, link=link).take(rows)

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.copied import continuous, of_few_values, twice
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
+from helpers.reports import as_sure, same
 
 SEVERAL = {"num_class": 3}
 
