@@ -80,7 +80,7 @@ class Leads(NamedTuple):
             )
         if scores.n_scores == 1:
             return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
-        leader = scores.mean.argmax(axis=1)
+        leader = scores.leading()
         lead = np.empty((len(scores), scores.n_scores - 1))
         top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
         for place in range(scores.n_scores - 1):
@@ -127,7 +127,7 @@ class NoisyScores(NamedTuple):
             variance = scores.covariance(0, 0)
             beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
         else:
-            leader, nearest = scores.mean.argmax(axis=1), lead.argmin(axis=1)
+            leader, nearest = scores.leading(), lead.argmin(axis=1)
             rival = nearest + (nearest >= leader)
             variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
             variance -= 2.0 * scores.covariance(leader, rival)

@@ -111,7 +111,7 @@ class ScoredRows(_Rows):
     def _highest(self, scores: Scores) -> Int64s:
         if scores.n_scores == 1:
             return (scores.mean[:, 0] > self.cut).astype(np.int64)
-        return scores.mean.argmax(axis=1).astype(np.int64)
+        return scores.leading()
 
 
 def _most_voted(counts: NDArray[np.int32]) -> Int64s:

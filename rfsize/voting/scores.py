@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Floats, Int64s
+
+_LEVEL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,14 @@ class Scores:
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
         """Those of the rows of all parts, in their order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
+
+    def leading(self) -> Int64s:
+        """Index of the highest mean score of each row, shape (n_rows,); the lowest of those that are level.
+
+        Scores are level that differ in their last bits only, in which they depend on the order of the trees.
+        """
+        top = self.mean.max(axis=1, keepdims=True)
+        return np.asarray((self.mean >= top - _LEVEL * np.abs(top)).argmax(axis=1), dtype=np.int64)
 
     def are_finite(self) -> bool:
         """Whether no score is NaN or infinite."""

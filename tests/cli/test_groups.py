@@ -35,7 +35,8 @@ def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -
         drop = [] if option == "patient" else ["--drop", "patient"]
         assert run(grouped, "size", "lgb.txt", "rows.csv", *told, *drop, "--groups", option) in (0, 1)
         printed = json.loads(capsys.readouterr().out)
-        assert printed == rfsize.size(booster, table[NAMES], oob=True, alpha=0.8, groups=groups).to_dict()
+        y = table["sick"]
+        assert printed == rfsize.size(booster, table[NAMES], y, oob=True, alpha=0.8, groups=groups).to_dict()
     assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--drop", "patient") in (0, 1)
     assert json.loads(capsys.readouterr().out)["groups"] == "copies"
     stop = ["--oob", "--target", "sick", "--groups", "patient", "-o", str(grouped / "stop.json")]

@@ -28,7 +28,8 @@ def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two reports agree but for the last digits, in which sums of scores may differ."""
+    """Whether two reports agree but for the last digits, in which sums of scores may differ, and the price."""
+    one, other = ({name: value for name, value in said.items() if name != "price"} for said in (one, other))
     return one.keys() == other.keys() and all(
         value == other[name]
         or (isinstance(value, dict) and isinstance(other[name], dict) and same(value, other[name]))

@@ -39,6 +39,7 @@ def test_a_finished_forest_takes_more_trees(data: Data) -> None:
     weighted = RandomForestClassifier(20, random_state=4).fit(X, y, weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", rfsize.LabelsOnlyWarning)
         grown = rfsize.grow(model, X, y, alpha=0.95)
     assert len(grown.estimators_) > 20 == len(model.estimators_)
     assert grown.oob_score
