@@ -30,6 +30,7 @@ from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
 from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.oob_score import OobScore, oob_score
+from rfsize.sizing.price import Price
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
@@ -62,6 +63,7 @@ __all__ = [
     "NotAForestError",
     "NotConvergedWarning",
     "OobScore",
+    "Price",
     "RightSizedClassifier",
     "RightSizedRegressor",
     "SeedDependenceWarning",

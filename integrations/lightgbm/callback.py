@@ -299,6 +299,9 @@ class _Readers:
         weights = [np.asarray(one.dataset.get_weight()) for one in self._each if one.dataset.get_weight() is not None]
         if len(labels) < len(self._each):
             return None
+        # Of two classes LightGBM goes by the sign of the label.
+        if len(self._each[0].counts) == 2 and self._each[0].scores.n_scores == 1:
+            labels = [(label > 0).astype(np.int64) for label in labels]
         weight = np.concatenate(weights) if len(weights) == len(self._each) else None
         return Truth(np.concatenate(labels), weight, self.groups)
 

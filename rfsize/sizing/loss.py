@@ -214,7 +214,7 @@ def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> tuple[
     ValueError
         If the metric is no number.
     """
-    parts = _Parts.dealt(blocks, judge, _DEALS_ROUGHLY)
+    parts = _Parts.dealt(blocks.laid_over(), judge, _DEALS_ROUGHLY)
     by_deal, value = parts.losses(judge, predicted)
     halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     if min(halves, quarters) <= 0.0:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.loss import Law, rough_law
@@ -43,6 +42,16 @@ class Price(NamedTuple):
     metrics : dict of str to float
         How much worse the logarithmic loss ("logloss") and the area under the ROC curve ("auc") are expected to be, of
         regression the root mean square error ("rmse"). Only where ``y`` is known, and trees are enough to tell.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> print(rfsize.size(forest, X, oob=True, alpha=0.95).price(25))
+    price of 25 trees: 1...% of the labels still change (0: ...%, 1: ...%), probabilities are off by ...
     """
 
     n_trees: int
@@ -156,7 +165,7 @@ class Pricing:
             try:
                 judge = truth.judge(name, outputs)
                 found[name] = rough_law(outputs.blocks, judge, predictions_for(outputs, judge))
-            except (FewVotesError, ValueError):  # trees too few, or a metric that is infinite: nothing is told of it
+            except ValueError:  # of too few trees, of one class, and where the metric is infinite, nothing is told
                 continue
         return found
 

@@ -15,6 +15,8 @@ from rfsize.voting.outputs import TreeOutputs
 
 def report_for(goal: Goal, outputs: TreeOutputs, *, truth: Truth | None = None, both: bool = True, **of: Any) -> Report:
     """What the trees' outputs say of a goal; further arguments as in `SizeReport.of`."""
+    if truth is not None:
+        truth.check(outputs)
     if isinstance(goal, MetricGoal):
         return MetricReport.of(outputs, goal, truth=truth, **of)
     if isinstance(goal, DeviationGoal):

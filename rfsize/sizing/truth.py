@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import one_per_row
+from rfsize.utils.validation import one_per_row, sample_weights, training_labels
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -34,6 +34,13 @@ class Truth:
     y: Any
     sample_weight: Any
     groups: Groups
+
+    def check(self, outputs: TreeOutputs) -> None:
+        """Raise ``ValueError`` where it does not fit the rows and classes that the outputs are of."""
+        classes = np.zeros(0) if outputs.votes is None else outputs.votes.classes
+        n_rows = len(outputs) if self.groups.once is None else len(self.groups.once)
+        training_labels(classes, self.y, n_rows)
+        sample_weights(self.sample_weight, n_rows)
 
     def judge(self, metric: MetricLike, outputs: TreeOutputs) -> Metric:
         """A metric of the rows that the outputs are of; ``ValueError`` where it does not fit them."""

@@ -59,6 +59,11 @@ def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
 def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
     """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
     labels = one_per_row(y, n_rows)
+    if len(classes) and classes.dtype.kind in "biuf" and labels.dtype.kind in "biuf":
+        order = np.argsort(classes)
+        place = order[np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)]
+        if np.array_equal(classes[place], labels):
+            return place.astype(np.int64)
     index_of = {label: index for index, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in index_of]
     if unknown:
