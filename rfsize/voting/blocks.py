@@ -80,8 +80,12 @@ class TreeBlocks:
 
     @classmethod
     def of_forests(cls, forests: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
-        """Those of several forests, each asked about so many rows of its own; each has its own `N_BLOCKS` blocks."""
-        some = [each.where(np.arange(len(each.rows)) % len(forests) == 0) for each in forests]
+        """Those of several forests, each asked about so many rows of its own; each has its own `N_BLOCKS` blocks.
+
+        Of many rows a part is kept, since each has blocks for every forest.
+        """
+        step = -(-sum(len(each.rows) for each in forests) * len(forests) // _ROWS)
+        some = [each.where(np.arange(len(each.rows)) % max(step, 1) == 0) for each in forests]
         first = np.concatenate([[0], np.cumsum(n_rows)])
         return cls(
             rows=np.concatenate([each.rows + start for each, start in zip(some, first, strict=False)]),

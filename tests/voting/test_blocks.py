@@ -228,15 +228,17 @@ def test_rows_are_taken_by_a_mask() -> None:
     assert np.array_equal(taken.votes, blocks.votes[::2])
 
 
-def test_blocks_of_several_forests_are_their_own() -> None:
+@pytest.mark.parametrize("step", [1, 3])
+def test_blocks_of_several_forests_are_their_own(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n_rows = [60, 75, 45]
+    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 3 * sum(n_rows) // step)
     forests = [random_blocks(n, 30, seed=n) for n in n_rows]
     found = TreeBlocks.of_forests(forests, n_rows)
     laid_over = found.laid_over()
     assert (found.n_filled, laid_over.n_filled) == (3 * N_BLOCKS, N_BLOCKS)
     place = 0
     for number, (blocks, start) in enumerate(zip(forests, (0, 60, 135), strict=True)):
-        for row in range(0, len(blocks.rows), 3):
+        for row in range(0, len(blocks.rows), step):
             own = slice(N_BLOCKS * number, N_BLOCKS * (number + 1))
             assert found.rows[place] == start + row
             assert np.array_equal(found.votes[place, own], blocks.votes[row])
