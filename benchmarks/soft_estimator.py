@@ -78,7 +78,8 @@ def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> 
     outcomes = []
     for alpha, size in zip(ALPHAS, truth, strict=True):
         estimate = found.size(alpha)
-        low, high = found.replicates(estimate).interval(alpha)
+        curves = found.replicates(estimate)
+        low, high = curves.quantile(alpha, 0.025), curves.quantile(alpha, 0.975)
         low, high = min(low, estimate), max(high, estimate)
         outcomes.append(
             (

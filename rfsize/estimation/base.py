@@ -21,8 +21,6 @@ from rfsize.voting.blocks import TreeBlocks
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval
 
-_COVERAGE = 0.95
-
 # What no estimate follows, however many rows and trees there are, as a share of the disagreement: densities that are
 # not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
 _UNFOLLOWED = 0.03
@@ -62,11 +60,6 @@ class Curves(NamedTuple):
         in_group = np.bincount(group, weights=rows).astype(np.float64)
         sums = np.stack([np.bincount(group, weights=rows * column) for column in by_row.T], axis=1)
         return cls.drawn_again(sizes, sums / in_group[:, None], in_group)
-
-    def interval(self, alpha: float) -> tuple[int | float, int | float]:
-        """95 % interval of T*(α) over the replicates."""
-        tail = (1.0 - _COVERAGE) / 2.0
-        return self.quantile(alpha, tail), self.quantile(alpha, 1.0 - tail)
 
     def quantile(self, alpha: float, share: float) -> int | float:
         """The size that T*(α) is at most in a share of the replicates.

@@ -19,6 +19,7 @@ from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.labels_only import warn_where_labels_mislead
+from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
@@ -88,7 +89,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
-) -> SizeReport | DeviationReport: ...
+) -> SizeReport | DeviationReport | MetricReport: ...
 def size(
     model: Any,
     X: Any = None,

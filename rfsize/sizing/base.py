@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -12,11 +14,13 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, in_words
-from rfsize.utils.validation import whole
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, finite, in_words
+from rfsize.utils.validation import share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_COVERAGE = 0.95
 
 
 class Report(ABC):
@@ -84,9 +88,51 @@ class Report(ABC):
             return self.n_trees
         return max(self.n_trees, self.upper(float(self.sure)))
 
-    @abstractmethod
     def upper(self, sure: float) -> int | float:
-        """A size that T* is at most, with a probability: the upper end of a one-sided interval."""
+        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
+
+        Parameters
+        ----------
+        sure : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            A size; ``math.inf`` where none is known to be large enough.
+
+        Raises
+        ------
+        ValueError
+            If ``sure`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
+        >>> report = rfsize.size(votes, alpha=0.95)
+        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
+        True
+        """
+        sure = share("sure", sure)
+        return math.inf if self._is_unknown else self._quantile(sure)
+
+    @cached_property
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` where T* is not known."""
+        if self._is_unknown:
+            return 1, math.inf
+        tail = (1.0 - _COVERAGE) / 2.0
+        return min(self._quantile(tail), self.n_trees), max(self._quantile(1.0 - tail), self.n_trees)
+
+    @property
+    @abstractmethod
+    def _is_unknown(self) -> bool:
+        """Whether the trees at hand cannot tell T*."""
+
+    @abstractmethod
+    def _quantile(self, share_below: float) -> int | float:
+        """The size that T* is at most with a probability, where it is known."""
 
     def next_look(self) -> int:
         """Trees at which to size a forest that is too small again: min(T*, twice its trees).
@@ -103,11 +149,6 @@ class Report(ABC):
     def reason(self) -> str | None:
         """Why T* is infinite; None where it is not."""
 
-    @property
-    @abstractmethod
-    def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*."""
-
     @abstractmethod
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
@@ -122,9 +163,24 @@ class Report(ABC):
         low, high = self.interval
         return f"{self.target} = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+        return {
+            "n_trees": finite(self.n_trees),
+            "interval": [finite(bound) for bound in self.interval],
+            "available": self.available,
+            "converged": self.converged,
+            "sure": self.sure,
+            "wanted": finite(self.wanted),
+            "reason": self.reason,
+            "source": self.source,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "votes_per_row": self.votes_per_row,
+            "copied": self.copied,
+            "groups": self.groups,
+            "price": self.price().to_dict(),
+        }
 
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -243,6 +299,14 @@ class Report(ABC):
         if self.sure is None or not self.converged or self.wanted == self.n_trees:
             return []
         return [f"{in_words(self.wanted)} trees to be {self.sure:.0%} sure"]
+
+    def _unsure(self, what: str, instead: str) -> str:
+        """What to say where T* trees do ``what``, and it is not sure that they are enough."""
+        return (
+            f"the forest has {self.available:,} trees, and {self.n_trees:,} {what} as far as these trees tell; but it "
+            f"may take up to {in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for "
+            f"{instead}, or to be less sure"
+        )
 
     def _untold(self) -> str:
         """Why T* is not known where rows that belong together have no votes left."""

@@ -12,19 +12,18 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError, NotAForestError
+from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import DeviationGoal, check_goal
+from rfsize.sizing.goal import DeviationGoal, check_goal, scores_of
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import positive, share, whole
+from rfsize.utils.validation import positive, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
-from rfsize.voting.scores import Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +68,8 @@ class DeviationReport(Report):
         hold no rows to look for copies in.
     sure : float or None
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
+    pricing : Pricing
+        What `price` is estimated from.
 
     Examples
     --------
@@ -128,7 +129,9 @@ class DeviationReport(Report):
             If the scores are too large or too small to be multiplied, or the criterion does not fit the forest.
         """
         check_goal(goal, 0 if outputs.votes is None else len(outputs.votes.classes))
-        scores, link = _scores_and_link(outputs, goal.criterion)
+        scores, link = scores_of(outputs, goal.criterion)
+        if outputs.votes is not None and goal.criterion == "score":
+            link = Link("identity")
         check_scale(scores)
         used = scores.take(scores.asked > 1)
         if not len(used):
@@ -165,49 +168,11 @@ class DeviationReport(Report):
             return self._untold()
         return f"more than {_MANY_TREES:,} trees would be needed"
 
-    @cached_property
-    def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*, by the bootstrap over rows and the scatter of the trees."""
-        if self._is_untold:
-            return 1, math.inf
-        tail = (1.0 - _COVERAGE) / 2.0
-        low, high = self._quantile(tail), self._quantile(1.0 - tail)
-        return min(low, self.n_trees), max(high, self.n_trees)
-
-    def upper(self, sure: float) -> int | float:
-        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
-
-        Parameters
-        ----------
-        sure : float
-            The probability, strictly between 0 and 1.
-
-        Returns
-        -------
-        int or float
-            A size; ``math.inf`` where none is known to be large enough.
-
-        Raises
-        ------
-        ValueError
-            If ``sure`` is not strictly between 0 and 1.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.ensemble import RandomForestRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> forest = RandomForestRegressor(50, random_state=0).fit(X, y)
-        >>> report = rfsize.size(forest, X, oob=True, criterion="score", tolerance=10)
-        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
-        True
-        """
-        sure = share("sure", sure)
-        return math.inf if self._is_untold else self._quantile(sure)
+    @property
+    def _is_unknown(self) -> bool:
+        return self._is_untold
 
     def _quantile(self, share_below: float) -> int | float:
-        """The size that T* is at most in a share of its replicates."""
         size = float(np.quantile(self._replicates, share_below, method="inverted_cdf"))
         return math.ceil(size - 1e-9) if math.isfinite(size) else math.inf
 
@@ -283,24 +248,11 @@ class DeviationReport(Report):
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
-            "n_trees": finite(self.n_trees),
-            "interval": [finite(bound) for bound in self.interval],
+            **super().to_dict(),
             "criterion": self.criterion,
             "tolerance": self.tolerance,
             "sizes": {name: finite(size) for name, size in self.sizes._asdict().items()},
-            "available": self.available,
             "deviation": self.deviation(self.available)._asdict(),
-            "converged": self.converged,
-            "sure": self.sure,
-            "wanted": finite(self.wanted),
-            "reason": self.reason,
-            "source": self.source,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "votes_per_row": self.votes_per_row,
-            "copied": self.copied,
-            "groups": self.groups,
-            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -331,12 +283,8 @@ class DeviationReport(Report):
         if self._is_untold:
             return self._not_told()
         if self._is_within_reach and self.sure is not None:
-            return (
-                f"the forest has {self.available:,} trees, and {self.n_trees:,} give {_WHAT[self.criterion]} within "
-                f"{self.tolerance!r} of the infinite forest's as far as these trees tell; but it may take up to "
-                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a larger "
-                "tolerance, or to be less sure"
-            )
+            what = f"give {_WHAT[self.criterion]} within {self.tolerance!r} of the infinite forest's"
+            return self._unsure(what, "a larger tolerance")
         needed = in_words(self.n_trees) if self.reason is None else f"more than {_MANY_TREES:,}"
         return (
             f"the forest has {self.available:,} trees, but {needed} are needed for {_WHAT[self.criterion]} within "
@@ -365,13 +313,3 @@ class DeviationReport(Report):
                 f"estimated from {rows}",
             ]
         )
-
-
-def _scores_and_link(outputs: TreeOutputs, criterion: str) -> tuple[Scores, Link]:
-    """The scores, and what turns their means into what is to be near the infinite forest's."""
-    if outputs.scores is None or outputs.link is None:
-        raise NotAForestError(
-            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
-            "trees: size the labels"
-        )
-    return outputs.scores, Link("identity") if outputs.votes is not None and criterion == "score" else outputs.link

@@ -9,7 +9,9 @@ from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.named_metrics import MetricLike, check_metric
 from rfsize.utils.validation import choice, positive, share
-from rfsize.voting.outputs import VOTINGS
+from rfsize.voting.links import Link
+from rfsize.voting.outputs import VOTINGS, TreeOutputs
+from rfsize.voting.scores import Scores
 
 _DEVIATIONS = ("probability", "score")
 AVERAGES = ("micro", "macro")
@@ -131,6 +133,16 @@ def goal_of(criterion: MetricLike, tolerance: float | None, *, sure: float | Non
     if is_metric:
         return MetricGoal(criterion, tolerance, sure=sure)
     return DeviationGoal(str(criterion), tolerance, sure=sure)
+
+
+def scores_of(outputs: TreeOutputs, criterion: Any) -> tuple[Scores, Link]:
+    """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
+    if outputs.scores is None or outputs.link is None:
+        raise NotAForestError(
+            f"the members of the ensemble are no trees, and only their votes are read; criterion={criterion!r} is for "
+            "trees: size the labels"
+        )
+    return outputs.scores, outputs.link
 
 
 def check_goal(goal: Goal, n_classes: int, *, in_training: bool = False) -> None:

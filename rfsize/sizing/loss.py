@@ -28,7 +28,7 @@ from scipy.special import ndtri
 
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import SEED
-from rfsize.sizing.metrics import Metric, value_of
+from rfsize.sizing.metrics import Metric, no_weight, value_of
 from rfsize.sizing.named_metrics import of_smaller_forests
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats, Int64s
@@ -254,7 +254,7 @@ class _Parts:
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
         if not counts.any():
-            raise ValueError("sample_weight is 0 on all rows that were used")
+            raise no_weight()
         votes_per_row = float(blocks.asked[counts].sum(axis=1).mean())
         if votes_per_row < FEWEST_ASKED or blocks.n_filled < N_BLOCKS:
             raise _too_few(blocks.n_trees, votes_per_row)

@@ -11,14 +11,13 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import NotAForestError
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import MetricGoal
+from rfsize.sizing.goal import MetricGoal, scores_of
 from rfsize.sizing.loss import MetricLoss, Part, metric_loss
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth, predictions_for
-from rfsize.sizing.words import finite, in_words, too_many_untold
-from rfsize.utils.validation import positive, share, whole
+from rfsize.sizing.words import in_words, too_many_untold
+from rfsize.utils.validation import positive, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -76,6 +75,8 @@ class MetricReport(Report):
         Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
     sure : float or None
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
+    pricing : Pricing
+        What `price` is estimated from.
 
     Notes
     -----
@@ -140,12 +141,9 @@ class MetricReport(Report):
         ValueError
             If ``y`` is missing, the metric is no number, or it is not known whether it is better when larger.
         """
+        scores_of(outputs, goal.criterion)
         blocks, tolerance = outputs.blocks, goal.tolerance
-        if outputs.link is None or blocks is None:
-            raise NotAForestError(
-                "the members of the ensemble are no trees, and only their votes are read; criterion="
-                f"{goal.criterion!r} is for trees: size the labels"
-            )
+        assert blocks is not None
         if truth is None:
             raise ValueError(f"y is missing: criterion={goal.criterion!r} needs the truth of the rows")
         judge = truth.judge(goal.criterion, outputs)
@@ -157,6 +155,7 @@ class MetricReport(Report):
         found = metric_loss(blocks, judge, predictions_for(outputs, judge), truth.units)
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
         is_untold = groups.index is not None and too_many_untold(unasked, len(blocks.rows))
+        known = {judge.name: (found.value, found.law)} if found.is_told and not found.is_bent else {}
         n_trees = math.inf if is_untold or found.is_bent else _within_reach(found.size(tolerance))
         return cls(
             n_trees=n_trees,
@@ -174,7 +173,7 @@ class MetricReport(Report):
             _is_untold=is_untold,
             _loss=found,
             _asked=rows,
-            pricing=Pricing(outputs, groups, truth),
+            pricing=Pricing(outputs, groups, truth, of_metric=known),
         )
 
     @property
@@ -207,45 +206,11 @@ class MetricReport(Report):
         return None
 
     @property
-    def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*, by the scatter of rows and trees; from 1 where the loss is not told from none."""
-        if math.isinf(self.n_trees):
-            return 1, math.inf
-        tail = (1.0 - _COVERAGE) / 2.0
-        low, high = (_within_reach(self._loss.size(self.tolerance, one)) for one in (tail, 1.0 - tail))
-        return (low if self._loss.is_told else 1), high
+    def _is_unknown(self) -> bool:
+        return math.isinf(self.n_trees)
 
-    def upper(self, sure: float) -> int | float:
-        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
-
-        Parameters
-        ----------
-        sure : float
-            The probability, strictly between 0 and 1.
-
-        Returns
-        -------
-        int or float
-            A size; ``math.inf`` where the trees at hand cannot tell.
-
-        Raises
-        ------
-        ValueError
-            If ``sure`` is not strictly between 0 and 1.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.ensemble import RandomForestRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> forest = RandomForestRegressor(100, random_state=0).fit(X, y)
-        >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
-        >>> report.n_trees <= report.upper(0.8) <= report.interval[1]
-        True
-        """
-        sure = share("sure", sure)
-        return math.inf if math.isinf(self.n_trees) else _within_reach(self._loss.size(self.tolerance, sure))
+    def _quantile(self, share_below: float) -> int | float:
+        return _within_reach(self._loss.size(self.tolerance, share_below))
 
     def loss_at(self, n_trees: int) -> ExpectedLoss:
         """What a forest of ``n_trees`` is expected to lose against the infinite forest.
@@ -322,25 +287,12 @@ class MetricReport(Report):
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         now = self.loss_at(self.available)
         return {
-            "n_trees": finite(self.n_trees),
-            "interval": [finite(bound) for bound in self.interval],
+            **super().to_dict(),
             "criterion": self.criterion,
             "tolerance": self.tolerance,
             "value": self.value,
-            "available": self.available,
             "loss": {"loss": now.loss, "interval": list(now.interval)},
-            "converged": self.converged,
-            "sure": self.sure,
-            "wanted": finite(self.wanted),
-            "reason": self.reason,
             "caveat": self.caveat,
-            "source": self.source,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "votes_per_row": self.votes_per_row,
-            "copied": self.copied,
-            "groups": self.groups,
-            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -371,12 +323,8 @@ class MetricReport(Report):
         if self._loss.is_bent:
             return f"the forest has {self.available:,} trees, and {self.reason}"
         if self._is_within_reach and self.sure is not None:
-            return (
-                f"the forest has {self.available:,} trees, and {self.n_trees:,} keep the {self.criterion} within "
-                f"{self.tolerance!r} of the infinite forest's as far as these trees tell; but it may take up to "
-                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a larger "
-                "tolerance, or to be less sure"
-            )
+            what = f"keep the {self.criterion} within {self.tolerance!r} of the infinite forest's"
+            return self._unsure(what, "a larger tolerance")
         needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES - 1:,}"
         return (
             f"the forest has {self.available:,} trees, but {needed} are needed to keep the {self.criterion} within "

@@ -20,7 +20,9 @@ from rfsize.utils.typing import Floats, Int64s
 LARGEST = 1e300
 """The bound of metrics, of which means and differences are then finite."""
 
-_NO_WEIGHT = "sample_weight is 0 on all rows that were used"
+
+class UndefinedMetricError(ValueError):
+    """A metric has no value on the rows and predictions at hand, though both are as they should be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +233,7 @@ class MeanOfRows(Measuring):
 
     def conclude(self) -> Floats:
         if self._weight == 0.0:
-            raise ValueError(_NO_WEIGHT)
+            raise no_weight()
         if self._infinite:
             raise infinite(self._metric.name, self._infinite)
         rows = np.concatenate(self._rows)
@@ -254,7 +256,7 @@ class RanksOfRows(Measuring):
     def conclude(self) -> Floats:
         low, high = self._bins.low, self._bins.high
         if not (low.any() or high.any()):
-            raise ValueError(_NO_WEIGHT)
+            raise no_weight()
         if not (low.any() and high.any()):
             raise one_class_only(self._metric.name)
         return np.array([self._metric.of_levels(*one) for one in zip(low, high, strict=True)])
@@ -281,7 +283,7 @@ class HeldRows(Measuring):
 def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
     """The metric of some rows; raises ``ValueError`` where it is no number, and says why."""
     if not judge.weight[rows].any():
-        raise ValueError(_NO_WEIGHT)
+        raise no_weight()
     found = judge.value(rows, predicted)
     if math.isfinite(found):
         return found
@@ -290,17 +292,24 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
     raise one_class_only(judge.name)
 
 
-def infinite(name: str, n_rows: int) -> ValueError:
+def no_weight() -> UndefinedMetricError:
+    """What to say of rows none of which counts."""
+    return UndefinedMetricError(
+        "sample_weight is 0 on all rows that were used: give a row that counts a weight above 0"
+    )
+
+
+def infinite(name: str, n_rows: int) -> UndefinedMetricError:
     """What to say of a logarithmic loss of rows whose class has no probability."""
-    return ValueError(
+    return UndefinedMetricError(
         f"the {name} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class any probability. "
         "Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows"
     )
 
 
-def one_class_only(name: str) -> ValueError:
+def one_class_only(name: str) -> UndefinedMetricError:
     """What to say of an order of the rows of one class."""
-    return ValueError(
+    return UndefinedMetricError(
         f"metric '{name}' compares rows of two classes, and those that were used with weight hold one only"
     )
 

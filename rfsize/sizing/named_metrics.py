@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.sizing import ranking
-from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, ScorerMetric
+from rfsize.sizing.metrics import (
+    GivenMetric,
+    MeanMetric,
+    Metric,
+    RankMetric,
+    ScorerMetric,
+    UndefinedMetricError,
+    no_weight,
+)
 from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, sample_weights, training_labels
@@ -63,7 +71,7 @@ def metric_with_truth(
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
     choice("metric", metric, names, advice)
     if not weight.any():
-        raise ValueError("sample_weight is 0 on all rows")
+        raise no_weight()
     return _of_classes(metric, forest, y, weight) if classes.size else _of_numbers(metric, y, weight)
 
 
@@ -90,7 +98,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
     if len(classes) > 2:
         raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}; give a callable")
     if len(np.unique(truth)) < 2:
-        raise ValueError(f"metric '{metric}' compares rows of two classes, and y holds one only")
+        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds one only")
     if metric == "auc":
         return RankMetric(metric, truth, weight, (0.0, 1.0), ranking.auc, ranking.auc_slopes)
     of_levels, slopes = ranking.average_precision, ranking.average_precision_slopes

@@ -6,15 +6,17 @@ tells beside it how far off the probabilities are, and what the metrics lose tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.loss import Law, rough_law
+from rfsize.sizing.metrics import UndefinedMetricError
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
@@ -100,12 +102,15 @@ class Pricing:
         Labels or numbers of the rows, where they are known.
     of_labels : VotingRule or None
         Labels by the rule of voting that ``predict`` goes by, where they are estimated already.
+    of_metric : dict of str to (float, Law)
+        What `laws` has of a metric, where that is estimated already.
     """
 
     outputs: TreeOutputs | None
     groups: Groups = ALONE
     truth: Truth | None = None
     of_labels: VotingRule | None = None
+    of_metric: dict[str, tuple[float, Law]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known: dict[int, Price] = {}
@@ -156,16 +161,20 @@ class Pricing:
         """Each metric that can be told: its value with the trees at hand, and its expected loss."""
         outputs, truth = self.outputs, self.truth
         assert outputs is not None
-        if truth is None or outputs.link is None or outputs.blocks is None:
+        scores = outputs.scores
+        if truth is None or outputs.link is None or outputs.blocks is None or scores is None or not scores.are_finite():
             return {}
         n_classes = 0 if outputs.votes is None else len(outputs.votes.classes)
         names = ("rmse",) if not n_classes else ("logloss", "auc") if n_classes == 2 else ("logloss",)
         found = {}
         for name in names:
+            if name in self.of_metric:
+                found[name] = self.of_metric[name]
+                continue
             try:
                 judge = truth.judge(name, outputs)
                 found[name] = rough_law(outputs.blocks, judge, predictions_for(outputs, judge))
-            except ValueError:  # of too few trees, of one class, and where the metric is infinite, nothing is told
+            except (FewVotesError, UndefinedMetricError):
                 continue
         return found
 
@@ -178,4 +187,4 @@ class Pricing:
         return np.asarray(outputs.predictor.predictions(outputs.scores.mean[asked]).mean(axis=0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"outputs": None, "groups": ALONE, "truth": None, "of_labels": None, "_known": self._known}
+        return {**vars(Pricing(None)), "_known": self._known}

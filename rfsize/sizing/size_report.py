@@ -66,6 +66,15 @@ class SizeReport(Report):
         The rule that the model's own ``predict`` goes by; None where there is no model.
     sure : float or None
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
+    pricing : Pricing
+        What `price` is estimated from.
+
+    Notes
+    -----
+    The 95 % ``interval`` is, of rows, by the plug-in estimate, the bootstrap, with the votes of each row held fixed; by
+    the smooth one, the posterior distribution of the density, which covers the noise of each row's votes too. Of trees,
+    which all rows share, it is by draws of the noise that blocks of them show; counted `Votes` do not tell them apart,
+    and their interval is of rows alone.
 
     Examples
     --------
@@ -115,8 +124,8 @@ class SizeReport(Report):
         """Size a forest of ``available`` trees from what its trees say.
 
         ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked; ``truth`` tells
-        the price in metrics. Unless it is to
-        tell the sizes by ``both`` rules of voting, only that of the goal is estimated.
+        the price in metrics. Unless it is to tell the sizes by ``both`` rules of voting, only that of the goal is
+        estimated.
 
         Raises
         ------
@@ -182,48 +191,12 @@ class SizeReport(Report):
             return self._untold()
         return self._estimate.why_infinite(self.alpha)
 
-    @cached_property
-    def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*(α), for other rows and other trees.
+    @property
+    def _is_unknown(self) -> bool:
+        return self._rule.untold
 
-        Of rows, by the plug-in estimate, the bootstrap, with the votes of each row held fixed; by the smooth one, the
-        posterior distribution of the density, which covers the noise of each row's votes too. Of trees, which all rows
-        share, draws of the noise that blocks of them show; counted `Votes` do not tell them apart, and their
-        interval is of rows alone.
-        """
-        if self._rule.untold:
-            return 1, math.inf
-        low, high = self._curves.interval(self.alpha)
-        return min(low, self.n_trees), max(high, self.n_trees)
-
-    def upper(self, sure: float) -> int | float:
-        """A size that T*(α) is at most, with a probability: the upper end of a one-sided interval.
-
-        Parameters
-        ----------
-        sure : float
-            The probability, strictly between 0 and 1.
-
-        Returns
-        -------
-        int or float
-            An odd size; ``math.inf`` where none is known to be large enough.
-
-        Raises
-        ------
-        ValueError
-            If ``sure`` is not strictly between 0 and 1.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
-        >>> report = rfsize.size(votes, alpha=0.95)
-        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
-        True
-        """
-        sure = share("sure", sure)
-        return math.inf if self._rule.untold else self._curves.quantile(self.alpha, sure)
+    def _quantile(self, share_below: float) -> int | float:
+        return self._curves.quantile(self.alpha, share_below)
 
     @property
     def wide(self) -> bool:
@@ -347,31 +320,18 @@ class SizeReport(Report):
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
-            "n_trees": finite(self.n_trees),
-            "interval": [finite(bound) for bound in self.interval],
+            **super().to_dict(),
             "wide": self.wide,
             "alpha": self.alpha,
             "voting": self.voting,
             "average": self.average,
             "sizes": {voting: finite(one.size(self.alpha, self.average)) for voting, one in self._rules.items()},
             "predict_obeys": self.predict_obeys,
-            "available": self.available,
             "agreement": self.agreement(self.available),
             "agreement_by_class": {str(of): share for of, share in self.agreement_by_class(self.available).items()},
             "label_shares": {str(of): share for of, share in self.label_shares.items()},
-            "converged": self.converged,
-            "sure": self.sure,
-            "wanted": finite(self.wanted),
-            "reason": self.reason,
-            "source": self.source,
             "estimator": self.estimator,
             "caveat": self._caveat,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "votes_per_row": self.votes_per_row,
-            "copied": self.copied,
-            "groups": self.groups,
-            "price": self.price().to_dict(),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -405,12 +365,7 @@ class SizeReport(Report):
         if self._rule.untold:
             return self._not_told()
         if self._is_within_reach and self.sure is not None:
-            return (
-                f"the forest has {self.available:,} trees, and {self.n_trees:,} agree with the infinite forest on "
-                f"{self._of_rows(self.alpha)} as far as these trees tell; but it may take up to "
-                f"{in_words(self.wanted)}, to be {self.sure:.0%} sure. Train more trees, or ask for a lower alpha, or "
-                "to be less sure"
-            )
+            return self._unsure(f"agree with the infinite forest on {self._of_rows(self.alpha)}", "a lower alpha")
         if self.reason is not None:
             return (
                 f"no forest size reaches {in_percent(self.alpha)} agreement by this estimate: {self.reason}. All "

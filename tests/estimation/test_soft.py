@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import reference.leads
 import rfsize
+from helpers.curves import interval_of
 from helpers.forests import Data
 from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
@@ -108,7 +109,7 @@ def test_a_million_rows_are_a_few_thousand_leads() -> None:
     assert len(estimate._rows) < 20_000
     assert estimate._rows.sum() == 1_000_000
     assert estimate.disagreement(101) == pytest.approx(float(stats.norm.sf(math.sqrt(101) * lead).mean()), rel=1e-6)
-    low, high = estimate.replicates(estimate.size(0.99)).interval(0.99)
+    low, high = interval_of(estimate.replicates(estimate.size(0.99)), 0.99)
     assert low <= estimate.size(0.99) <= high < 1.05 * low
 
 
@@ -225,7 +226,7 @@ def test_nearer_than_the_plug_in_and_covered_by_the_interval(truth: int) -> None
         for name, found in errors.items():
             estimate = soft.ESTIMATORS[name](scores, 0.0)
             found.append(math.log(estimate.size(0.99) / truth))
-        low, high = soft.smooth(scores, 0.0).replicates(1).interval(0.99)
+        low, high = interval_of(soft.smooth(scores, 0.0).replicates(1), 0.99)
         covered += low <= truth <= high
     rms = {name: math.sqrt(np.mean(np.square(found))) for name, found in errors.items()}
     assert rms["smooth"] < min(rms["plugin"], 0.45)
@@ -243,7 +244,7 @@ def test_many_classes_of_which_two_count_are_two_classes() -> None:
         many = soft.ESTIMATORS[estimator](Scores.of(score), 0.0)
         two = soft.ESTIMATORS[estimator](Scores.of(score[:, :, 2:3]), 0.0)
         assert many.size(0.99) == pytest.approx(two.size(0.99), rel=1e-6)
-        assert many.replicates(101).interval(0.99) == pytest.approx(two.replicates(101).interval(0.99), rel=0.2)
+        assert interval_of(many.replicates(101), 0.99) == pytest.approx(interval_of(two.replicates(101), 0.99), rel=0.2)
 
 
 def test_further_rivals_add_to_the_smooth_estimate() -> None:

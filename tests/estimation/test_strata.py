@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rfsize
+from helpers.curves import interval_of
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
 from rfsize.estimation.strata import by_class, by_group_sizes, of_group_sizes, within_classes
@@ -42,7 +43,7 @@ def test_an_estimate_is_the_mean_of_those_of_the_strata() -> None:
         expected = (1500 * first.disagreement(n_trees) + 300 * second.disagreement(n_trees)) / 1800
         assert found.disagreement(n_trees) == pytest.approx(expected)
     curves = found.replicates(found.size(0.97))
-    low, high = curves.interval(0.97)
+    low, high = interval_of(curves, 0.97)
     assert low <= found.size(0.97) <= high
     margins = found.margins()
     assert margins.rows.sum() == pytest.approx(1.0)
@@ -82,7 +83,7 @@ def test_curves_of_other_sizes_are_put_together() -> None:
     sizes = np.repeat([1, 2], 200)
     kinds = iter([soft.smooth, soft.plug_in])
     found = by_group_sizes(of_group_sizes(sizes), scores.asked >= 2, lambda rows: next(kinds)(scores.take(rows), 0.0))
-    low, high = found.replicates(found.size(0.9)).interval(0.9)
+    low, high = interval_of(found.replicates(found.size(0.9)), 0.9)
     assert low <= found.size(0.9) <= high
 
 
@@ -112,7 +113,7 @@ def test_classes_count_alike_and_sizes_of_groups_within_them_by_their_rows(seed:
         assert each[of] == pytest.approx(of_rows.disagreement(7))
     assert found.disagreement(7) == pytest.approx(np.mean(list(each.values())))
     assert found.margins().rows.sum() == pytest.approx(1.0)
-    low, high = found.replicates(found.size(0.97)).interval(0.97)
+    low, high = interval_of(found.replicates(found.size(0.97)), 0.97)
     assert low <= found.size(0.97) <= high
 
 

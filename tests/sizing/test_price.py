@@ -48,7 +48,9 @@ def test_it_is_what_other_reports_say(framework: str, data: Data) -> None:
     for metric in ("auc", "logloss"):
         found = rfsize.size(model, data.X, data.y, oob=True, criterion=metric, tolerance=0.01)
         assert price.metrics[metric] == pytest.approx(found.loss_at(31).loss, rel=0.25)
-        assert found.price(31) == price
+        own = found.price(31)
+        assert own[:4] == price[:4]
+        assert own.metrics == {**price.metrics, metric: found.loss_at(31).loss}
     assert report.price() == report.price(report.n_kept)
     assert str(report.price()) in str(report)
     assert json.loads(json.dumps(report.to_dict()))["price"]["metrics"].keys() == {"auc", "logloss"}
@@ -82,6 +84,15 @@ def test_votes_alone(lgb_booster: Any, data: Data) -> None:
 def test_trees_too_few_to_tell_of_metrics_leave_them_out(data: Data) -> None:
     report = rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, alpha=0.8)
     assert report.price().metrics == {}
+
+
+def test_metrics_without_a_value_are_left_out(data: Data) -> None:
+    forest = RandomForestClassifier(60, random_state=0).fit(data.X, data.y)  # of pure leaves
+    assert rfsize.size(forest, data.X, data.y, oob=True, alpha=0.8).price().metrics.keys() == {"auc"}
+    of_one_class = np.zeros(len(data.fresh), dtype=int)
+    assert rfsize.size(forest, data.fresh, of_one_class, alpha=0.8).price().metrics.keys() <= {"logloss"}
+    with pytest.raises(ValueError, match="labels that the model does not know"):
+        rfsize.size(forest, data.fresh, of_one_class + 7, alpha=0.8)
 
 
 def test_a_pickle_knows_its_own_price(lgb_booster: Any, data: Data) -> None:
