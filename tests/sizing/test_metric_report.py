@@ -121,6 +121,20 @@ def test_a_known_law_is_found() -> None:
     assert squares(400, 60, 0, tolerance=0.1).converged
 
 
+def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
+    """Training goes on to so many trees as would tell, which must be more than there are."""
+    score, asked = np.random.default_rng(0).normal(size=(200, 100, 1)), np.ones((200, 100, 1), dtype=np.int32)
+    asked[:120, 2:] = 0
+    scores = Scores.of(score, asked[:, :, 0] > 0)
+    nothing = TreeBlocks.nothing(np.arange(200), 0, 1)
+    blocks = replace(nothing, scores=scores, total=dealt(score * asked), asked=dealt(asked), n_trees=100)
+    outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
+    known = Truth(score[:, 0, 0], None, ALONE)
+    with pytest.raises(rfsize.FewVotesError, match="train at least 200 trees") as refused:
+        MetricReport.of(outputs, MetricGoal("rmse", 0.1), truth=known, available=100, source="oob")
+    assert refused.value.enough == 200
+
+
 @pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
 def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
