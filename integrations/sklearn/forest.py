@@ -85,7 +85,8 @@ class SklearnForest(SklearnEnsemble):
             missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
             missing_is_member=np.zeros(0, dtype=np.bool_),
             members=[],
-            value=self.leaves.raw.reshape(left.size, -1).astype(np.float64),
+            # Both classes of two, whose sums scikit-learn compares as they are rounded; above another threshold, one.
+            value=self._node_values if threshold == 0.5 else self._node_values[:, 1:],
             vote=self.leaf_votes(threshold).astype(np.uint16),
         )
 

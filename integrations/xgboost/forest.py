@@ -159,15 +159,15 @@ class XgboostForest(Adapter):
         order = self.tree_of.ravel()
         starts, sizes = self.leaves.offset.ravel(), [len(self._children[tree][0]) for tree in order]
         nodes = np.concatenate([np.arange(start, start + size) for start, size in zip(starts, sizes, strict=True)])
-        value = self.leaves.raw[nodes].reshape(nodes.size, -1)
-        vote = self.leaf_votes(threshold)
-        return tree_table(document(self.booster)["learner"], order, value, vote[nodes] if vote.size else vote)
+        learner, vote = document(self.booster)["learner"], self.leaf_votes(threshold)
+        value = leaf_values(learner)[nodes].reshape(nodes.size, -1)
+        return tree_table(learner, order, value, vote[nodes] if vote.size else vote)
 
     @property
     def conventions(self) -> Conventions:
         with np.errstate(over="ignore"):
             missing = float(np.float32(self.missing))  # as XGBoost keeps it, to compare with rows in single precision
-        return conventions(document(self.booster)["learner"], missing)
+        return conventions(document(self.booster)["learner"], missing, self._margins)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)

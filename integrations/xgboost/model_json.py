@@ -265,7 +265,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
 
 @damage_refused()
 def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
-    """Trees of a forest in the given order, with the scores and votes of their nodes in the same order."""
+    """Trees of a forest in the given order, with the values and votes of their nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
 
@@ -292,14 +292,14 @@ def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray
         missing=missing.astype(np.uint8),
         missing_is_member=~default_left[is_categorical],
         members=sets,
-        value=np.asarray(value, dtype=np.float64),
+        value=value,
         vote=np.asarray(vote, dtype=np.uint16),
     )
 
 
 @damage_refused()
-def conventions(learner: dict[str, Any], missing: float) -> Conventions:
-    """How XGBoost reads rows and turns scores into probabilities."""
+def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.float32]) -> Conventions:
+    """How XGBoost reads rows and adds up scores, which start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
     encoded = stored.get("cats", {}).get("enc", [])
     categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
@@ -309,6 +309,8 @@ def conventions(learner: dict[str, Any], missing: float) -> Conventions:
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
         link=LINKS[learner["objective"]["name"]],
+        start=tuple(margins.tolist()),
+        averages=False,
         absent_is_missing=True,
         takes_codes="cats" not in stored,
         categories=tuple(categories.values()),

@@ -45,9 +45,9 @@ class TreeTable:
         Whether a missing value goes left, for each categorical split in the order of the nodes.
     members : list of ndarray of int64
         Their sets of categories.
-    value : ndarray of float64, shape (n_nodes, n_scores)
-        At leaves, what the tree alone predicts: one score, or one for each class. The forest predicts the link of the
-        mean scores.
+    value : ndarray of float32 or float64, shape (n_nodes, n_scores)
+        At leaves, what the tree adds to the framework's own sum of scores, in the precision in which it adds: one
+        score, or one for each class.
     vote : ndarray of uint16, shape (n_nodes,)
         At leaves, the class index voted for; empty where several trees cast a vote together.
     leaf : ndarray of int64, shape (n_nodes,), or None
@@ -62,7 +62,7 @@ class TreeTable:
     missing: NDArray[np.uint8]
     missing_is_member: NDArray[np.bool_]
     members: list[NDArray[np.int64]]
-    value: NDArray[np.float64]
+    value: NDArray[np.floating[Any]]
     vote: NDArray[np.uint16]
     leaf: NDArray[np.int64] | None = None
 
@@ -98,10 +98,14 @@ class Conventions:
         Its name, for messages.
     reading : Reading
         How it reads a value.
-    link : {"logistic", "softmax", "one-vs-all", "identity"}
-        From mean scores to probabilities; "identity" where they are probabilities, for two classes that of class 1.
+    link : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square"}
+        From scores to what is predicted, as in `Link`.
     slope : float
-        What the mean scores are multiplied by before the link.
+        What the scores are multiplied by before the link.
+    start : tuple of float
+        What the sum of each score starts with, before any tree; empty where that is zero.
+    averages : bool
+        The sum is divided by the number of trees, else the sum itself is the score.
     absent_is_missing : bool
         Entries that a sparse matrix does not store are missing, else zero.
     spaces_become_underscores : bool
@@ -122,6 +126,8 @@ class Conventions:
     reading: Reading
     link: str
     slope: float = 1.0
+    start: tuple[float, ...] = ()
+    averages: bool = True
     absent_is_missing: bool = False
     spaces_become_underscores: bool = False
     unknown_category_is_missing: bool = False

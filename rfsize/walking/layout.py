@@ -38,8 +38,8 @@ class Nodes(NamedTuple):
     ----------
     nodes : ndarray of uint64, shape (n_nodes,)
         One word for each node.
-    value : ndarray of float64, shape (n_nodes, n_scores)
-        Scores of the leaves: one, or one for each class.
+    value : ndarray of float32 or float64, shape (n_nodes, n_scores)
+        What the leaves add to the sums of scores: one, or one for each class.
     vote : ndarray of uint16, shape (n_nodes,) or (0,)
         Class index that a leaf votes for; empty where several trees cast a vote together.
     tree_start : ndarray of int64, shape (n_trees + 1,)
@@ -51,7 +51,7 @@ class Nodes(NamedTuple):
     """
 
     nodes: NDArray[np.uint64]
-    value: NDArray[np.float64]
+    value: NDArray[np.floating[Any]]
     vote: NDArray[np.uint16]
     tree_start: NDArray[np.int64]
     bit_start: NDArray[np.int64]
@@ -102,9 +102,11 @@ class Forest:
     feature_names : list of str or None
         Their names.
     classes : ndarray, shape (n_classes,)
-        Class labels in the caller's encoding.
+        Class labels in the caller's encoding; empty for regression.
     conventions : Conventions
-        How rows are read and scores become probabilities.
+        How rows are read and scores become predictions.
+    threshold : float
+        Probability of class 1 above which it is predicted; two classes only.
     """
 
     trees: Nodes
@@ -114,10 +116,11 @@ class Forest:
     feature_names: list[str] | None
     classes: NDArray[Any]
     conventions: Conventions
+    threshold: float = 0.5
 
     @classmethod
-    def of(cls, adapter: Adapter, table: TreeTable) -> Forest:
-        """The forest of an adapter, of its own trees.
+    def of(cls, adapter: Adapter, table: TreeTable, threshold: float = 0.5) -> Forest:
+        """The forest of an adapter, of its own trees, whose votes go by the threshold.
 
         Raises
         ------
@@ -136,6 +139,7 @@ class Forest:
             feature_names=adapter.feature_names,
             classes=adapter.classes,
             conventions=adapter.conventions,
+            threshold=threshold,
         )
 
     @property
@@ -145,8 +149,20 @@ class Forest:
 
     @property
     def n_scores(self) -> int:
-        """Scores of a member: 1 for two classes, else one for each class."""
+        """Scores of a member: 1, or one for each class."""
         return self.n_outputs * self.trees.value.shape[1]
+
+    @property
+    def start(self) -> NDArray[np.floating[Any]]:
+        """What the sums of scores start with, before any tree, shape (n_scores,)."""
+        found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
+        found[:] = self.conventions.start or 0.0
+        return found
+
+    @property
+    def divisor(self) -> int:
+        """What the sums of scores are divided by."""
+        return self.n_trees if self.conventions.averages else 1
 
     @property
     def n_columns(self) -> int:
@@ -185,7 +201,7 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
         bit_start[np.flatnonzero(is_inner)[splits.is_category]] = start
     trees = Nodes(
         nodes=left << LEFT_SHIFT | tested,
-        value=np.where(is_inner[:, None], 0.0, table.value[order]),
+        value=np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order]),
         vote=table.vote[order] if table.vote.size else table.vote,
         tree_start=tree_start,
         bit_start=bit_start,

@@ -1,4 +1,4 @@
-"""The compiled loops that predict with a `Forest`: voting, scoring, and stopping by a table.
+"""The compiled loops by which the trees of a `Forest` vote, and stop by a table of votes.
 
 They take plain tuples in the order of `Nodes` and `Stop`: numba's files on disk would name the classes, and fail to
 load when a later version of rfsize has others.
@@ -105,22 +105,6 @@ def cast(q: Any, trees: Any, n_outputs: Any, votes: Any) -> None:
     for member in range(votes.shape[1]):
         _ask_member(member, q, trees, n_outputs, voting, walk, vote, best)
         votes[:, member] = vote
-
-
-@compiled
-def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
-    """Add the scores of all trees on quantised rows to ``total``, shape (rows, 1 or classes)."""
-    _, value, _, tree_start, _, _ = trees
-    walk = walkers(q.shape[0])
-    row, place, _ = walk
-    row[:] = np.arange(q.shape[0])
-    for tree in range(tree_start.size - 1):
-        place[:] = tree_start[tree]
-        descend(q, trees, q.shape[0], balanced_depth(tree_start, tree), walk)
-        for j in range(q.shape[0]):
-            # Either several trees make up a member, or a leaf has several scores.
-            for score in range(value.shape[1]):
-                total[j, tree % n_outputs + score] += value[place[j], score]
 
 
 @compiled

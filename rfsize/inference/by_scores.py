@@ -1,0 +1,100 @@
+"""What a compiled forest says by the averaged scores of its trees: what the framework's own predict says."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.inference.rows import Rows
+from rfsize.inference.score_stops import ScoreStop, by_table, lossless
+from rfsize.stopping.stops import AverageStops
+from rfsize.utils import matrix
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.links import LINKS
+from rfsize.walking.layout import Forest
+
+# Rows that are taken at once in a single compiled call, for those who ask for one at a time.
+MOST_FEW = 16
+
+
+class ByScores:
+    """Averaged scores.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    rows : Rows
+        Its reader of rows.
+    stops : AverageStops or None
+        Where rows of classes stop asking; by default where the trees left can no longer change the label.
+    """
+
+    def __init__(self, forest: Forest, rows: Rows, stops: AverageStops | None) -> None:
+        self._forest, self._rows, self._stops = forest, rows, stops
+
+    def labels(self, X: Any) -> tuple[Int64s, Int64s]:
+        """Index of the class that each row is answered with, and how many trees it asked."""
+        from rfsize.inference.score_kernels import settle
+
+        forest, stop = self._forest, tuple(self._stop)
+        X, trees = self._rows.checked(X), tuple(forest.trees)
+        label = np.full(matrix.n_rows(X), -1, dtype=np.int64)
+        asked = np.full(len(label), forest.n_trees, dtype=np.int64)
+
+        def work(q: NDArray[np.uint16], rows: slice) -> None:
+            total = np.tile(forest.start, (len(q), 1))
+            settle(q, trees, forest.n_outputs, stop, total, label[rows], asked[rows])
+            open_ = label[rows] < 0
+            if open_.any():
+                label[rows][open_] = self._labels_of(self._predicted(total[open_]))
+
+        self._rows.each_block(X, work)
+        return label, asked
+
+    def predictions(self, X: Any) -> Floats:
+        """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1)."""
+        from rfsize.inference.score_kernels import add_scores
+
+        X, forest = self._rows.checked(X), self._forest
+        found = np.empty((matrix.n_rows(X), max(1, len(forest.classes))))
+
+        def work(q: NDArray[np.uint16], rows: slice) -> None:
+            total = np.tile(forest.start, (len(q), 1))
+            add_scores(q, tuple(forest.trees), forest.n_outputs, total)
+            found[rows] = self._predicted(total)
+
+        self._rows.each_block(X, work)
+        return found
+
+    def _predicted(self, total: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """What is predicted from sums of scores, in their own precision."""
+        from rfsize.inference.score_kernels import predict_from
+
+        forest, conventions = self._forest, self._forest.conventions
+        predicted = np.empty((len(total), max(1, len(forest.classes))), dtype=total.dtype)
+        predict_from(total, forest.divisor, conventions.slope, LINKS.index(conventions.link), predicted)
+        return predicted
+
+    def _labels_of(self, probability: NDArray[np.floating[Any]]) -> Int64s:
+        """Index of the class that the framework predicts from probabilities."""
+        if self._forest.n_scores == 1:
+            return np.asarray(probability[:, 1] > self._forest.threshold, dtype=np.int64)
+        return np.asarray(probability.argmax(axis=1), dtype=np.int64)
+
+    @cached_property
+    def _stop(self) -> ScoreStop:
+        if self._stops is not None:
+            return by_table(self._forest, self._stops)
+        return lossless(self._forest, cut_of(self._forest))
+
+
+def cut_of(forest: Forest) -> float:
+    """Mean score above which class 1 is predicted; of two classes."""
+    if forest.conventions.link == "identity":
+        return forest.threshold
+    return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope

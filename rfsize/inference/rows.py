@@ -1,0 +1,57 @@
+"""Rows for a compiled forest: checked, quantised, and worked on block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils import matrix
+from rfsize.utils.threads import each_range
+from rfsize.walking.layout import Forest
+from rfsize.walking.quantising import Quantiser, rows_per_block
+
+
+class Rows:
+    """Reads rows for one forest.
+
+    Parameters
+    ----------
+    forest : Forest
+        What the rows are for.
+    n_jobs : int
+        Threads that work on blocks of rows; -1 for one per core.
+    """
+
+    def __init__(self, forest: Forest, n_jobs: int) -> None:
+        self._forest, self._n_jobs, self._quantiser = forest, n_jobs, Quantiser(forest)
+
+    def checked(self, X: Any) -> Any:
+        """``X`` as `each_block` takes it.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit the forest.
+        """
+        X, forest = matrix.as_rows(X), self._forest
+        underscores = forest.conventions.spaces_become_underscores
+        matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
+        return X
+
+    def each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
+        """Quantise blocks of rows that were checked and work on them, in as many threads as asked for.
+
+        Raises
+        ------
+        ValueError
+            If they hold what the framework refuses.
+        """
+        rows, quantise = matrix.n_rows(X), self._quantiser.blocks(X)
+
+        def block(start: int, stop: int) -> None:
+            work(quantise(start, stop), slice(start, stop))
+
+        each_range(block, rows, rows_per_block(rows, self._forest.n_columns, n_jobs=self._n_jobs), n_jobs=self._n_jobs)
