@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from rfsize.errors import TableError
 from rfsize.stopping import rules, urn
+from rfsize.stopping.certificate import Certificate, ClassCounts
 from rfsize.stopping.stops import (
     MAX_TREES,
     MOST_WEIGHT,
     ROUNDING,
+    AverageStops,
     BinaryStops,
     LeaderStops,
     Stops,
@@ -31,23 +33,32 @@ from rfsize.stopping.stops import (
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES
 
-FORMAT, VERSION = "rfsize.StopTable", 1
+FORMAT, VERSION = "rfsize.StopTable", 2
 
 _LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
 _FIELDS = ("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured")
-_KEYS = {"format", "version", *_FIELDS, "checksum"}
+_NEW_FIELDS = ("nominal", "classes", "counts", "certificate")
+_KEYS = {
+    1: {"format", "version", *_FIELDS, "checksum"},
+    2: {"format", "version", *_FIELDS, *_NEW_FIELDS, "checksum"},
+}
 _RULES = {
     "binary": ("threshold", "optimal", "robust"),
     "ternary": ("threshold", "optimal"),
     "leaders": ("threshold",),
     "weighted": ("lossless",),
+    "averages": ("lead",),
 }
 _STOPS = {
     "binary": {"lower", "upper"},
     "ternary": {"runs", "answers"},
     "leaders": {"upper"},
     "weighted": {"weights", "against", "total"},
+    "averages": {"needed", "cut"},
 }
+_COUNTS = ("rows", "disagreements", "trees")
+_LONGEST_NAME = 10_000  # characters of a class label
+_MOST_ROWS = 2**53
 _AGAIN = "; build and save the table again"
 
 
@@ -94,6 +105,10 @@ def to_document(
     prior: Floats | None,
     stops: Stops,
     measured: tuple[float, float] | None,
+    nominal: float | None,
+    classes: tuple[Any, ...] | None,
+    counts: ClassCounts | None,
+    certificate: Certificate | None,
 ) -> dict[str, Any]:
     """The fields of a `StopTable` as plain values, with a checksum over all of them."""
     document = {
@@ -108,8 +123,24 @@ def to_document(
         "prior": None if prior is None else _flat_prior(prior).tolist(),
         "stops": stops.to_dict(),
         "measured": None if measured is None else list(measured),
+        "nominal": nominal,
+        "classes": None if classes is None else list(classes),
+        "counts": None if counts is None else _plain_counts(counts),
+        "certificate": None if certificate is None else _plain_certificate(certificate),
     }
     return {**document, "checksum": checksum(document)}
+
+
+def _plain_counts(counts: ClassCounts) -> dict[str, Any]:
+    return {name: list(getattr(counts, name)) for name in _COUNTS}
+
+
+def _plain_certificate(certificate: Certificate) -> dict[str, Any]:
+    return {
+        **_plain_counts(certificate.counts),
+        "confidence": certificate.confidence,
+        "average": certificate.average,
+    }
 
 
 def checksum(document: dict[str, Any]) -> str:
@@ -124,17 +155,15 @@ def _flat_prior(prior: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def checked_fields(document: Any) -> dict[str, Any]:
     """The fields of a `StopTable` from a document of `to_document`; ``TableError`` where it is none."""
-    if type(document) is not dict or set(document) != _KEYS:
-        found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
-        refuse(f"a stop table has the keys {', '.join(sorted(_KEYS))}; found {str(found)[:400]}")
-    if document["format"] != FORMAT:
-        refuse(f"format is {_short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
-    if type(document["version"]) is not int or document["version"] != VERSION:
-        found = _short(document["version"])
-        refuse(f"version is {found}, but this rfsize reads version {VERSION}", "; upgrade rfsize")
+    version = _version(document)
+    if set(document) != _KEYS[version]:
+        keys, found = ", ".join(sorted(_KEYS[version])), ", ".join(sorted(map(str, document))[:20])
+        refuse(f"a stop table of version {version} has the keys {keys}; found {found[:400]}")
+    document = {**dict.fromkeys(_NEW_FIELDS), **document}
     n_trees = _integer(document, "n_trees", 1, MAX_TREES)
     n_classes = _integer(document, "n_classes", 2, MAX_CLASSES)
-    kind = _choice(document, "kind", (rules.table_kind(n_trees, n_classes), WeightedStops.kind))
+    of_votes = rules.table_kind(n_trees, n_classes)
+    kind = _choice(document, "kind", (of_votes, WeightedStops.kind, AverageStops.kind))
     fields = {
         "n_trees": n_trees,
         "n_classes": n_classes,
@@ -144,15 +173,54 @@ def checked_fields(document: Any) -> dict[str, Any]:
         "prior": _prior(document["prior"], kind, n_trees),
         "stops": _stops(document["stops"], kind, n_trees, n_classes),
         "measured": _measured(document["measured"], kind, n_trees),
+        "nominal": None if document["nominal"] is None else _alpha(document["nominal"], "nominal"),
+        "classes": _classes(document["classes"], n_classes),
+        "counts": None if document["counts"] is None else _counts(document["counts"], n_trees, n_classes),
+        "certificate": _certificate(document["certificate"], n_trees, n_classes),
     }
-    if fields["target"] == "limit" and (kind in ("leaders", "weighted") or fields["rule"] == "robust"):
+    if fields["target"] == "limit" and (kind not in ("binary", "ternary") or fields["rule"] == "robust"):
         refuse(f"target is 'limit', which rule {fields['rule']!r} on a table of kind {kind!r} does not have")
     if kind == "weighted" and (fields["alpha"] != 1.0 or fields["prior"] is not None):
         refuse("a table of weighted votes is lossless, with an alpha of 1 and no prior")
-    rest = {key: value for key, value in document.items() if key != "checksum"}
+    _check_evidence(kind, fields)
+    rest = {key: value for key, value in document.items() if key in _KEYS[version] - {"checksum"}}
     if document["checksum"] != checksum(rest):
         refuse("the checksum does not fit the content: the table is damaged")
     return fields
+
+
+def _version(document: Any) -> int:
+    """Version of a document that says that it is a stop table."""
+    if type(document) is not dict or not {"format", "version"} <= set(document):
+        found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
+        refuse(f"a stop table has the keys {', '.join(sorted(_KEYS[VERSION]))}; found {str(found)[:400]}")
+    if document["format"] != FORMAT:
+        refuse(f"format is {_short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
+    version = document["version"]
+    if type(version) is not int or version not in _KEYS:
+        refuse(f"version is {_short(version)}, but this rfsize reads versions 1 and {VERSION}", "; upgrade rfsize")
+    return version
+
+
+def _check_evidence(kind: str, fields: dict[str, Any]) -> None:
+    """``TableError`` where what a table is known by does not go with its kind, or does not keep its promise."""
+    certificate, counts, nominal = fields["certificate"], fields["counts"], fields["nominal"]
+    of_scores = kind == AverageStops.kind
+    if of_scores and (fields["prior"] is not None or (certificate is None) == (counts is None)):
+        refuse("a table of scores has no prior, and either a certificate or counts of rows")
+    if counts is not None and not of_scores and kind != LeaderStops.kind:
+        refuse("counts must be null for a table whose figures are computed")
+    if (nominal is not None) != (certificate is not None and not of_scores):
+        refuse("nominal is the alpha of a certified table of votes, and null in any other")
+    if certificate is None:
+        return
+    if kind == WeightedStops.kind or fields["target"] != "ensemble":
+        refuse("a certificate is of the agreement with all trees, which this table does not aim at, or keeps anyway")
+    if fields["alpha"] < 1.0 and not certificate.bound <= (1.0 - fields["alpha"]) * (1.0 + ROUNDING):
+        promised = f"alpha={fields['alpha']!r} promises {1.0 - fields['alpha']:.4%}"
+        refuse(f"the certificate's bound is {certificate.bound:.4%}, but {promised}")
+    if fields["alpha"] == 1.0:
+        refuse("no number of rows certifies an alpha of 1")
 
 
 def refuse(found: str, advice: str = _AGAIN) -> NoReturn:
@@ -176,9 +244,9 @@ def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
     return value
 
 
-def _alpha(value: Any) -> float:
+def _alpha(value: Any, name: str = "alpha") -> float:
     if type(value) is not float or not 0.0 < value <= 1.0:
-        refuse(f"alpha must be a fraction above 0 and at most 1, found {_short(value)}")
+        refuse(f"{name} must be a fraction above 0 and at most 1, found {_short(value)}")
     return value
 
 
@@ -230,6 +298,44 @@ def _measured(value: Any, kind: str, n_trees: int) -> tuple[float, float] | None
     return trees, disagreement
 
 
+def _classes(value: Any, n_classes: int) -> tuple[Any, ...] | None:
+    """Labels of the classes: numbers or text."""
+    if value is None:
+        return None
+    if type(value) is not list or len(value) != n_classes:
+        refuse(f"classes must be a list of {n_classes}, found {_short(value)}")
+    for label in value:
+        fits = type(label) in (bool, int, float) or (type(label) is str and len(label) <= _LONGEST_NAME)
+        if not fits or (type(label) is int and label.bit_length() > 64):
+            refuse(f"classes must be numbers or text, found {_short(label)}")
+    if len(set(value)) != n_classes or not all(type(label) is str or np.isfinite(label) for label in value):
+        refuse(f"classes must be different from each other and finite, found {_short(value)}")
+    return tuple(value)
+
+
+def _counts(value: Any, n_trees: int, n_classes: int, more: tuple[str, ...] = ()) -> ClassCounts:
+    if type(value) is not dict or set(value) != {*_COUNTS, *more}:
+        refuse(f"counts of rows must have the keys {', '.join((*_COUNTS, *more))}, found {_short(value)}")
+    rows, disagreements, trees = (_numbers(value[name], name, int, n_classes) for name in _COUNTS)
+    if not ((rows >= 0) & (rows <= _MOST_ROWS // (n_trees * n_classes))).all() or not rows.any():
+        refuse("rows must be at least 0 for each class, and not all be 0")
+    if not ((disagreements >= 0) & (disagreements <= rows)).all():
+        refuse("disagreements must lie between 0 and the rows of each class")
+    if not ((trees >= rows) & (trees <= rows * n_trees)).all():
+        refuse(f"trees must be those asked for the rows of each class, 1 to {n_trees} for each row")
+    return ClassCounts.of_sums(rows, disagreements, trees)
+
+
+def _certificate(value: Any, n_trees: int, n_classes: int) -> Certificate | None:
+    if value is None:
+        return None
+    counts = _counts(value, n_trees, n_classes, ("confidence", "average"))
+    confidence = value["confidence"]
+    if type(confidence) is not float or not 0.0 < confidence < 1.0:
+        refuse(f"confidence must be a fraction above 0 and below 1, found {_short(confidence)}")
+    return Certificate(counts, confidence, _choice(value, "average", ("micro", "macro")))
+
+
 def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
     names = _STOPS[kind]
     if type(value) is not dict or set(value) != names:
@@ -238,6 +344,8 @@ def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
         return _weighted_stops(value, n_trees, n_classes)
     if kind == "ternary":
         return _ternary_stops(value, n_trees)
+    if kind == "averages":
+        return _average_stops(value, n_trees)
     asked = np.arange(n_trees + 1)
     upper = _numbers(value["upper"], "upper", int, n_trees + 1)
     if kind == "leaders":
@@ -286,3 +394,11 @@ def _weighted_stops(value: dict[str, Any], n_trees: int, n_classes: int) -> Weig
             f"total must be at least the sum of the weights, {sum_of_weights:g}, and at most 1e6 of it, found {total:g}"
         )
     return WeightedStops(weights, against, total)
+
+
+def _average_stops(value: dict[str, Any], n_trees: int) -> AverageStops:
+    needed = _numbers(value["needed"], "needed", float, n_trees)
+    cut = float(_numbers([value["cut"]], "cut", float, 1)[0])
+    if needed[-1] != 0.0 or (np.diff(needed) > 0.0).any():
+        refuse("needed must fall from tree to tree, or stay, and end with 0, so that the last tree settles every row")
+    return AverageStops(np.concatenate([[np.inf], needed]), cut)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops, ternary_index
+from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.stopping.stops import (
+    AverageStops,
+    BinaryStops,
+    LeaderStops,
+    Stops,
+    TernaryStops,
+    WeightedStops,
+    ternary_index,
+)
 from rfsize.utils.plotting import finish, new_axes
 
 if TYPE_CHECKING:
@@ -25,6 +34,12 @@ class Table(Protocol):
     def rule(self) -> str: ...
     @property
     def stops(self) -> Stops: ...
+    @property
+    def voting(self) -> str: ...
+    @property
+    def counts(self) -> ClassCounts | None: ...
+    @property
+    def certificate(self) -> Certificate | None: ...
     def expected_trees(self) -> float: ...
 
 
@@ -33,6 +48,7 @@ _FREE_CORNER: dict[str, Any] = {
     "ternary": "lower center",
     "leaders": "upper left",
     "weighted": "upper right",
+    "averages": "upper right",
 }
 
 
@@ -47,8 +63,10 @@ def plot_table(table: Table, ax: Axes | None = None) -> Axes:
         _draw_ternary(table, table.stops, ax)
     elif isinstance(table.stops, LeaderStops):
         _draw_leaders(table, table.stops, ax)
-    else:
+    elif isinstance(table.stops, WeightedStops):
         _draw_weighted(table.stops, ax)
+    else:
+        _draw_averages(table, table.stops, ax)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
     finish(ax, loc=_FREE_CORNER[table.stops.kind])
     return ax
@@ -121,6 +139,24 @@ def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
     ax.set_ylabel("lead over the runner-up, share of the weight")
 
 
+def _draw_averages(table: Table, stops: AverageStops, ax: Axes) -> None:
+    """Needed leads run from beyond any lead to 0: a logarithmic axis shows them."""
+    asked = np.arange(1, table.n_trees)
+    needed = stops.needed[1:-1]
+    if needed.any():
+        ax.set_yscale("log")
+    ax.plot(asked, needed, color="C1", label="stop: the first class is so far ahead")
+    ax.fill_between(asked, needed[needed > 0.0].min(initial=1.0), needed, color="C0", alpha=0.15, linewidth=0.0)
+    ax.fill_between([], [], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    _mark_expected(table, ax)
+    ax.set_xlim(0, table.n_trees)
+    ax.set_xlabel("trees asked")
+    ax.set_ylabel("lead in the mean score")
+
+
 def _mark_expected(table: Table, ax: Axes) -> None:
     trees = table.expected_trees()
-    ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"expected: {trees:,.1f} trees per row")
+    how = "expected" if table.counts is None and table.voting == "hard" else "measured"
+    ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"{how}: {trees:,.1f} trees per row")
+    if table.certificate is not None:
+        ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%} differ")

@@ -1,7 +1,7 @@
-"""The four kinds of stops that a `StopTable` holds: where voting ends, and which class is answered.
+"""The kinds of stops that a `StopTable` holds: where voting ends, and which class is answered.
 
-Each kind is a small record of arrays with two methods: `settle` votes on a block of rows, and `to_dict` gives the
-arrays as a stop table's file holds them.
+Each kind is a small record of arrays with two methods: `settle` answers a block of rows, from the votes of the trees or
+from their scores, and `to_dict` gives the arrays as a stop table's file holds them.
 """
 
 from __future__ import annotations
@@ -227,6 +227,49 @@ class WeightedStops:
         return {"weights": self.weights.tolist(), "against": self.against, "total": self.total}
 
 
+@dataclass(frozen=True, eq=False)
+class AverageStops:
+    """Averaged scores: stop when the first class is far enough ahead in the mean of the trees asked.
+
+    Scores are those of a tree alone, before the link. After t trees the lead is that of the largest mean score over the
+    second, or of one score, which two classes may have, the distance of its mean from ``cut``. Voting stops when
+    lead ≥ needed[t], with class 1 where the mean of the one score is above ``cut``, else the class of the largest mean,
+    the lowest index where they tie.
+
+    Attributes
+    ----------
+    needed : ndarray of float64, shape (T + 1,)
+        Leads that stop: ∞ before the first tree, 0 after the last, and never more after another tree.
+    cut : float
+        Mean score above which class 1 is answered, of one score; not used of several.
+    """
+
+    kind: ClassVar[str] = "averages"
+
+    needed: Floats
+    cut: float
+
+    def settle(self, tree_scores: NDArray[Any], n_classes: int) -> Answers:
+        """Class answered and trees asked, for scores of shape (n, T, n_scores)."""
+        lead, label = running_leads(tree_scores, self.cut)
+        asked = (lead >= self.needed[1:]).argmax(axis=1) + 1
+        return label[np.arange(len(label)), asked - 1].astype(np.int64), asked.astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The leads after 1, …, T trees as a plain list, and the cut."""
+        return {"needed": self.needed[1:].tolist(), "cut": self.cut}
+
+
+def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
+    """Lead and first class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    from rfsize.stopping import average_kernels
+
+    lead = np.empty(tree_scores.shape[:2])
+    label = np.empty(tree_scores.shape[:2], dtype=np.int32)
+    average_kernels.running_leads(np.asarray(tree_scores, dtype=np.float64), cut, lead, label)
+    return lead, label
+
+
 def _two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArray[Any]]:
     """The classes with the most and the second most votes, the lowest index where they tie, and these votes."""
     row = np.arange(len(tallies))
@@ -239,7 +282,7 @@ def _two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], N
     return leader, rival, most, next_most
 
 
-Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops
+Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops | AverageStops
 
 
 def checked_weights(weights: ArrayLike) -> Floats:

@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.stopping import rules, urn
 from rfsize.stopping.arguments import check_combination, checked_alpha, checked_trees, resolved_prior
+from rfsize.stopping.certificate import Certificate, ClassCounts
 from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
 from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import (
     ROUNDING,
+    AverageStops,
     BinaryStops,
     LeaderStops,
     Stops,
@@ -58,11 +60,19 @@ class StopTable:
         Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
         class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
         Otherwise those of the two leading classes, shape (T + 1,), symmetric.
-    stops : BinaryStops, TernaryStops, LeaderStops or WeightedStops
-        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes.
+    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops or AverageStops
+        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores.
     measured : tuple of float or None
-        Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds, whose
-        figures are computed exactly.
+        Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds.
+    nominal : float or None
+        Of a certified table of votes, the α that it was built with, which need not be the α that is certified.
+    classes : tuple or None
+        Class labels, where they are known.
+    counts : ClassCounts or None
+        What the table did, by class, on simulated rows (`LeaderStops`), or out of bag; None where that is computed, or
+        stands in the certificate.
+    certificate : Certificate or None
+        What is certified for one forest; None for a table whose disagreement is only expected.
 
     Examples
     --------
@@ -84,6 +94,10 @@ class StopTable:
     prior: Floats | None
     stops: Stops
     measured: tuple[float, float] | None = None
+    nominal: float | None = None
+    classes: tuple[Any, ...] | None = None
+    counts: ClassCounts | None = None
+    certificate: Certificate | None = None
 
     @classmethod
     def build(
@@ -224,17 +238,28 @@ class StopTable:
 
     @property
     def kind(self) -> str:
-        """Kind of the stops: "binary", "ternary", "leaders" or "weighted"."""
+        """Kind of the stops: "binary", "ternary", "leaders", "weighted" or "averages"."""
         return self.stops.kind
+
+    @property
+    def voting(self) -> str:
+        """Whether the table goes by the trees' votes ("hard") or by their averaged scores ("soft")."""
+        return "soft" if isinstance(self.stops, AverageStops) else "hard"
+
+    @property
+    def promise(self) -> str:
+        """Whether at most 1 − α disagreement is "certified" for one forest, or "expected" of forests like it."""
+        return "expected" if self.certificate is None else "certified"
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Vote row by row, and stop where the table says so.
 
         Parameters
         ----------
-        tree_votes : array_like of int or bool, shape (n_rows, T)
+        tree_votes : array_like of int or bool, shape (n_rows, T); or of float, shape (n_rows, T, n_scores)
             Class index that each tree votes for, in the order in which trees are asked; for weighted votes in the
-            members' own order.
+            members' own order. Of a table with ``voting`` "soft", the score of each tree alone, before the link: one
+            for two classes, else one for each.
 
         Returns
         -------
@@ -246,7 +271,7 @@ class StopTable:
         Raises
         ------
         ValueError
-            If the votes are not class indices of this shape.
+            If the votes are not class indices, or the scores not numbers, of this shape.
 
         Examples
         --------
@@ -256,17 +281,12 @@ class StopTable:
         >>> labels.tolist(), asked.tolist()
         ([1, 0], [2, 5])
         """
-        votes = np.asarray(tree_votes)
-        if votes.ndim != 2 or votes.shape[1] != self.n_trees or votes.dtype.kind not in "iub":
-            raise ValueError(
-                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {self.n_trees}); "
-                f"found shape {votes.shape}, dtype {votes.dtype}"
-            )
-        labels, asked = np.empty((2, len(votes)), dtype=np.int64)
-        rows = max(1, _BLOCK // max(self.n_trees, self.n_classes))
-        for start in range(0, len(votes), rows):
-            block = votes[start : start + rows]
-            if block.min() < 0 or block.max() >= self.n_classes:
+        given = self._checked_outputs(tree_votes)
+        labels, asked = np.empty((2, len(given)), dtype=np.int64)
+        rows = max(1, _BLOCK // max(math.prod(given.shape[1:]), self.n_classes))
+        for start in range(0, len(given), rows):
+            block = given[start : start + rows]
+            if self.voting == "hard" and (block.min() < 0 or block.max() >= self.n_classes):
                 raise ValueError(
                     f"tree_votes must hold class indices from 0 to {self.n_classes - 1}; found {block.min()} to "
                     f"{block.max()}"
@@ -274,6 +294,28 @@ class StopTable:
             settled = self.stops.settle(block, self.n_classes)
             labels[start : start + rows], asked[start : start + rows] = settled
         return labels, asked
+
+    def _checked_outputs(self, given: ArrayLike) -> NDArray[Any]:
+        """Votes or scores of trees, whichever the table goes by, of the right shape."""
+        found = np.asarray(given)
+        if self.voting == "hard":
+            if found.ndim != 2 or found.shape[1] != self.n_trees or found.dtype.kind not in "iub":
+                raise ValueError(
+                    f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, "
+                    f"{self.n_trees}); found shape {found.shape}, dtype {found.dtype}"
+                )
+            return found
+        n_scores = {1, 2} if self.n_classes == 2 else {self.n_classes}
+        if found.ndim == 2:
+            found = found[:, :, None]
+        fits = found.ndim == 3 and found.shape[1] == self.n_trees and found.shape[2] in n_scores
+        if not fits or found.dtype.kind not in "iuf":
+            raise ValueError(
+                f"this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
+                f"{self.n_trees}, {max(n_scores) if self.n_classes > 2 else 1}); found shape {found.shape}, dtype "
+                f"{found.dtype}"
+            )
+        return found
 
     def expected_trees(self) -> float:
         """Mean number of trees asked per row under the prior.
@@ -402,6 +444,10 @@ class StopTable:
             prior=self.prior,
             stops=self.stops,
             measured=self.measured,
+            nominal=self.nominal,
+            classes=self.classes,
+            counts=self.counts,
+            certificate=self.certificate,
         )
 
     @classmethod
@@ -437,26 +483,31 @@ class StopTable:
     def __repr__(self) -> str:
         if isinstance(self.stops, WeightedStops):
             return f"StopTable({self.n_trees:,} weighted members, {self.n_classes} classes, lossless)"
-        how = "expected" if self.measured is None else "measured"
-        prior = "uniform" if self.prior is None else "given"
-        return (
-            f"StopTable({self.n_trees:,} trees, {self.n_classes} classes, {self.kind}, alpha={self.alpha!r}, "
-            f"rule={self.rule!r}, target={self.target!r}, prior {prior}; {how}: {self.expected_trees():.1f} trees per "
-            f"row, {self.expected_disagreement():.3%} disagreement)"
-        )
+        how = "expected" if self.measured is None and self.voting == "hard" else "measured"
+        words = [f"{self.n_trees:,} trees", f"{self.n_classes} classes", self.kind, f"alpha={self.alpha!r}"]
+        words.append(f"rule={self.rule!r}")
+        if self.voting == "hard":
+            words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
+        found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
+        if self.certificate is not None:
+            found += f"; {self.certificate}"
+        elif self.voting == "soft":
+            found += " out of bag; expected, not certified"
+        return f"StopTable({', '.join(words)}; {how}: {found})"
 
     def _check_promise(self) -> None:
         """``TableError`` where the stops disagree more often than promised, or ask at no known rule's will."""
-        allowed = (1.0 - self.alpha) * (1.0 + ROUNDING) + 1e-12
+        alpha = self._built_for
+        allowed = (1.0 - alpha) * (1.0 + ROUNDING) + 1e-12
         stops = self.stops
-        if isinstance(stops, WeightedStops):
-            return  # its stops are worked out from the weights, which have been checked
+        if isinstance(stops, (WeightedStops, AverageStops)):
+            return  # worked out from weights which have been checked, or known by what they did on rows
         if isinstance(stops, LeaderStops):
-            built = rules.leader_stops(self.n_trees, self.n_classes, self.alpha, self.prior)
+            built = rules.leader_stops(self.n_trees, self.n_classes, alpha, self.prior)
             if not np.array_equal(built.upper, stops.upper):
                 refuse("the stops are not those that the table's prior and alpha give")
             return
-        if self.alpha == 1.0:
+        if alpha == 1.0:
             lossless = rules.lossless_stops(self.kind, self.n_trees)
             if lossless.to_dict() != stops.to_dict():
                 refuse("alpha is 1, but the stops are not the lossless ones")
@@ -470,8 +521,20 @@ class StopTable:
                 # Rows that never reach α are answered as the whole forest would, which is all that is promised.
                 allowed += self.expected_unsettled()
         if not found <= allowed:
-            promised = f"alpha={self.alpha!r} promises {1.0 - self.alpha:.4%}"
+            promised = f"alpha={alpha!r} promises {1.0 - alpha:.4%}"
             refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
+
+    @property
+    def _built_for(self) -> float:
+        """The α that the stops were made with."""
+        return self.alpha if self.nominal is None else self.nominal
+
+    @property
+    def _on_rows(self) -> ClassCounts:
+        """What a table of scores did on the rows that it is known by."""
+        found = self.counts if self.certificate is None else self.certificate.counts
+        assert found is not None
+        return found
 
     @cached_property
     def _outcome(self) -> tuple[float, float, float]:
@@ -480,14 +543,16 @@ class StopTable:
             return 0.0, math.nan, 0.0
         if self.measured is not None:
             return self.measured[1], self.measured[0], 0.0
+        if isinstance(self.stops, AverageStops):
+            return self._on_rows.disagreement, self._on_rows.mean_trees, 0.0
         from rfsize.stopping import kernels
 
         wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
         if isinstance(self.stops, BinaryStops):
             wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(
-                wins[0], wins[1], self.stops.lower, self.stops.upper, self.alpha
+                wins[0], wins[1], self.stops.lower, self.stops.upper, self._built_for
             )
             return float(wrong_0 + wrong_1), float(trees), float(unsettled)
         assert isinstance(self.stops, TernaryStops)
-        wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self.alpha)
+        wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self._built_for)
         return float(wrong), float(trees), float(unsettled)

@@ -1,0 +1,218 @@
+"""What a stop table was seen to do on rows, by class, and what that certifies: an exact binomial bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.typing import Floats, Int64s
+
+RARE = 0.05
+"""A class of a smaller share of the labels is spoken of by itself."""
+
+MOST_LOST = 0.2
+"""A class that loses a larger share of its rows is warned of."""
+
+
+class ClassOutcome(NamedTuple):
+    """What a stop table does to the rows that all trees give one class.
+
+    Attributes
+    ----------
+    label
+        The class, by its index where the table does not know the name.
+    share : float
+        Of all rows; NaN where that is not known.
+    disagreement : float
+        Share of the class's rows that get another label; NaN where it has none.
+    trees : float
+        Mean number of trees asked; NaN where the class has no rows.
+    """
+
+    label: Any
+    share: float
+    disagreement: float
+    trees: float
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """What a stop table did on rows, by the class that all trees give them; one entry where there are no classes.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Rows of each class.
+    disagreements : tuple of int
+        Those of them that the table answers otherwise.
+    trees : tuple of int
+        Trees asked for all of them together.
+    """
+
+    rows: tuple[int, ...]
+    disagreements: tuple[int, ...]
+    trees: tuple[int, ...]
+
+    @classmethod
+    def of(cls, group: NDArray[Any], differs: NDArray[Any], asked: NDArray[Any], n_classes: int) -> ClassCounts:
+        """Counted from rows: their classes, whether each is answered otherwise, and the trees asked."""
+        sums = [np.bincount(group, weights, n_classes) for weights in (None, differs, asked)]
+        return cls.of_sums(*sums)
+
+    @classmethod
+    def of_sums(cls, rows: NDArray[Any], disagreements: NDArray[Any], trees: NDArray[Any]) -> ClassCounts:
+        """From arrays of shape (n_classes,)."""
+        return cls(*(tuple(map(int, sums)) for sums in (rows, disagreements, trees)))
+
+    @property
+    def disagreement(self) -> float:
+        """Share of all rows that are answered otherwise."""
+        return sum(self.disagreements) / sum(self.rows)
+
+    @property
+    def mean_trees(self) -> float:
+        """Mean number of trees asked for a row."""
+        return sum(self.trees) / sum(self.rows)
+
+    def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
+        """One outcome for each class."""
+        total = sum(self.rows)
+        return [
+            ClassOutcome(
+                label, rows / total, differing / rows if rows else math.nan, trees / rows if rows else math.nan
+            )
+            for label, rows, differing, trees in zip(labels, self.rows, self.disagreements, self.trees, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a stop table is certified to do on rows like those that it was certified on, with this forest.
+
+    It holds for one forest, its trees in their order, and rows drawn as these were, which must not have been trained
+    on. With probability ``confidence`` over the choice of these rows, the share of all such rows that the table
+    answers unlike all trees is at most 1 − α.
+
+    Attributes
+    ----------
+    counts : ClassCounts
+        What the table did on these rows.
+    confidence : float
+    average : {"micro", "macro"}
+        Whether the bound is of the share of all rows, or of the share of each class that the forest predicts on them.
+    """
+
+    counts: ClassCounts
+    confidence: float
+    average: str = "micro"
+
+    @property
+    def rows(self) -> int:
+        """Rows that it was certified on."""
+        return sum(self.counts.rows)
+
+    @property
+    def disagreements(self) -> int:
+        """Those of them that the table answers unlike all trees."""
+        return sum(self.counts.disagreements)
+
+    @property
+    def bound(self) -> float:
+        """Upper end of the exact (Clopper–Pearson) interval of the disagreement; with "macro" the worst class's."""
+        return float(bounds(*_tested(self.counts, self.average), self.confidence).max())
+
+    def __str__(self) -> str:
+        of = "of each class's rows" if self.average == "macro" else "of the rows"
+        return (
+            f"certified at {self.confidence:.0%}: at most {self.bound:.2%} {of} differ ({self.disagreements:,} of "
+            f"{self.rows:,} did)"
+        )
+
+
+def _tested(counts: ClassCounts, average: str) -> tuple[Int64s, Int64s]:
+    """Disagreements and rows of all that is bounded by itself."""
+    differing, rows = (np.array(values, dtype=np.int64) for values in (counts.disagreements, counts.rows))
+    if average == "micro":
+        return differing.sum(keepdims=True), rows.sum(keepdims=True)
+    return differing[rows > 0], rows[rows > 0]
+
+
+def bounds(differing: NDArray[Any], rows: NDArray[Any], confidence: float) -> Floats:
+    """Clopper–Pearson upper bounds of the shares that differ, each at this confidence."""
+    from scipy.stats import beta
+
+    with np.errstate(invalid="ignore"):
+        found = beta.ppf(confidence, np.asarray(differing) + 1, np.asarray(rows) - differing)
+    return np.where(np.asarray(differing) >= rows, 1.0, found)
+
+
+@lru_cache(maxsize=256)
+def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
+    """The most disagreements among so many rows that certify α; −1 where not even none does."""
+    from scipy.stats import beta
+
+    # Beyond the expected number no bound is below it.
+    few = np.arange(min(rows, int(rows * (1.0 - alpha)) + 1))
+    return int(np.count_nonzero(beta.ppf(confidence, few + 1, rows - few) <= 1.0 - alpha)) - 1
+
+
+def fewest_rows(alpha: float, confidence: float) -> int:
+    """The fewest rows that can certify α: αⁿ ≤ 1 − confidence."""
+    rows = math.ceil(math.log(1.0 - confidence) / math.log(alpha))
+    while most_disagreements(rows, alpha, confidence) < 0:  # where rounding decides
+        rows += 1
+    return rows
+
+
+def boldest(differing: NDArray[Any], rows: Int64s, alpha: float, confidence: float, average: str) -> int:
+    """The boldest rule that is certified, by fixed-sequence testing (Angelopoulos et al. 2021, "Learn then test").
+
+    Rules are tested from the most cautious on, each at the full confidence, and the first that fails ends it: the
+    chance that any rule is passed which really disagrees on more than 1 − α is at most that of the first such rule.
+    With "macro" a rule passes if each class's rows pass by themselves at that confidence. A rule that is bad has a
+    class that is, and that class passes with a chance of at most 1 − confidence (an intersection–union test), so that
+    no correction for the number of classes is needed.
+
+    Parameters
+    ----------
+    differing : ndarray of int, shape (n_classes, n_rules)
+        Rows that each rule, from cautious to bold, answers otherwise.
+    rows : ndarray of int64, shape (n_classes,)
+    alpha, confidence : float
+    average : {"micro", "macro"}
+
+    Returns
+    -------
+    int
+        Its number; −1 where none is.
+    """
+    if average == "micro":
+        differing, rows = differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
+    seen = rows > 0
+    most = np.array([most_disagreements(int(n), alpha, confidence) for n in rows[seen]])
+    passed = (differing[seen] <= most[:, None]).all(axis=0)
+    return int(passed.size if passed.all() else np.argmin(passed)) - 1
+
+
+def check_rows(rows: Int64s, labels: Sequence[Any], alpha: float, confidence: float, average: str) -> None:
+    """Raise ``ValueError`` with how many it would take where there are too few rows to certify anything."""
+    needed, total = fewest_rows(alpha, confidence), int(rows.sum())
+    if total < needed:
+        raise ValueError(
+            f"{total:,} rows cannot certify alpha={alpha!r} with confidence {confidence!r}, even if none of them "
+            f"disagrees: give at least {needed:,} rows, or ask for a lower alpha or confidence"
+        )
+    rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
+    found = int(rows[rarest])
+    if average == "macro" and found < needed:
+        raise ValueError(
+            f"average='macro' bounds each class by itself, and the forest gives class {labels[rarest]!r} to {found:,} "
+            f"of {total:,} rows, where alpha={alpha!r} with confidence {confidence!r} takes {needed:,} of each class: "
+            f"give about {math.ceil(needed * total / found):,} rows like these, or leave average='micro'"
+        )
