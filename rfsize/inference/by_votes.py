@@ -63,7 +63,7 @@ class ByVotes:
         asked = np.full(len(counts), forest.n_trees, dtype=np.int64)
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
-            decide(q, trees, forest.n_outputs, tuple(stop), counts[rows], labels[rows], asked[rows])
+            decide(q, trees, forest.alone, tuple(stop), counts[rows], labels[rows], asked[rows])
             if isinstance(stops, WeightedStops):
                 level = labels[rows] < 0
                 if level.any():
@@ -78,7 +78,7 @@ class ByVotes:
 
         forest = self._forest
         votes = np.empty((len(q), forest.n_trees), dtype=np.int64)
-        cast(q, tuple(forest.trees), forest.n_outputs, votes)
+        cast(q, tuple(forest.trees), forest.alone, votes)
         in_own_order = np.empty_like(votes)
         in_own_order[:, stops.order] = votes
         return stops.winner(in_own_order, len(forest.classes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -10,47 +9,50 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import VoteWeights
+from rfsize.adapters.base import Adapter, VoteWeights
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
+from rfsize.inference.by_scores import ByScores, cut_of
+from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.file import load_forest, save_forest
-from rfsize.stopping.rules import lossless_stops
-from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
+from rfsize.inference.rows import Rows
+from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
-from rfsize.utils import matrix
-from rfsize.utils.threads import each_range
-from rfsize.voting.links import Link
+from rfsize.utils.validation import choice
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
-from rfsize.walking.quantising import Quantiser, rows_per_block
 
-# Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
-_TREES_BETWEEN_LOOKS = 8
+
+_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
 
 
 def compile(
     model: Any,
     table: StopTable | None = None,
     *,
+    voting: Literal["auto", "soft", "hard"] = "auto",
     threshold: float = 0.5,
     n_jobs: int = -1,
     missing: float | None = None,
 ) -> CompiledForest:
-    """A forest that predicts many times faster, by majority vote.
+    """A forest that predicts what the model's own ``predict`` does, many times faster.
 
-    Without a table the label is the majority of all trees' votes (of which those are left out that can no longer change
-    it). With one, each row asks trees in turn until the
-    table says that its outcome is settled. An ``AdaBoostClassifier`` of decision trees predicts exactly as it does
-    itself, and each row asks trees from the heaviest down until the remaining weight cannot change its label.
+    Without a table, rows ask trees until those left can no longer change their label. With one, until the table says
+    that it is settled. An ``AdaBoostClassifier`` of decision trees predicts exactly as it does itself, and each row
+    asks trees from the heaviest down until the remaining weight cannot change its label.
 
     Parameters
     ----------
     model : booster or estimator
-        A trained forest of trees, as in `votes`, or an `AdaBoostClassifier` of trees; it is not changed.
+        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed.
     table : StopTable, optional
-        For as many trees and classes as the forest has. Leave it out for AdaBoost, whose own weights say when to stop.
+        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`), or of votes
+        (`StopTable.build`). Leave it out for AdaBoost, whose own weights say when to stop.
+    voting : {"auto", "soft", "hard"}
+        What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
+        table, or without one the same as the model's own ``predict``.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree votes for it, as in `votes`; two classes only.
+        Probability of class 1 above which it is predicted, and voted for by a tree; two classes only.
     n_jobs : int, default -1
         Threads that predict; -1 for one per core. The predictions are the same for any number.
     missing : float, optional
@@ -67,7 +69,7 @@ def compile(
     NotAForestError
         If the model is not a forest of independent trees, or cannot be compiled.
     ValueError
-        If the table is for another forest.
+        If the table is for another forest, threshold or way of voting.
 
     Examples
     --------
@@ -75,27 +77,38 @@ def compile(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(101, random_state=0).fit(X, y)
-    >>> rfsize.compile(forest)
-    CompiledForest(101 scikit-learn trees, 2 classes, no stop table)
+    >>> forest = RandomForestClassifier(101, random_state=0).fit(X[:400], y[:400])
+    >>> fast = rfsize.compile(forest)
+    >>> fast
+    CompiledForest(101 scikit-learn trees, 2 classes, averaged scores, no stop table)
+    >>> bool((fast.predict(X) == forest.predict(X)).all())
+    True
 
-    With a table of the out-of-bag votes most rows ask a few trees:
+    With a table of the out-of-bag votes most rows ask a few trees for the majority of all:
 
-    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X, oob=True))
+    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X[:400], oob=True))
     >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
     >>> bool(asked.mean() < 20)
     True
     """
+    choice("voting", voting, ("auto", "soft", "hard"))
     adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
-    if not adapter.classes.size:
-        raise NotAForestError(
-            "the forest predicts numbers, and a compiled forest labels and probabilities: use its own predict, of "
-            "fewer trees if it is slow (rfsize.truncate(model, X_val, criterion='score', tolerance=...))"
-        )
     own = adapter.vote_weights
     table = _checked_table(None if own is None else _table_of_weights(own, len(adapter.classes)), table)
-    forest = Forest.of(adapter, adapter.tree_table(adapter.checked_threshold(threshold)))
-    return CompiledForest(forest, table, n_jobs=n_jobs)
+    threshold = adapter.checked_threshold(threshold)
+    forest = Forest.of(adapter, adapter.tree_table(threshold), threshold)
+    return CompiledForest(forest, table, voting=_resolved(voting, adapter, table), n_jobs=n_jobs)
+
+
+def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
+    """What the labels go by, where "auto" may be asked for."""
+    if voting == "auto":
+        return adapter.predict_obeys if table is None else table.voting
+    if voting == "soft" and adapter.vote_weights is not None:
+        raise ValueError("the members of AdaBoost vote, and its own predict goes by their weights: leave voting out")
+    if voting == "hard" and not adapter.classes.size:
+        raise ValueError("the forest predicts numbers, of which there is no majority vote: leave voting out")
+    return voting
 
 
 def _table_of_weights(given: VoteWeights, n_classes: int) -> StopTable:
@@ -108,8 +121,8 @@ def _checked_table(own: StopTable | None, given: StopTable | None) -> StopTable 
     if own is None:
         if given is not None and isinstance(given.stops, WeightedStops):
             raise ValueError(
-                "the table is for members with weights, but the trees of a forest have one vote each: use "
-                "StopTable.build"
+                "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
+                "or StopTable.build"
             )
         return given
     if given is not None and given != own:
@@ -153,12 +166,12 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     >>> rfsize.load("forest.npz")
     CompiledForest(50 scikit-learn trees, 3 classes, no stop table)
     """
-    forest, table = load_forest(Path(path))
-    return CompiledForest(forest, table, n_jobs=n_jobs)
+    forest, table, voting = load_forest(Path(path))
+    return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
 
 
 class CompiledForest:
-    """A compiled forest, and the table by which its rows stop voting.
+    """A compiled forest, and the table by which its rows stop asking trees.
 
     Safe to call from many threads at once, after a fork, and in worker processes.
 
@@ -167,16 +180,23 @@ class CompiledForest:
     forest : Forest
         The trees.
     table : StopTable, optional
-        When rows stop voting.
+        When rows stop asking.
+    voting : {"auto", "soft", "hard"}
+        Whether labels go by averaged scores or by votes; "auto" for what the table goes by, without one for scores.
     n_jobs : int, default -1
         Threads that predict; -1 for one per core.
 
     Attributes
     ----------
     classes : ndarray, shape (n_classes,)
-        Class labels.
+        Class labels; empty for regression.
     n_trees : int
-        Trees that vote.
+        Trees that are asked at most.
+
+    Raises
+    ------
+    ValueError
+        If the table is for another forest, threshold or way of voting.
 
     Examples
     --------
@@ -191,30 +211,35 @@ class CompiledForest:
     ((150,), (150, 3))
     """
 
-    def __init__(self, forest: Forest, table: StopTable | None = None, *, n_jobs: int = -1) -> None:
-        if table is not None and (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
-            raise ValueError(
-                f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has "
-                f"{forest.n_trees} trees and {len(forest.classes)} classes: build one for {forest.n_trees} trees"
-            )
+    def __init__(
+        self, forest: Forest, table: StopTable | None = None, *, voting: str = "auto", n_jobs: int = -1
+    ) -> None:
+        if voting == "auto":
+            voting = "soft" if table is None else table.voting
+        if table is not None:
+            _check_fit(table, forest, voting)
         self.forest = forest
         self.table = table
+        self.voting = voting
         self.n_jobs = n_jobs
 
     @property
     def classes(self) -> NDArray[Any]:
-        """Class labels, shape (n_classes,)."""
+        """Class labels, shape (n_classes,); empty for regression."""
         return self.forest.classes
 
     @property
     def n_trees(self) -> int:
-        """Trees that vote."""
+        """Trees that are asked at most."""
         return self.forest.n_trees
 
     def __repr__(self) -> str:
-        framework = self.forest.conventions.framework
+        trees = f"{self.n_trees:,} {self.forest.conventions.framework} trees"
+        if not self.classes.size:
+            return f"CompiledForest({trees}, regression)"
+        by = "averaged scores" if self.voting == "soft" else "majority vote"
         table = "no stop table" if self.table is None else repr(self.table)
-        return f"CompiledForest({self.n_trees:,} {framework} trees, {len(self.classes)} classes, {table})"
+        return f"CompiledForest({trees}, {len(self.classes)} classes, {by}, {table})"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -223,7 +248,7 @@ class CompiledForest:
     def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
 
     def predict(self, X: Any, *, return_trees: bool = False) -> Any:
-        """Labels by majority vote, or by the table.
+        """Labels, or numbers of a regression forest.
 
         Parameters
         ----------
@@ -235,9 +260,11 @@ class CompiledForest:
         Returns
         -------
         labels : ndarray, shape (n_rows,)
-            In the caller's encoding; ties go to the lowest class index.
+            In the caller's encoding. By averaged scores those that the framework's own ``predict`` gives, or of a
+            booster's probability those above the threshold; scores are added in its own order and precision. By votes
+            those of the majority. Ties go to the lowest class index. With a table, what the table promises of these.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. Without a table, trees are left out that can no longer change the majority.
+            Only with ``return_trees``. Without a table, trees are left out that can no longer change the label.
 
         Raises
         ------
@@ -246,7 +273,7 @@ class CompiledForest:
 
         Examples
         --------
-        The labels are those of all trees' votes, though no row asks more trees than can change its label:
+        The labels are those of all trees, though no row asks more trees than can change its label:
 
         >>> import rfsize
         >>> from sklearn.datasets import load_iris
@@ -254,17 +281,18 @@ class CompiledForest:
         >>> X, y = load_iris(return_X_y=True)
         >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
         >>> labels, asked = rfsize.compile(forest).predict(X, return_trees=True)
-        >>> labels.tolist() == rfsize.votes(forest, X).winner().tolist()
+        >>> labels.tolist() == forest.predict(X).tolist()
         True
         >>> bool(asked.mean() < 50)
         True
         """
-        if self.table is None:
-            _, labels, asked = self._decided(X, self._majority, every=_TREES_BETWEEN_LOOKS)
+        if self.classes.size:
+            labels, asked = (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
+            found = self.classes[labels]
         else:
-            _, labels, asked = self._decided(X, self.table.stops)
-        named = self.classes[labels]
-        return (named, asked) if return_trees else named
+            found = self._by_scores.predictions(X)[:, 0]
+            asked = np.full(len(found), self.n_trees, dtype=np.int64)
+        return (found, asked) if return_trees else found
 
     def votes(self, X: Any) -> Votes:
         """Votes of all trees, as `rfsize.votes` counts them.
@@ -283,6 +311,8 @@ class CompiledForest:
         ------
         ValueError
             As in `predict`, or if the trees have weights.
+        NotAForestError
+            If the forest predicts numbers.
 
         Examples
         --------
@@ -294,15 +324,17 @@ class CompiledForest:
         >>> rfsize.compile(forest).votes(X) == rfsize.votes(forest, X)
         True
         """
+        if not self.classes.size:
+            raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
         if self.table is not None and isinstance(self.table.stops, WeightedStops):
             raise ValueError(
                 "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
                 "predict_proba"
             )
-        return Votes(self._decided(X, None)[0], self.classes, self.n_trees)
+        return Votes(self._by_votes.counts(X), self.classes, self.n_trees)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities that the framework predicts, from the average score of all trees.
+        """Class probabilities that the framework predicts, from the averaged scores of all trees.
 
         Parameters
         ----------
@@ -312,12 +344,15 @@ class CompiledForest:
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Equal to the framework's to about 1e-6, which XGBoost computes in single precision.
+            Sums are equal to the framework's to the last bit; probabilities but for the last digits of its own
+            precision, which is single in XGBoost.
 
         Raises
         ------
         ValueError
             As in `predict`.
+        NotAForestError
+            If the forest predicts numbers.
 
         Examples
         --------
@@ -327,16 +362,12 @@ class CompiledForest:
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-        >>> np.allclose(rfsize.compile(forest).predict_proba(X), forest.predict_proba(X), atol=1e-6)
+        >>> np.allclose(rfsize.compile(forest).predict_proba(X), forest.predict_proba(X), atol=1e-12)
         True
         """
-        from rfsize.inference.kernels import add_scores
-
-        forest = self.forest
-        X = self._checked(X)
-        total = np.zeros((matrix.n_rows(X), forest.n_scores))
-        self._each_block(X, lambda q, rows: add_scores(q, tuple(forest.trees), forest.n_outputs, total[rows]))
-        return Link(forest.conventions.link, forest.conventions.slope).probabilities(total / self.n_trees)
+        if not self.classes.size:
+            raise NotAForestError("the forest predicts numbers, and no probabilities: use predict")
+        return self._by_scores.predictions(X)
 
     def save(self, path: str | Path) -> None:
         """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.
@@ -364,61 +395,42 @@ class CompiledForest:
         >>> rfsize.load("forest.npz").predict(X).tolist() == compiled.predict(X).tolist()
         True
         """
-        save_forest(Path(path), self.forest, self.table)
-
-    def _checked(self, X: Any) -> Any:
-        X, forest = matrix.as_rows(X), self.forest
-        underscores = forest.conventions.spaces_become_underscores
-        matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
-        return X
+        save_forest(Path(path), self.forest, self.table, self.voting)
 
     @cached_property
-    def _quantiser(self) -> Quantiser:
-        return Quantiser(self.forest)
+    def _rows(self) -> Rows:
+        return Rows(self.forest, self.n_jobs)
 
     @cached_property
-    def _majority(self) -> Stops:
-        """Stops at which the trees left can no longer change the majority of all."""
-        kind = BinaryStops.kind if len(self.classes) == 2 else LeaderStops.kind
-        return lossless_stops(kind, self.n_trees)
+    def _by_scores(self) -> ByScores:
+        stops = None if self.table is None else self.table.stops
+        return ByScores(self.forest, self._rows, stops if isinstance(stops, AverageStops) else None)
 
-    def _decided(
-        self, X: Any, stops: Stops | None, every: int = 1
-    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-        """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
-        from rfsize.inference.kernels import Stop, decide
+    @cached_property
+    def _by_votes(self) -> ByVotes:
+        stops = None if self.table is None else self.table.stops
+        return ByVotes(self.forest, self._rows, None if isinstance(stops, AverageStops) else stops)
 
-        X, forest, stop = self._checked(X), self.forest, Stop.of(stops, self.n_trees, every)
-        trees = tuple(forest.trees)
-        counts = np.zeros((matrix.n_rows(X), len(self.classes)), dtype=stop.weight.dtype)
-        labels = np.full(len(counts), -1, dtype=np.int64)
-        asked = np.full(len(counts), self.n_trees, dtype=np.int64)
 
-        def work(q: NDArray[np.uint16], rows: slice) -> None:
-            decide(q, trees, forest.n_outputs, tuple(stop), counts[rows], labels[rows], asked[rows])
-            if isinstance(stops, WeightedStops):
-                level = labels[rows] < 0
-                if level.any():
-                    labels[rows][level] = self._winner(q[level], stops)
-
-        self._each_block(X, work)
-        return counts, labels, asked
-
-    def _winner(self, q: NDArray[np.uint16], stops: WeightedStops) -> NDArray[np.int64]:
-        """Labels of quantised rows by the weights of all trees, summed in the model's own order of them."""
-        from rfsize.inference.kernels import cast
-
-        votes = np.empty((len(q), self.n_trees), dtype=np.int64)
-        cast(q, tuple(self.forest.trees), self.forest.n_outputs, votes)
-        in_own_order = np.empty_like(votes)
-        in_own_order[:, stops.order] = votes
-        return stops.winner(in_own_order, len(self.classes))
-
-    def _each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
-        """Quantise blocks of rows and work on them, in as many threads as asked for."""
-        rows, quantise = matrix.n_rows(X), self._quantiser.blocks(X)
-
-        def block(start: int, stop: int) -> None:
-            work(quantise(start, stop), slice(start, stop))
-
-        each_range(block, rows, rows_per_block(rows, self.forest.n_columns, n_jobs=self.n_jobs), n_jobs=self.n_jobs)
+def _check_fit(table: StopTable, forest: Forest, voting: str) -> None:
+    """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
+    if not forest.classes.size:
+        raise ValueError("the table is for labels, but the forest predicts numbers: leave table out")
+    if (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
+        raise ValueError(
+            f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has "
+            f"{forest.n_trees} trees and {len(forest.classes)} classes: build one for {forest.n_trees} trees"
+        )
+    if table.voting != voting:
+        by = {"soft": "averaged scores", "hard": "votes"}
+        raise ValueError(
+            f"the table is of {by[table.voting]}, but labels are to go by {by[voting]}: leave voting out, or make a "
+            f"table by StopTable.{'calibrate' if voting == 'soft' else 'build'}"
+        )
+    if isinstance(table.stops, AverageStops) and len(forest.classes) == 2:
+        cut = cut_of(forest)
+        if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
+            raise ValueError(
+                f"the table was calibrated for another threshold than {forest.threshold:g}: give "
+                "StopTable.calibrate the same threshold"
+            )

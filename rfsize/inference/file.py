@@ -23,10 +23,14 @@ from rfsize.errors import ForestFileError, TableError
 from rfsize.stopping.table import StopTable
 from rfsize.utils.files import stored_member, written_whole
 from rfsize.utils.validation import MAX_CLASSES
+from rfsize.voting.links import LINKS
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest, Nodes
 
-_FORMAT, _VERSION = "rfsize forest", 2
+_FORMAT, _VERSION = "rfsize forest", 3
+# Those of version 2 predict the majority vote, from scores that were rounded to be averaged.
+_READ = (2, _VERSION)
+_BEFORE_SCORES = {"voting": "hard", "threshold": 0.5}
 _AGAIN = "; compile the model and save it again"
 
 # The form in which NumPy writes a list of numbers or text.
@@ -53,6 +57,7 @@ _TREES = {
     "bit_start": np.int64,
     "bits": np.uint32,
 }
+_PRECISIONS = (np.float32, np.float64)  # in which scores are added
 _COLUMNS = {
     "feature": np.int64,
     "cut_start": np.int64,
@@ -66,7 +71,7 @@ _DTYPES = {f"trees.{name}": dtype for name, dtype in _TREES.items()} | {
 }
 
 
-def save_forest(path: Path, forest: Forest, table: StopTable | None) -> None:
+def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
     """Write the file whole, or not at all."""
     classes = forest.classes
     if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
@@ -83,6 +88,8 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None) -> None:
         "n_features": forest.n_features,
         "feature_names": forest.feature_names,
         "conventions": _conventions_to_dict(forest.conventions),
+        "threshold": forest.threshold,
+        "voting": voting,
         "table": None if table is None else table.to_dict(),
     }
     arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
@@ -92,8 +99,8 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None) -> None:
         np.savez(file, metadata=text, classes=classes, **arrays)
 
 
-def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
-    """Read and check what `save` wrote.
+def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
+    """Read and check what `save` wrote: the forest, its table, and what labels go by.
 
     Raises
     ------
@@ -105,11 +112,14 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
     arrays = _arrays(path)
     try:
         metadata = json.loads(arrays["metadata"].tobytes().decode("utf-8"))
-        if metadata["format"] != _FORMAT or metadata["version"] != _VERSION:
+        if metadata["format"] != _FORMAT or metadata["version"] not in _READ:
             raise ForestFileError(
                 f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this rfsize reads "
-                f"{_FORMAT!r}, version {_VERSION}{_AGAIN}"
+                f"{_FORMAT!r}, versions {' and '.join(map(str, _READ))}{_AGAIN}"
             )
+        if metadata["version"] == 2:
+            metadata |= _BEFORE_SCORES
+            metadata["conventions"] |= {"start": [], "averages": True}
         forest = Forest(
             trees=_trees({name: arrays[f"trees.{name}"] for name in _TREES}),
             columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
@@ -118,6 +128,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
             feature_names=metadata["feature_names"],
             classes=arrays["classes"],
             conventions=_conventions_from_dict(metadata["conventions"]),
+            threshold=metadata["threshold"],
         )
         _check_trees(forest.trees)
         _check_head(forest)
@@ -127,11 +138,13 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None]:
         if table is not None:
             same = (table.n_trees, table.n_classes) == (forest.n_trees, len(forest.classes))
             _require(same, "the table is for another forest")
+        voting = metadata["voting"]
+        _require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
     except (*_DAMAGE, RecursionError) as error:
         if isinstance(error, (ForestFileError, TableError)):
             raise
         raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error!r}{_AGAIN}") from error
-    return forest, table
+    return forest, table, voting
 
 
 def _require(fits: Any, what: str) -> None:
@@ -185,7 +198,8 @@ def _header(archive: zipfile.ZipFile, name: str) -> _Header:
     _require(kind in wanted and width in known, f"{name} holds {kind}{width}")
     begins = 10 + int.from_bytes(start[8:10], "little")
     dtype = np.dtype(f"{order}{kind}{width}")
-    _require(name == "classes" or dtype.newbyteorder("=") == _DTYPES.get(name, np.uint8), f"{name} is {dtype}")
+    own = _PRECISIONS if name == "trees.value" else (_DTYPES.get(name, np.uint8),)
+    _require(name == "classes" or dtype.newbyteorder("=") in own, f"{name} is {dtype}")
     _require(begins + size * dtype.itemsize == member.file_size, f"{name} is not of the size it claims")
     return _Header(dtype, size, begins)
 
@@ -243,11 +257,14 @@ def _check_trees(trees: Nodes) -> None:
 
 def _check_head(forest: Forest) -> None:
     _require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
-    alone = forest.conventions.link == "logistic"
-    _require(alone == (forest.n_scores == 1) or forest.conventions.link == "identity", "scores of another link")
-    n_classes = max(2, forest.n_scores)
+    n_classes, links = max(2, forest.n_scores), _LINKS_OF_SEVERAL if forest.n_scores > 1 else _LINKS_OF_ONE
+    if not forest.classes.size:
+        n_classes, links = 0, _LINKS_OF_NUMBERS if forest.n_scores == 1 else ()
+    _require(forest.conventions.link in links, "scores of another link")
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
+    _require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")
+    _require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
     _require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
     _check_scores(forest)
     _require((forest.classes == forest.classes).all(), "a class without a name")
@@ -266,9 +283,12 @@ def _check_scores(forest: Forest) -> None:
     value, conventions = forest.trees.value, forest.conventions
     _require(np.isfinite(value).all(), "a leaf without a score")
     _require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
-    largest = float(np.abs(value).max())
-    _require(largest * max(conventions.slope, 1.0) <= LARGEST_SCORE, "a leaf whose score is too large to be averaged")
-    if conventions.link == "identity":
+    start = conventions.start
+    _require(len(start) in (0, forest.n_scores), "not as many sums as scores")
+    largest = float(np.abs(value).max()) * (1 if conventions.averages else forest.n_trees)
+    largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
+    _require(largest <= LARGEST_SCORE, "a leaf whose score is too large to be added up")
+    if conventions.link == "identity" and forest.classes.size:
         _require(value.min() >= -_ROUNDING and value.max() <= 1.0 + _ROUNDING, "a leaf whose share is none")
 
 
@@ -314,7 +334,8 @@ def _check_nodes(forest: Forest) -> None:
         words = -(-(n_cuts[column[is_category]] + 2) // 32)
         start = trees.bit_start[is_category]
         _require(((start >= 0) & (start <= trees.bits.size - words)).all(), "a set of categories that breaks off")
-    _require(trees.vote.size == (n_nodes if forest.n_outputs == 1 else 0), "a leaf without a vote")
+    one_votes = forest.n_outputs == 1 and forest.classes.size
+    _require(trees.vote.size == (n_nodes if one_votes else 0), "a leaf without a vote")
     _require((trees.vote < forest.classes.size).all(), "a vote for an unknown class")
 
 
@@ -326,12 +347,14 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
         # JSON has neither NaN nor infinity.
         **{name: float(numbers[name]).hex() for name in _NUMBERS},
         "single_precision": conventions.reading.single_precision,
+        "start": list(conventions.start),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
     }
 
 
 _FLAGS = (
+    "averages",
     "absent_is_missing",
     "spaces_become_underscores",
     "unknown_category_is_missing",
@@ -341,13 +364,16 @@ _FLAGS = (
 )
 _TEXTS = ("framework", "link")
 _NUMBERS = ("slope", "missing", "zero_within", "lowest_category")
-_LINKS = {"logistic", "softmax", "one-vs-all", "identity"}
+_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity")
+_LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     _require(all(type(fields[name]) is bool for name in (*_FLAGS, "single_precision")), "a flag is missing")
     _require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
-    _require(fields["link"] in _LINKS, f"unknown link {fields['link']!r}")
+    _require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
+    start = fields["start"]
+    _require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
     slope = numbers.pop("slope")
     _require(np.isfinite(slope) and not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
@@ -361,6 +387,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
         slope=slope,
+        start=tuple(start),
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),
         category_features=features,

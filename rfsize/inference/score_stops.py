@@ -76,15 +76,18 @@ def by_table(forest: Forest, stops: AverageStops) -> ScoreStop:
     share = asked / n_trees * forest.divisor
     if forest.n_scores == 1:
         # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.
-        level = start + (np.float64(stops.cut) - start) * share
-        lead = np.where(asked > 0, stops.needed, math.inf)
-        return _stop(asked > 0, 1, level - lead * share, level + lead * share, stops.needed, start)
-    twice = 2.0 if stops.cut is not None else 1.0  # the lead of one class over the other is twice that over the cut
-    needed = np.where(asked > 0, stops.needed, math.inf) * share * twice
+        level = start + (stops.cut - start) * share
+        lead = stops.needed * np.where(asked > 0, share, 1.0)
+        return _stop(asked > 0, 1, level - lead, level + lead, stops.needed, start)
+    # Two shares that sum to 1 are twice as far apart as each is from a half.
+    apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
+    needed = stops.needed * np.where(asked > 0, share, 1.0) * apart
     return _stop(asked > 0, 1, needed, needed, needed, start)
 
 
-def _stop(may_stop: NDArray[np.bool_], every: int, low: Floats, high: Floats, needed: Floats, drift: Floats) -> ScoreStop:
+def _stop(
+    may_stop: NDArray[np.bool_], every: int, low: Floats, high: Floats, needed: Floats, drift: Floats
+) -> ScoreStop:
     """Stops from the first number of trees on after which any row may stop."""
     first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
     return ScoreStop(max(first, 1), every, *(np.ascontiguousarray(array) for array in (low, high, needed, drift)))

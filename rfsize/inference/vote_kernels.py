@@ -62,8 +62,10 @@ class Stop(NamedTuple):
 
 
 @compiled
-def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
+def decide(q: Any, trees: Any, alone: Any, stop: Any, counts: Any, label: Any, asked: Any) -> None:
     """Ask trees until each row's votes are decided; ``label`` and ``asked`` have shape (rows,).
+
+    Where a member is a tree for each class, tree k alone scores its value times ``alone[0]`` and ``alone[k + 1]`` more.
 
     ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for, or their
     weights. Where ``stop`` never stops, these are all votes; ``label`` and ``asked`` then stay as they are, as they do
@@ -71,12 +73,13 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
     """
     _, _, _, tree_start, _, _ = trees
     _, _, _, weight_of, _, _, _, _ = stop
+    n_outputs = alone.size - 1
     n_members, n = (tree_start.size - 1) // n_outputs, q.shape[0]
     walk = walkers(max(n, _FEW * n_outputs))
-    voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
+    voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n, alone.dtype), np.empty(n, np.int64)
     member = 0
     while n > _FEW and member < n_members:
-        _ask_member(member, q, trees, n_outputs, voting[:n], walk, vote, best)
+        _ask_member(member, q, trees, alone, voting[:n], walk, vote, best)
         weight = weight_of[member]
         for j in range(n):
             counts[voting[j], vote[j]] += weight
@@ -93,25 +96,26 @@ def decide(q: Any, trees: Any, n_outputs: Any, stop: Any, counts: Any, label: An
                 kept += 1
         n = kept
     for j in range(n):
-        _ask_ahead(voting[j : j + 1], member, q, trees, n_outputs, stop, walk, counts, answer, label, asked)
+        _ask_ahead(voting[j : j + 1], member, q, trees, alone, stop, walk, counts, answer, label, asked)
 
 
 @compiled
-def cast(q: Any, trees: Any, n_outputs: Any, votes: Any) -> None:
+def cast(q: Any, trees: Any, alone: Any, votes: Any) -> None:
     """Let every member vote on quantised rows; ``votes`` has shape (rows, members)."""
     n = q.shape[0]
-    walk, best = walkers(n), np.empty(n)
+    walk, best = walkers(n), np.empty(n, alone.dtype)
     voting, vote = np.arange(n), np.empty(n, np.int64)
     for member in range(votes.shape[1]):
-        _ask_member(member, q, trees, n_outputs, voting, walk, vote, best)
+        _ask_member(member, q, trees, alone, voting, walk, vote, best)
         votes[:, member] = vote
 
 
 @compiled
-def _ask_member(member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, walk: Any, vote: Any, best: Any) -> None:
+def _ask_member(member: Any, q: Any, trees: Any, alone: Any, voting: Any, walk: Any, vote: Any, best: Any) -> None:
     """Let one member vote on the rows still voting."""
     _, value, leaf_vote, tree_start, _, _ = trees
     row, place, _ = walk
+    n_outputs = alone.size - 1
     for output in range(n_outputs):
         tree = member * n_outputs + output
         for j in range(voting.size):
@@ -120,8 +124,10 @@ def _ask_member(member: Any, q: Any, trees: Any, n_outputs: Any, voting: Any, wa
         for j in range(voting.size):
             if n_outputs == 1:
                 vote[j] = leaf_vote[place[j]]
-            elif output == 0 or value[place[j], 0] > best[j]:
-                best[j], vote[j] = value[place[j], 0], output
+            else:
+                score = alone[output + 1] + value[place[j], 0] * alone[0]
+                if output == 0 or score > best[j]:
+                    best[j], vote[j] = score, output
 
 
 @compiled
@@ -130,7 +136,7 @@ def _ask_ahead(
     member: Any,
     q: Any,
     trees: Any,
-    n_outputs: Any,
+    alone: Any,
     stop: Any,
     walk: Any,
     counts: Any,
@@ -142,6 +148,7 @@ def _ask_ahead(
     _, value, leaf_vote, tree_start, _, _ = trees
     _, _, _, weight_of, _, _, _, _ = stop
     walk_row, place, _ = walk
+    n_outputs = alone.size - 1
     n_members, row = (tree_start.size - 1) // n_outputs, voting[0]
     while member < n_members:
         ahead = min(_FEW, n_members - member)
@@ -154,9 +161,11 @@ def _ask_ahead(
             vote = 0
             if n_outputs == 1:
                 vote = np.int64(leaf_vote[leaf[0]])
+            best = alone[1] + value[leaf[0], 0] * alone[0]
             for output in range(1, n_outputs):
-                if value[leaf[output], 0] > value[leaf[vote], 0]:
-                    vote = output
+                score = alone[output + 1] + value[leaf[output], 0] * alone[0]
+                if score > best:
+                    best, vote = score, output
             counts[row, vote] += weight_of[member]
             member += 1
             if not _looks(stop, member):

@@ -347,5 +347,6 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
             table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
         n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
-        compiled = compile(forest).forest
-        return CompiledForest(replace(compiled, classes=data.classes), table, n_jobs=n_jobs)
+        compiled = compile(forest, table)
+        named = replace(compiled.forest, classes=data.classes)
+        return CompiledForest(named, table, voting=compiled.voting, n_jobs=n_jobs)

@@ -41,7 +41,7 @@ class Nodes(NamedTuple):
     value : ndarray of float32 or float64, shape (n_nodes, n_scores)
         What the leaves add to the sums of scores: one, or one for each class.
     vote : ndarray of uint16, shape (n_nodes,) or (0,)
-        Class index that a leaf votes for; empty where several trees cast a vote together.
+        Class index that a leaf votes for; empty where several trees cast a vote together, or none does.
     tree_start : ndarray of int64, shape (n_trees + 1,)
         First node of each tree.
     bit_start : ndarray of int64, shape (n_nodes,) or (0,)
@@ -131,6 +131,8 @@ class Forest:
         if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
             raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
         trees, columns = laid_out(table)
+        if not adapter.classes.size:
+            trees = trees._replace(vote=trees.vote[:0])
         return cls(
             trees=trees,
             columns=columns,
@@ -157,6 +159,13 @@ class Forest:
         """What the sums of scores start with, before any tree, shape (n_scores,)."""
         found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
         found[:] = self.conventions.start or 0.0
+        return found
+
+    @property
+    def alone(self) -> NDArray[np.floating[Any]]:
+        """What makes scores of a tree alone of its values: a factor, and what is added for each tree of a member."""
+        found = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
+        found[0], found[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
         return found
 
     @property

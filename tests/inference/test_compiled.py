@@ -53,7 +53,7 @@ def test_tables_of_more_classes(
 def test_a_lossless_table_changes_no_label(booster: Any, rows: np.ndarray) -> None:
     fast = rfsize.compile(booster, rfsize.StopTable.build(61, alpha=1.0))
     labels, asked = fast.predict(rows, return_trees=True)
-    assert np.array_equal(labels, rfsize.compile(booster).predict(rows))
+    assert np.array_equal(labels, rfsize.compile(booster, voting="hard").predict(rows))
     assert asked.max() <= 61
     assert asked.mean() < 50
 
@@ -160,7 +160,7 @@ def test_compiled_code_is_not_kept_among_the_sources(lgb_booster: Any, tmp_path:
     """pip would leave it behind, and Python take the folder for a package."""
     rfsize.compile(lgb_booster).save(tmp_path / "forest.npz")
     code = (
-        "import numpy as np, rfsize, rfsize.inference.kernels as kernels\n"
+        "import numpy as np, rfsize, rfsize.inference.vote_kernels as kernels\n"
         f"rfsize.load({str(tmp_path / 'forest.npz')!r}).predict(np.zeros((3, 8)))\n"
         "print(kernels.decide._cache._cache_path)"
     )
@@ -178,7 +178,7 @@ def test_trees_are_left_out_only_where_they_cannot_change_the_majority(
 ) -> None:
     y = np.digitize(data.X[:, 0] + data.X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
     model = RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(data.X, y)
-    fast, votes = rfsize.compile(model), rfsize.tree_votes(model, rows)
+    fast, votes = rfsize.compile(model, voting="hard"), rfsize.tree_votes(model, rows)
     labels, asked = fast.predict(rows, return_trees=True)
     assert np.array_equal(labels, rfsize.Votes(reference.counting.votes(votes.T, n_classes)).winner())
     for row in range(200):

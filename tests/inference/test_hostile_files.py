@@ -118,7 +118,7 @@ def metadata_with(**fields: Any) -> Any:
     ("changes", "message"),
     [
         ({"metadata": metadata_with(n_features=2**31 - 1, feature_names=None)}, "more than any forest's"),
-        ({"trees__value": lambda _: None}, "too large to be averaged"),
+        ({"trees__value": lambda _: None}, "too large to be added up"),
     ],
 )
 def test_numbers_beyond_any_forest(changes: Any, message: str, saved: bytes, tmp_path: Path) -> None:

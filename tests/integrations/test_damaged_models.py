@@ -116,7 +116,7 @@ def read_document(document: Any) -> None:
         return  # what the adapter refuses first
     model_json.check(document)
     order, value = model_json.members(document).ravel(), model_json.leaf_values(document)
-    model_json.conventions(document, np.nan)
+    model_json.conventions(document, np.nan, np.zeros(1, dtype=np.float32))
     model_json.tree_table(document, order, value.reshape(len(value), -1), np.zeros(0))
 
 

@@ -116,8 +116,10 @@ def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
     for call in (rfsize.size, rfsize.truncate, rfsize.votes, rfsize.tree_votes):
         with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
             call(model, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="use its own predict"):
-        rfsize.compile(model)
+    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes: use predict"):
+        rfsize.compile(model).votes(data.fresh)
+    with pytest.raises(ValueError, match="no majority vote"):
+        rfsize.compile(model, voting="hard")
     with pytest.raises(ValueError, match="'probability' is for classification"):
         rfsize.size(model, data.fresh, criterion="probability", tolerance=0.1)
 
@@ -188,7 +190,7 @@ def test_what_is_for_classes_tells_a_regression_what_there_is(framework: str, da
     y = data.X[:200, 0]
     with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
         rfsize.grow(estimator, data.X[:200], y)
-    with pytest.raises(rfsize.NotAForestError, match="use its own predict"):
-        rfsize.compile(estimator.fit(data.X[:200], y))
+    with pytest.raises(rfsize.NotAForestError, match="no probabilities: use predict"):
+        rfsize.compile(estimator.fit(data.X[:200], y)).predict_proba(data.X)
     with pytest.raises(ValueError, match=r"params is a \w+Regressor; give the parameters"):
         rfsize.select_bagging_fraction(estimator, data.X[:200], y)

@@ -188,7 +188,6 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
     ("model", "found"),
     [
         (GradientBoostingClassifier(n_estimators=3), "not independent draws"),
-        (RandomForestRegressor(3), "cast no votes|use its own predict"),
         (make_pipeline(RandomForestClassifier(3)), "pipeline"),
         (LogisticRegression(), "LogisticRegression"),
         (VotingClassifier([("a", LogisticRegression())]), "VotingClassifier"),
@@ -199,6 +198,15 @@ def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
         with pytest.raises(rfsize.NotAForestError, match=found):
             call(model.fit(data.X, data.y), *([] if call is rfsize.compile else [data.fresh]))
     with pytest.raises(rfsize.NotAForestError, match=found):
+        rfsize.grow(model, data.X, data.y)
+
+
+def test_numbers_are_not_voted_on(data: Data) -> None:
+    model = RandomForestRegressor(3).fit(data.X, data.y)
+    for call in (rfsize.votes, rfsize.size, rfsize.truncate):
+        with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
+            call(model, data.fresh)
+    with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
         rfsize.grow(model, data.X, data.y)
 
 
