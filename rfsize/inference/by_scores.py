@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.inference.few_rows import FewRows, packed_stop
 from rfsize.inference.rows import Rows
-from rfsize.inference.score_stops import ScoreStop, by_table, lossless
+from rfsize.inference.score_stops import ScoreStop, by_table, lossless, never
 from rfsize.stopping.stops import AverageStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.links import LINKS
 from rfsize.walking.layout import Forest
-
-# Rows that are taken at once in a single compiled call, for those who ask for one at a time.
-MOST_FEW = 16
 
 
 class ByScores:
@@ -36,9 +34,14 @@ class ByScores:
 
     def __init__(self, forest: Forest, rows: Rows, stops: AverageStops | None) -> None:
         self._forest, self._rows, self._stops = forest, rows, stops
+        self._n_predicted = max(1, len(forest.classes))
 
     def labels(self, X: Any) -> tuple[Int64s, Int64s]:
         """Index of the class that each row is answered with, and how many trees it asked."""
+        rows = self._few.rows(X)
+        few = None if rows is None else self._few.labels(rows, self._few_stop)
+        if few is not None:
+            return few[0], few[1]
         from rfsize.inference.score_kernels import settle
 
         forest, stop = self._forest, tuple(self._stop)
@@ -58,10 +61,14 @@ class ByScores:
 
     def predictions(self, X: Any) -> Floats:
         """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1)."""
+        rows = self._few.rows(X)
+        few = None if rows is None else self._few.predictions(rows, self._few_never, self._n_predicted)
+        if few is not None:
+            return few
         from rfsize.inference.score_kernels import add_scores
 
         X, forest = self._rows.checked(X), self._forest
-        found = np.empty((matrix.n_rows(X), max(1, len(forest.classes))))
+        found = np.empty((matrix.n_rows(X), self._n_predicted))
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
             total = np.tile(forest.start, (len(q), 1))
@@ -76,7 +83,7 @@ class ByScores:
         from rfsize.inference.score_kernels import predict_from
 
         forest, conventions = self._forest, self._forest.conventions
-        predicted = np.empty((len(total), max(1, len(forest.classes))), dtype=total.dtype)
+        predicted = np.empty((len(total), self._n_predicted), dtype=total.dtype)
         predict_from(total, forest.divisor, conventions.slope, LINKS.index(conventions.link), predicted)
         return predicted
 
@@ -87,10 +94,22 @@ class ByScores:
         return np.asarray(probability.argmax(axis=1), dtype=np.int64)
 
     @cached_property
+    def _few(self) -> FewRows:
+        return FewRows(self._forest)
+
+    @cached_property
     def _stop(self) -> ScoreStop:
         if self._stops is not None:
             return by_table(self._forest, self._stops)
         return lossless(self._forest, cut_of(self._forest))
+
+    @cached_property
+    def _few_stop(self) -> Floats:
+        return packed_stop(self._stop)
+
+    @cached_property
+    def _few_never(self) -> Floats:
+        return packed_stop(never(self._forest))
 
 
 def cut_of(forest: Forest) -> float:

@@ -22,7 +22,6 @@ from rfsize.utils.validation import choice
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
-
 _SAME_CUT = 1e-6  # of two thresholds on the scale of scores
 
 

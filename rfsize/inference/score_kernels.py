@@ -13,6 +13,7 @@ import numpy as np
 
 from rfsize.utils.jit import compiled
 from rfsize.walking.kernels import balanced_depth, descend, walkers
+from rfsize.walking.row_kernels import TOGETHER, leaves_of_row, places_of_row
 
 LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order of `LINKS`
 
@@ -52,8 +53,7 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     _, _, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
     n_members, n = (tree_start.size - 1) // n_outputs, q.shape[0]
-    walk = walkers(max(n, 2 * _FEW, n_outputs))
-    going, member, answer = np.arange(n), 0, np.empty(n, np.int64)
+    walk, going, member = walkers(n), np.arange(n), 0
     if n > _FEW:
         member = first_look - 1
         _add_members(0, member, q, trees, n_outputs, walk, total)
@@ -63,16 +63,18 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
         if (member - first_look) % every:
             continue
         kept = 0
-        _answer(stop, member, going[:n], total, answer)
         for j in range(n):
-            if answer[j] >= 0:
-                label[going[j]], asked[going[j]] = answer[j], member
+            row = going[j]
+            answer = _answer(stop, member, row, total)
+            if answer >= 0:
+                label[row], asked[row] = answer, member
             else:
-                going[kept] = going[j]
+                going[kept] = row
                 kept += 1
         n = kept
+    place = places_of_row(n_outputs)
     for j in range(n):
-        _ask_ahead(going[j : j + 1], member, q, trees, n_outputs, stop, walk, total, answer, label, asked)
+        ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
 
 
 @compiled
@@ -108,30 +110,18 @@ def _add_member(member: Any, q: Any, trees: Any, n_outputs: Any, going: Any, wal
 
 
 @compiled
-def _ask_ahead(
-    going: Any,
-    member: Any,
-    q: Any,
-    trees: Any,
-    n_outputs: Any,
-    stop: Any,
-    walk: Any,
-    total: Any,
-    answer: Any,
-    label: Any,
-    asked: Any,
+def ask_ahead(
+    row: Any, member: Any, q: Any, trees: Any, n_outputs: Any, stop: Any, place: Any, total: Any, label: Any, asked: Any
 ) -> None:
     """Take one row to its label, several members at a time; those beyond the label do not count."""
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    walk_row, place, _ = walk
-    n_members, row, together = (tree_start.size - 1) // n_outputs, going[0], max(1, _FEW // n_outputs)
+    n_members, together = (tree_start.size - 1) // n_outputs, max(1, TOGETHER // n_outputs)
     while member < n_members:
         ahead = min(together, n_members - member)
         first = member * n_outputs
-        for j in range(ahead * n_outputs):
-            walk_row[j], place[j] = row, tree_start[first + j]
-        descend(q, trees, ahead * n_outputs, balanced_depth(tree_start, first), walk)
+        for start in range(0, ahead * n_outputs, TOGETHER):
+            leaves_of_row(q, row, trees, first + start, place[start : start + TOGETHER])
         for j in range(ahead):
             for output in range(n_outputs):
                 for part in range(value.shape[1]):
@@ -139,39 +129,35 @@ def _ask_ahead(
             member += 1
             if member < first_look or member == n_members or (member - first_look) % every:
                 continue
-            _answer(stop, member, going, total, answer)
-            if answer[0] >= 0:
-                label[row], asked[row] = answer[0], member
+            answer = _answer(stop, member, row, total)
+            if answer >= 0:
+                label[row], asked[row] = answer, member
                 return
 
 
 @compiled
-def _answer(stop: Any, asked: Any, going: Any, total: Any, answer: Any) -> None:
-    """The class that each row is answered with after so many trees, -1 where it asks on."""
+def _answer(stop: Any, asked: Any, row: Any, total: Any) -> Any:
+    """The class that a row is answered with after so many trees, -1 where it asks on."""
     _, _, low, high, needed, drift = stop
     if total.shape[1] == 1:
-        for j in range(going.size):
-            score = np.float64(total[going[j], 0])
-            answer[j] = 0 if score <= low[asked] else 1 if score >= high[asked] else -1
-        return
-    left = 1.0 - asked / (needed.size - 1.0)
-    for j in range(going.size):
-        row, leader = going[j], 0
-        most, next_most = np.float64(total[row, 0]) - left * drift[0], -np.inf
-        for other in range(1, total.shape[1]):
-            score = np.float64(total[row, other]) - left * drift[other]
-            if score > most:
-                leader, most, next_most = other, score, most
-            else:
-                next_most = max(score, next_most)
-        answer[j] = leader if most - next_most >= needed[asked] else -1
+        score = np.float64(total[row, 0])
+        return 0 if score <= low[asked] else 1 if score >= high[asked] else -1
+    left, leader = 1.0 - asked / (needed.size - 1.0), 0
+    most, next_most = np.float64(total[row, 0]) - left * drift[0], -np.inf
+    for other in range(1, total.shape[1]):
+        score = np.float64(total[row, other]) - left * drift[other]
+        if score > most:
+            leader, most, next_most = other, score, most
+        else:
+            next_most = max(score, next_most)
+    return leader if most - next_most >= needed[asked] else -1
 
 
 @compiled
 def predict_from(total: Any, divisor: Any, slope: Any, link: Any, predicted: Any) -> None:
     """What the framework predicts from sums of scores, in the precision of the sums.
 
-    ``predicted`` has shape (rows, n_classes), or (rows, 1) for regression.
+    ``predicted`` has shape (rows, n_classes), or (rows, 1) for regression, and may be of double precision.
     """
     score, own = np.empty(total.shape[1], total.dtype), np.empty(3, total.dtype)
     own[0], own[1], own[2] = divisor, slope, 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,12 @@ def lossless(forest: Forest, cut: float) -> ScoreStop:
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_asked(most), axis=1) - np.min(_asked(least), axis=1)
     return _stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
+
+
+def never(forest: Forest) -> ScoreStop:
+    """Stops that no row meets before it has asked all trees."""
+    nowhere = np.full(forest.n_trees + 1, math.inf)
+    return ScoreStop(forest.n_trees, 1, -nowhere, nowhere, nowhere, np.zeros(forest.n_scores))
 
 
 def by_table(forest: Forest, stops: AverageStops) -> ScoreStop:

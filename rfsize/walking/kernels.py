@@ -38,7 +38,7 @@ def quantise_dense(X: Any, columns: Any, reading: Any, out: Any) -> None:
         rows = min(_BLOCK, X.shape[0] - first)
         for entry in range(feature.size):
             for i in range(rows):
-                value[i] = _read(X[first + i, feature[entry]], reading)
+                value[i] = read(X[first + i, feature[entry]], reading)
             _quantise(value, rows, entry, columns, reading, key, rank, out[first : first + rows])
 
 
@@ -55,13 +55,13 @@ def quantise_sparse(
         out[i] = absent
         for stored in range(start[i], start[i + 1]):
             feature = index[stored]
-            value[0] = _read(data[stored], reading)
+            value[0] = read(data[stored], reading)
             for entry in range(entry_of[feature], entry_of[feature + 1]):
                 _quantise(value, 1, entry, columns, reading, key, rank, out[i : i + 1])
 
 
 @compiled
-def _read(value: Any, reading: Any) -> Any:
+def read(value: Any, reading: Any) -> Any:
     """A value as the framework reads it, NaN where it is missing."""
     single_precision, missing, zero_within, _ = reading
     number = np.float64(value)
@@ -85,18 +85,22 @@ def _quantise(value: Any, rows: Any, entry: Any, columns: Any, reading: Any, key
     _rank(key, rows, cuts, rank)
     if is_category:
         for i in range(rows):
-            out[i, first] = _category(value[i], key[i], np.int64(rank[i]), cuts, reading[3])
+            out[i, first] = category_rank(value[i], key[i], np.int64(rank[i]), cuts, reading[3])
         return
     for column in range(first, last):
-        missing, lowest = kind[column], base[column]
         for i in range(rows):
-            is_zero = value[i] == 0.0 or np.isnan(value[i])
-            if (missing == _ZERO_RIGHT and is_zero) or (missing == _NAN_RIGHT and np.isnan(value[i])):
-                out[i, column] = _HIGHEST
-            elif (missing == _ZERO_LEFT and is_zero) or (missing == _NAN_LEFT and np.isnan(value[i])):
-                out[i, column] = 0
-            else:
-                out[i, column] = min(max(np.int64(rank[i]) - lowest, 0), _HIGHEST)
+            out[i, column] = compared(value[i], np.int64(rank[i]), kind[column], base[column])
+
+
+@compiled
+def compared(value: Any, rank: Any, missing: Any, lowest: Any) -> Any:
+    """What a column of numbers holds for a value of some rank among the thresholds of its feature."""
+    is_zero = value == 0.0 or np.isnan(value)
+    if (missing == _ZERO_RIGHT and is_zero) or (missing == _NAN_RIGHT and np.isnan(value)):
+        return _HIGHEST
+    if (missing == _ZERO_LEFT and is_zero) or (missing == _NAN_LEFT and np.isnan(value)):
+        return 0
+    return min(max(rank - lowest, 0), _HIGHEST)
 
 
 @compiled
@@ -119,7 +123,7 @@ def _rank(key: Any, rows: Any, cuts: Any, rank: Any) -> None:
 
 
 @compiled
-def _category(value: Any, whole: Any, rank: Any, known: Any, lowest: Any) -> Any:
+def category_rank(value: Any, whole: Any, rank: Any, known: Any, lowest: Any) -> Any:
     """Rank of a category: one more than those of all known ones where it is missing, two where it is unknown."""
     if np.isnan(value):
         return known.size
@@ -159,7 +163,7 @@ def descend(q: Any, trees: Any, n: Any, steps: Any, walk: Any) -> None:
     categorical = bits.size > 0
     for _ in range(steps):
         for j in range(n):
-            place[j] = _child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+            place[j] = child(q, nodes, bit_start, bits, categorical, row[j], place[j])
     for j in range(n):
         open_[j] = j
     while n > 0:
@@ -172,11 +176,11 @@ def descend(q: Any, trees: Any, n: Any, steps: Any, walk: Any) -> None:
         for _ in range(_STEPS):
             for k in range(n):
                 j = open_[k]
-                place[j] = _child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+                place[j] = child(q, nodes, bit_start, bits, categorical, row[j], place[j])
 
 
 @compiled
-def _child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row: Any, place: Any) -> Any:
+def child(q: Any, nodes: Any, bit_start: Any, bits: Any, categorical: Any, row: Any, place: Any) -> Any:
     """The node that a row goes to from a node; from a leaf, the leaf itself."""
     node = nodes[place]
     value = q[row, (node >> _COLUMN_SHIFT) & _COLUMN_MASK]

@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 import rfsize
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.vote_kernels import cast
-from rfsize.walking.quantising import Quantiser
 from rfsize.stopping.stops import WeightedStops
+from rfsize.walking.quantising import Quantiser
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
 
