@@ -14,6 +14,7 @@ from rfsize.stopping.kernels import ternary_index
 from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
 from rfsize.utils.jit import compiled
 from rfsize.walking.kernels import balanced_depth, descend, walkers
+from rfsize.walking.together import TOGETHER, gather, group, to_leaves
 
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
@@ -111,16 +112,16 @@ def cast(q: Any, trees: Any, n_outputs: Any, votes: Any) -> None:
 def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
     """Add the scores of all trees on quantised rows to ``total``, shape (rows, 1 or classes)."""
     _, value, _, tree_start, _, _ = trees
-    walk = walkers(q.shape[0])
-    row, place, _ = walk
-    row[:] = np.arange(q.shape[0])
-    for tree in range(tree_start.size - 1):
-        place[:] = tree_start[tree]
-        descend(q, trees, q.shape[0], balanced_depth(tree_start, tree), walk)
-        for j in range(q.shape[0]):
+    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    for first in range(0, q.shape[0], TOGETHER):
+        rows, sums = q[first : first + TOGETHER], total[first : first + TOGETHER]
+        gather(rows, together)
+        for tree in range(tree_start.size - 1):
+            leaf = to_leaves(rows, trees, tree, together)
             # Either several trees make up a member, or a leaf has several scores.
             for score in range(value.shape[1]):
-                total[j, tree % n_outputs + score] += value[place[j], score]
+                for j in range(leaf.size):
+                    sums[j, tree % n_outputs + score] += value[leaf[j], score]
 
 
 @compiled
