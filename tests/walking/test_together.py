@@ -51,7 +51,7 @@ def drawn_trees(rng: np.random.Generator, splits: list[int], shape: str, ranks: 
                 tested |= int(CATEGORICAL)
                 words += rng.integers(0, 1 << 32, HIGHEST_RANK // 32 + 1).tolist()
             else:
-                tested |= int(rng.integers(ranks_below))
+                tested |= int(rng.choice([rng.integers(ranks_below), 254, 255, 256], p=[0.97, 0.01, 0.01, 0.01]))
             nodes.append((first + 2 * inner + 1) << int(LEFT_SHIFT) | tested)
             inner, n_nodes = inner + 1, n_nodes + 2
         start.append(len(nodes))
@@ -98,7 +98,8 @@ def test_drawn_trees(
     together = group(max(sizes), COLUMNS, tuple(trees))
     for n in sizes:  # the second block finds what the first has left
         q = rng.integers(0, rng.choice([2, 256, 300, HIGHEST_RANK + 1], (n, COLUMNS)), dtype=np.uint16)
-        q[rng.random(q.shape) < 0.1] = HIGHEST_RANK
+        for at_the_edge in (254, 255, 256, 257, HIGHEST_RANK):
+            q[rng.random(q.shape) < 0.1] = at_the_edge
         gather(q, together)
         for tree in range(len(splits)):
             assert np.array_equal(to_leaves(q, tuple(trees), tree, together), followed(q, trees, tree))
