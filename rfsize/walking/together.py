@@ -44,7 +44,8 @@ def group(n: Any, n_columns: Any, trees: Any) -> Any:
     bytes_ = many if _ranks_fit_a_byte(trees[0]) else 0
     words = many - bytes_
     walk = walkers(n)
-    walk[0][:] = np.arange(n)
+    for j in range(n):
+        walk[0][j] = j
     return (
         (np.empty((n_columns, bytes_), np.uint8), np.empty(bytes_, np.uint8)),
         (np.empty((n_columns, words), np.uint16), np.empty(words, np.uint16)),
@@ -86,14 +87,17 @@ def to_leaves(q: Any, trees: Any, tree: Any, together: Any) -> Any:
     n, first, last = q.shape[0], tree_start[tree], tree_start[tree + 1]
     splits, steps, is_done = n // _ROWS_PER_SPLIT, 0, False
     if n < _FEWEST:
-        place[:n] = first
+        for j in range(n):
+            place[j] = first
         steps = balanced_depth(tree_start, tree)
     elif narrow.size:
         is_done = _pass_splits(nodes, first, last, min(splits, _SPLITS), narrow, byte[:n])
-        place[:n] = byte[:n] + np.uint32(first)
+        for j in range(n):
+            place[j] = first + np.int64(byte[j])
     else:
         is_done = _pass_splits(nodes, first, last, min(splits, _SPLITS // 2), wide, word[:n])
-        place[:n] = word[:n] + np.uint32(first)
+        for j in range(n):
+            place[j] = first + np.int64(word[j])
     if not is_done:
         descend(q, trees, n, steps, (row, place, open_))
     return place[:n]
@@ -107,7 +111,8 @@ def _pass_splits(nodes: Any, first: Any, last: Any, splits: Any, columns: Any, a
     categorical, or because its rank or its children exceed what a column holds. Parents come before their children.
     """
     number, highest = at.dtype.type, _BYTE if at.itemsize == 1 else _WORD
-    at[:] = 0
+    for j in range(at.size):
+        at[j] = 0
     has_others = False
     for place in range(first, last):
         node = nodes[place]
