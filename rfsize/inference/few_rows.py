@@ -40,7 +40,7 @@ class FewRows:
         self._predict, self._n_features = predict_few, forest.n_features
 
     def rows(self, X: Any) -> NDArray[np.float64] | None:
-        """``X`` as `labels` and `predictions` take it, None where it is no plain array of a few rows of the forest's."""
+        """``X`` as `labels` and `predictions` take it, None where it is no array of a few such rows."""
         if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2:
             return None
         n_rows, n_features = X.shape

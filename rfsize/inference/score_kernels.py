@@ -12,35 +12,46 @@ from typing import Any
 import numpy as np
 
 from rfsize.utils.jit import compiled
-from rfsize.walking.kernels import balanced_depth, descend, walkers
-from rfsize.walking.row_kernels import TOGETHER, leaves_of_row, places_of_row
+from rfsize.walking.row_kernels import AT_ONCE, leaves_of_row, places_of_row
+from rfsize.walking.together import TOGETHER, gather, group, to_leaves
 
 LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order of `LINKS`
 
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
+# Where no more of the rows that go down trees together are open, the others are taken out.
+_SHARE_OPEN = 0.75
 
 
 @compiled
 def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
     """Add the scores of all trees on quantised rows to ``total``, shape (rows, n_scores)."""
-    _, _, _, tree_start, _, _ = trees
-    _add_members(0, (tree_start.size - 1) // n_outputs, q, trees, n_outputs, walkers(q.shape[0]), total)
+    _, value, _, tree_start, _, _ = trees
+    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    for first in range(0, q.shape[0], TOGETHER):
+        rows, sums = q[first : first + TOGETHER], total[first : first + TOGETHER]
+        gather(rows, together)
+        for tree in range(tree_start.size - 1):
+            leaf = to_leaves(rows, trees, tree, together)
+            # Either several trees make up a member, or a leaf has several scores.
+            for part in range(value.shape[1]):
+                for j in range(leaf.size):
+                    sums[j, tree % n_outputs + part] += value[leaf[j], part]
 
 
 @compiled
 def tree_scores(q: Any, trees: Any, n_outputs: Any, score: Any) -> None:
     """What each member adds to the sums of quantised rows; ``score`` has shape (rows, members, n_scores)."""
     _, value, _, tree_start, _, _ = trees
-    walk = walkers(q.shape[0])
-    row, place, _ = walk
-    row[:] = np.arange(q.shape[0])
-    for tree in range(tree_start.size - 1):
-        place[:] = tree_start[tree]
-        descend(q, trees, q.shape[0], balanced_depth(tree_start, tree), walk)
-        for j in range(q.shape[0]):
+    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    for first in range(0, q.shape[0], TOGETHER):
+        rows, added = q[first : first + TOGETHER], score[first : first + TOGETHER]
+        gather(rows, together)
+        for tree in range(tree_start.size - 1):
+            leaf = to_leaves(rows, trees, tree, together)
             for part in range(value.shape[1]):
-                score[j, tree // n_outputs, tree % n_outputs + part] = value[place[j], part]
+                for j in range(leaf.size):
+                    added[j, tree // n_outputs, tree % n_outputs + part] = value[leaf[j], part]
 
 
 @compiled
@@ -48,65 +59,79 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     """Ask trees until each row's label is settled; ``label`` and ``asked`` have shape (rows,).
 
     ``total``, of shape (rows, n_scores), starts with what the framework's sums start with, and ends with the sums of
-    the trees asked. Where rows ask all trees, ``label`` and ``asked`` stay as they are.
+    all trees where rows ask all; of these, ``label``, which is -1 before, and ``asked`` stay as they are.
     """
-    _, _, _, tree_start, _, _ = trees
-    first_look, every, _, _, _, _ = stop
-    n_members, n = (tree_start.size - 1) // n_outputs, q.shape[0]
-    walk, going, member = walkers(n), np.arange(n), 0
-    if n > _FEW:
-        member = first_look - 1
-        _add_members(0, member, q, trees, n_outputs, walk, total)
-    while n > _FEW and member < n_members - 1:
-        _add_member(member, q, trees, n_outputs, going[:n], walk, total)
-        member += 1
-        if (member - first_look) % every:
-            continue
-        kept = 0
+    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    rows, going = np.empty((min(TOGETHER, q.shape[0]), q.shape[1]), q.dtype), np.empty(TOGETHER, np.int64)
+    for first in range(0, q.shape[0], TOGETHER):
+        n = min(TOGETHER, q.shape[0] - first)
         for j in range(n):
-            row = going[j]
-            answer = _answer(stop, member, row, total)
-            if answer >= 0:
-                label[row], asked[row] = answer, member
-            else:
-                going[kept] = row
-                kept += 1
-        n = kept
+            going[j] = first + j
+        _settle_together(q, n, trees, n_outputs, stop, rows, going, together, total, label, asked)
+
+
+@compiled
+def _settle_together(
+    q: Any,
+    n: Any,
+    trees: Any,
+    n_outputs: Any,
+    stop: Any,
+    rows: Any,
+    going: Any,
+    together: Any,
+    total: Any,
+    label: Any,
+    asked: Any,
+) -> None:
+    """Settle the ``n`` rows that are ``going``. Those that are settled go on with the others until these are few."""
+    _, value, _, tree_start, _, _ = trees
+    first_look, every, _, _, _, _ = stop
+    n_members, member, open_ = (tree_start.size - 1) // n_outputs, 0, n
+    _take(q, going[:n], rows, together)
+    while open_ > _FEW and member < n_members:
+        for output in range(n_outputs):
+            leaf = to_leaves(rows[:n], trees, member * n_outputs + output, together)
+            for part in range(value.shape[1]):
+                for j in range(n):
+                    total[going[j], output + part] += value[leaf[j], part]
+        member += 1
+        if member < first_look or member == n_members or (member - first_look) % every:
+            continue
+        for j in range(n):
+            if label[going[j]] < 0:
+                answer = _answer(stop, member, going[j], total)
+                if answer >= 0:
+                    label[going[j]], asked[going[j]] = answer, member
+                    open_ -= 1
+        if open_ <= _SHARE_OPEN * n:
+            n = _still_open(going[:n], label)
+            if n > _FEW:
+                _take(q, going[:n], rows, together)
     place = places_of_row(n_outputs)
     for j in range(n):
-        ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
+        if label[going[j]] < 0:
+            ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
 
 
 @compiled
-def _add_members(first: Any, last: Any, q: Any, trees: Any, n_outputs: Any, walk: Any, total: Any) -> None:
-    """Add what some members score on all rows."""
-    _, value, _, tree_start, _, _ = trees
-    row, place, _ = walk
-    for j in range(q.shape[0]):
-        row[j] = j
-    for tree in range(first * n_outputs, last * n_outputs):
-        for j in range(q.shape[0]):
-            place[j] = tree_start[tree]
-        descend(q, trees, q.shape[0], balanced_depth(tree_start, tree), walk)
-        for j in range(q.shape[0]):
-            # Either several trees make up a member, or a leaf has several scores.
-            for part in range(value.shape[1]):
-                total[j, tree % n_outputs + part] += value[place[j], part]
+def _take(q: Any, going: Any, rows: Any, together: Any) -> None:
+    """Gather some of the rows, to go down trees together."""
+    for j in range(going.size):
+        for column in range(q.shape[1]):
+            rows[j, column] = q[going[j], column]
+    gather(rows[: going.size], together)
 
 
 @compiled
-def _add_member(member: Any, q: Any, trees: Any, n_outputs: Any, going: Any, walk: Any, total: Any) -> None:
-    """Add what one member scores on the rows that ask on."""
-    _, value, _, tree_start, _, _ = trees
-    row, place, _ = walk
-    for output in range(n_outputs):
-        tree = member * n_outputs + output
-        for j in range(going.size):
-            row[j], place[j] = going[j], tree_start[tree]
-        descend(q, trees, going.size, balanced_depth(tree_start, tree), walk)
-        for j in range(going.size):
-            for part in range(value.shape[1]):
-                total[going[j], output + part] += value[place[j], part]
+def _still_open(going: Any, label: Any) -> Any:
+    """Move the rows that have no label to the front, and count them."""
+    kept = 0
+    for j in range(going.size):
+        if label[going[j]] < 0:
+            going[kept] = going[j]
+            kept += 1
+    return kept
 
 
 @compiled
@@ -116,12 +141,12 @@ def ask_ahead(
     """Take one row to its label, several members at a time; those beyond the label do not count."""
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    n_members, together = (tree_start.size - 1) // n_outputs, max(1, TOGETHER // n_outputs)
+    n_members, together = (tree_start.size - 1) // n_outputs, max(1, AT_ONCE // n_outputs)
     while member < n_members:
         ahead = min(together, n_members - member)
         first = member * n_outputs
-        for start in range(0, ahead * n_outputs, TOGETHER):
-            leaves_of_row(q, row, trees, first + start, place[start : start + TOGETHER])
+        for start in range(0, ahead * n_outputs, AT_ONCE):
+            leaves_of_row(q, row, trees, first + start, place[start : start + AT_ONCE])
         for j in range(ahead):
             for output in range(n_outputs):
                 for part in range(value.shape[1]):

@@ -8,6 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -44,8 +45,17 @@ class _SignedCode(CompileResultCacheImpl):  # type: ignore[misc]
         return super().rebuild(target_context, pickle.loads(content))
 
     def _signature(self, codegen: Any, content: bytes) -> bytes:
-        of = self.filename_base, self.locator.get_source_stamp(), codegen.magic_tuple()
+        of = self.filename_base, self.locator.get_source_stamp(), _stamp_of_sources(), codegen.magic_tuple()
         return hashlib.sha256(repr(of).encode() + content).digest()
+
+
+@lru_cache(maxsize=1)
+def _stamp_of_sources() -> str:
+    """Changes with any file of rfsize: numba looks at a function's own, not at those whose functions it calls."""
+    found = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]

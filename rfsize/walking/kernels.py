@@ -16,8 +16,6 @@ from rfsize.walking import layout
 
 # Values that are quantised together.
 _BLOCK = 512
-# Steps between two looks at which rows have reached a leaf.
-_STEPS = 2
 
 _HIGHEST, _LEFT_SHIFT, _COLUMN_SHIFT = layout.HIGHEST_RANK, layout.LEFT_SHIFT, layout.COLUMN_SHIFT
 _COLUMN_MASK, _RANK_MASK, _CATEGORICAL = layout.COLUMN_MASK, layout.RANK_MASK, layout.CATEGORICAL
@@ -164,19 +162,19 @@ def descend(q: Any, trees: Any, n: Any, steps: Any, walk: Any) -> None:
     for _ in range(steps):
         for j in range(n):
             place[j] = child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+    still = 0
     for j in range(n):
-        open_[j] = j
-    while n > 0:
-        kept = 0
+        open_[still] = j
+        still += np.int64((nodes[place[j]] & _RANK_MASK) != _RANK_MASK)
+    while still > 0:
+        n, still = still, 0
         for k in range(n):
             j = open_[k]
-            open_[kept] = j
-            kept += np.int64((nodes[place[j]] & _RANK_MASK) != _RANK_MASK)
-        n = kept
-        for _ in range(_STEPS):
-            for k in range(n):
-                j = open_[k]
-                place[j] = child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+            # Two steps at once: to look after each which rows have reached a leaf costs more.
+            once = child(q, nodes, bit_start, bits, categorical, row[j], place[j])
+            twice = child(q, nodes, bit_start, bits, categorical, row[j], once)
+            place[j], open_[still] = twice, j
+            still += np.int64((nodes[twice] & _RANK_MASK) != _RANK_MASK)
 
 
 @compiled

@@ -11,7 +11,7 @@ from rfsize.utils.jit import compiled
 from rfsize.walking import layout
 from rfsize.walking.kernels import balanced_depth, category_rank, child, compared, read
 
-TOGETHER = 16
+AT_ONCE = 16
 """Trees that a row goes down together, so that none waits for the memory of another."""
 
 # Steps between two looks at whether all have reached a leaf.
@@ -47,7 +47,7 @@ def quantise_row(X: Any, row: Any, columns: Any, reading: Any, q: Any) -> None:
 @compiled
 def places_of_row(n_outputs: Any) -> Any:
     """Memory for the nodes of so many trees as make up some members."""
-    return np.zeros(-(-max(TOGETHER, n_outputs) // TOGETHER) * TOGETHER, np.uint32)
+    return np.zeros(-(-max(AT_ONCE, n_outputs) // AT_ONCE) * AT_ONCE, np.uint32)
 
 
 @compiled
@@ -55,17 +55,17 @@ def leaves_of_row(q: Any, row: Any, trees: Any, first: Any, place: Any) -> None:
     """Fill ``place`` with the leaves that a row reaches in the trees from ``first`` on, of which there may be fewer."""
     nodes, _, _, tree_start, bit_start, bits = trees
     categorical, last = bits.size > 0, tree_start.size - 2
-    for j in range(TOGETHER):
+    for j in range(AT_ONCE):
         place[j] = tree_start[min(first + j, last)]
     for _ in range(balanced_depth(tree_start, first)):
-        for j in range(TOGETHER):
+        for j in range(AT_ONCE):
             place[j] = child(q, nodes, bit_start, bits, categorical, row, place[j])
     while True:
         leaf = _RANK_MASK
-        for j in range(TOGETHER):
+        for j in range(AT_ONCE):
             leaf &= nodes[place[j]]
         if leaf & _RANK_MASK == _RANK_MASK:
             return
         for _ in range(_STEPS):
-            for j in range(TOGETHER):
+            for j in range(AT_ONCE):
                 place[j] = child(q, nodes, bit_start, bits, categorical, row, place[j])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -138,3 +139,21 @@ def test_every_kernel_has_such_a_cache(package: str) -> None:
     kernels = [found for found in vars(module).values() if isinstance(found, Dispatcher)]
     assert kernels
     assert all(isinstance(kernel._cache, jit._Cache) for kernel in kernels)
+
+
+def test_code_is_of_all_sources(tmp_path: Path) -> None:
+    """Machine code holds that of functions in other files, which may have changed."""
+    changed = {"one": jit._stamp_of_sources()}
+    copied = tmp_path / "rfsize"
+    shutil.copytree(Path(jit.__file__).parents[1], copied, ignore=shutil.ignore_patterns("__pycache__"))
+    spec = importlib.util.spec_from_file_location("copied_jit", copied / "utils" / "jit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    for name in ("same", "other"):
+        if name == "other":
+            with (copied / "walking" / "kernels.py").open("a") as file:
+                file.write("\n")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        changed[name] = module._stamp_of_sources()
+    assert changed["one"] == changed["same"] != changed["other"]
