@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+import rfsize.integrations
 from rfsize.utils import jit
 
 # Two functions of the same bytecode, which numba's index cannot tell apart, and two kinds of argument.
@@ -121,21 +122,21 @@ def test_files_that_can_be_neither_read_nor_written_do_no_harm(folder: Path) -> 
     _assert_healed(folder)
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        "counting",
-        "inference",
-        "integrations.lightgbm",
-        "integrations.xgboost",
-        "sizing",
-        "stopping",
-        "theory",
-        "walking",
-    ],
-)
-def test_every_kernel_has_such_a_cache(package: str) -> None:
-    module = importlib.import_module(f"rfsize.{package}.kernels")
+def _modules_of_kernels() -> list[str]:
+    """All modules that hold compiled loops."""
+    parts = {"rfsize": Path(jit.__file__).parents[1], "rfsize.integrations": Path(rfsize.integrations.__file__).parent}
+    found = {
+        ".".join([package, *path.relative_to(folder).with_suffix("").parts])
+        for package, folder in parts.items()
+        for path in folder.rglob("*.py")
+        if "@compiled" in path.read_text(encoding="utf-8")
+    }
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", _modules_of_kernels())
+def test_every_kernel_has_such_a_cache(name: str) -> None:
+    module = importlib.import_module(name)
     kernels = [found for found in vars(module).values() if isinstance(found, Dispatcher)]
     assert kernels
     assert all(isinstance(kernel._cache, jit._Cache) for kernel in kernels)
