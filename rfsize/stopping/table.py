@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.errors import RareClassWarning
+from rfsize.sizing.goal import AVERAGES
 from rfsize.stopping import rules, urn
 from rfsize.stopping.arguments import check_combination, checked_alpha, checked_trees, resolved_prior
-from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.stopping.calibration import VotesOnRows, Wanted, average_stops, certified_votes
+from rfsize.stopping.certificate import MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome
 from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
+from rfsize.stopping.scoring import TreesOnRows, known_labels
 from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import (
     ROUNDING,
@@ -27,7 +32,9 @@ from rfsize.stopping.stops import (
     checked_weights,
 )
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import MAX_CLASSES, choice, whole
+from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
+from rfsize.utils.warn import warn
+from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
 if TYPE_CHECKING:
@@ -41,6 +48,8 @@ Target = Literal["ensemble", "limit"]
 
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
+_ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
+_CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +180,213 @@ class StopTable:
         kind = rules.table_kind(n_trees, n_classes)
         check_combination(kind, rule, target)
         stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
-        measured = None
+        measured = counts = None
+        classes = known_labels(prior.classes) if isinstance(prior, Votes) else None
         if isinstance(stops, LeaderStops):
-            measured = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
-        return cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured)
+            counts = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
+            measured = counts.mean_trees, counts.disagreement
+        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured, classes=classes, counts=counts)
+        table._warn_of_rare_classes()
+        return table
+
+    @classmethod
+    def calibrate(
+        cls,
+        model: Any,
+        X: Any,
+        *,
+        alpha: float = 0.99,
+        confidence: float = 0.95,
+        voting: Literal["auto", "hard", "soft"] = "auto",
+        average: Literal["micro", "macro"] = "micro",
+        threshold: float = 0.5,
+        oob: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        seed: int | None = None,
+        subsample: float | None = None,
+        groups: Any = None,
+        missing: float | None = None,
+    ) -> StopTable:
+        """Calibrate a table on rows, for this forest with its trees in their order.
+
+        After t of T trees the first class leads the second by some lead in the mean score; voting stops when
+        lead · √(tT/(T − t)) reaches λ. The boldest λ is taken that an exact binomial bound on the rows allows.
+
+        Parameters
+        ----------
+        model
+            A forest, as `rfsize.votes` takes it.
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed. With
+            ``oob=True`` all rows that it was trained on, in their order.
+        alpha : float, default 0.99
+            Confidence α: the table may answer a share 1 − α of the rows otherwise than all T trees.
+        confidence : float, default 0.95
+            How sure the certificate is: with at most this chance missed, over the choice of the rows, *this* forest
+            disagrees with itself on at most 1 − α of rows like these.
+        voting : {"auto", "hard", "soft"}
+            "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
+            one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
+        average : {"micro", "macro"}
+            "macro" keeps 1 − α for the rows of each class that all trees predict, each at the full confidence, so that
+            a rare class does not go under; classes that they give to none of the rows are not covered.
+        threshold : float, default 0.5
+            Probability of class 1 above which it is predicted; two classes only.
+        oob : bool, default False
+            Whether ``X`` are the training rows: each asks the trees that were not trained on it, in their order. What
+            fewer trees do is no certificate for all of them, and the table says that its promise is expected only.
+        y, sample_weight, seed, subsample, groups, missing
+            As in `rfsize.votes`.
+
+        Returns
+        -------
+        StopTable
+            With a ``certificate``, unless ``oob``.
+
+        Raises
+        ------
+        ValueError
+            If the rows are too few for a certificate, with the number that it takes: 299 for α = 0.99 and a confidence
+            of 0.95, "macro" as many of each class; or an argument does not fit.
+        NotAForestError
+            If the model is not a forest that votes.
+        InbagError
+            If ``oob`` and the bags cannot be rebuilt.
+
+        Warns
+        -----
+        RareClassWarning
+            If the rows of a class are answered otherwise more often than in one of five.
+
+        References
+        ----------
+        .. [1] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
+           predictive algorithms to achieve risk control." arXiv 2110.01052.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = make_classification(2000, random_state=0)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
+        >>> table = rfsize.StopTable.calibrate(forest, X[1000:], alpha=0.98)
+        >>> table.promise, table.certificate.rows, table.certificate.bound <= 0.02
+        ('certified', 1000, True)
+        >>> table.expected_trees() < 100
+        True
+        """
+        choice("voting", voting, VOTINGS)
+        choice("average", average, AVERAGES)
+        wanted = Wanted(share("alpha", alpha), share("confidence", confidence), average, certified=not oob)
+        of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
+        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=threshold, oob=oob, missing=missing, **of_rows)
+        adapter = trees.adapter
+        n_trees, n_classes, classes = adapter.n_trees, adapter.classes.size, known_labels(adapter.classes)
+        labels = list(range(n_classes)) if classes is None else classes
+        if (adapter.predict_obeys if voting == "auto" else voting) == "hard":
+            table = cls._certified_votes(trees, wanted)
+        elif not adapter.averages_scores:
+            raise ValueError("the members of this ensemble have no scores to be averaged: use voting='hard', or 'auto'")
+        else:
+            checked_trees(n_trees)
+            stops, known = average_stops(trees, wanted, labels)
+            table = cls(n_trees, n_classes, wanted.alpha, "lead", "ensemble", None, stops, classes=classes, **known)
+        table._warn_of_rare_classes()
+        return table
+
+    @classmethod
+    def _certified_votes(cls, trees: TreesOnRows, wanted: Wanted) -> StopTable:
+        """The threshold table that one row in five builds and the others certify."""
+        if not wanted.certified:
+            raise ValueError(
+                "with oob=True, tables of votes are built from counted votes: "
+                "StopTable.build(n_trees, prior=rfsize.votes(model, X, oob=True))"
+            )
+        for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
+        prior = Votes(for_prior.counts(), trees.adapter.classes, trees.adapter.n_trees)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RareClassWarning)  # which is for what is certified in the end
+            table = cls.build(trees.adapter.n_trees, alpha=wanted.alpha, prior=prior)
+        return table._certified_on(others, wanted)
+
+    def certified(
+        self,
+        model: Any,
+        X: Any,
+        *,
+        confidence: float = 0.95,
+        average: Literal["micro", "macro"] = "micro",
+        threshold: float = 0.5,
+        missing: float | None = None,
+    ) -> StopTable:
+        """Certify a table of votes for one forest, on rows of its own.
+
+        Tables of `build` keep α on average over forests and orders of their trees. Of a sequence of tables by the same
+        rule and prior, from cautious to bold, this is the boldest that keeps it for *this* forest in *this* order.
+
+        Parameters
+        ----------
+        model
+            A forest of ``n_trees`` trees and ``n_classes`` classes.
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows that neither the forest was trained on nor the prior was taken from; labels are not needed.
+        confidence, average, threshold, missing
+            As in `calibrate`.
+
+        Returns
+        -------
+        StopTable
+            With a ``certificate``; ``nominal`` is the α that its stops were built with.
+
+        Raises
+        ------
+        ValueError
+            If the table is not one of votes with an α below 1 and target "ensemble", the forest is another, or the
+            rows are too few.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = make_classification(2000, random_state=0)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
+        >>> votes = rfsize.votes(forest, X[:1000], oob=True)
+        >>> table = rfsize.StopTable.build(100, alpha=0.98, prior=votes, rule="optimal").certified(forest, X[1000:])
+        >>> table.certificate.bound <= 0.02
+        True
+        """
+        choice("average", average, AVERAGES)
+        wanted = Wanted(self.alpha, share("confidence", confidence), average, certified=True)
+        if self.kind in ("weighted", "averages") or self.target != "ensemble" or self.alpha == 1.0:
+            raise ValueError(
+                "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
+                f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
+                "StopTable.calibrate"
+            )
+        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=threshold, missing=missing)
+        adapter = trees.adapter
+        if (adapter.n_trees, adapter.classes.size) != (self.n_trees, self.n_classes):
+            raise ValueError(
+                f"the table is for {self.n_trees:,} trees and {self.n_classes} classes, the forest has "
+                f"{adapter.n_trees:,} and {adapter.classes.size}: build a table for it"
+            )
+        table = replace(self, classes=known_labels(adapter.classes))._certified_on(VotesOnRows.of(trees), wanted)
+        table._warn_of_rare_classes()
+        return table
+
+    def _certified_on(self, rows: VotesOnRows, wanted: Wanted) -> StopTable:
+        kind, of_forest = self.kind, (self.n_trees, self.n_classes)
+
+        def build(alpha: float) -> Stops:
+            return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "ensemble")
+
+        nominal, stops, certificate = certified_votes(rows, wanted, self._labels, build)
+        found = certificate.counts
+        measured = (found.mean_trees, found.disagreement) if isinstance(stops, LeaderStops) else None
+        return replace(self, stops=stops, nominal=nominal, certificate=certificate, measured=measured, counts=None)
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -379,6 +591,70 @@ class StopTable:
         wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
 
+    def by_class(self) -> list[ClassOutcome]:
+        """What the table does to the rows that all trees give each class.
+
+        Computed exactly from the prior for two classes and three; counted on the rows of the certificate, of the
+        simulation or out of bag for others.
+
+        Returns
+        -------
+        list of ClassOutcome
+            For each class its ``label``, its ``share`` of all rows, the ``disagreement`` among its rows, and the mean
+            number of ``trees`` asked for them. NaN where that is not known: of weighted votes the share and the trees.
+
+        Examples
+        --------
+        One row in ten is of class 1, and it loses more than the other class does:
+
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[95, 5]] * 80 + [[60, 40]] * 10 + [[35, 65]] * 10)
+        >>> table = rfsize.StopTable.build(101, alpha=0.95, prior=votes)
+        >>> [outcome.disagreement > table.expected_disagreement() for outcome in table.by_class()]
+        [False, True]
+        """
+        return list(self._by_class)
+
+    @cached_property
+    def _by_class(self) -> list[ClassOutcome]:
+        known = self.counts if self.certificate is None else self.certificate.counts
+        if known is not None:
+            return known.by_class(self._labels)
+        if isinstance(self.stops, BinaryStops | TernaryStops):
+            return self._computed_by_class(self.stops)
+        lost = 0.0 if isinstance(self.stops, WeightedStops) else math.nan
+        return [ClassOutcome(label, math.nan, lost, math.nan) for label in self._labels]
+
+    def _computed_by_class(self, stops: BinaryStops | TernaryStops) -> list[ClassOutcome]:
+        """What happens to the mass on which each class wins, taken alone."""
+        wins, found = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target), []
+        for index, label in enumerate(self._labels):
+            alone = np.zeros_like(wins)
+            alone[index] = wins[index]
+            mass = float(alone.sum())
+            wrong, trees, _ = _computed_outcome(alone, stops, self._built_for)
+            of_class = (wrong / mass, trees / mass) if mass > 0.0 else (math.nan, math.nan)
+            found.append(ClassOutcome(label, mass, *of_class))
+        return found
+
+    @property
+    def _labels(self) -> tuple[Any, ...]:
+        return tuple(range(self.n_classes)) if self.classes is None else self.classes
+
+    def _warn_of_rare_classes(self) -> None:
+        lost = [
+            f"{outcome.label!r} ({outcome.share:.2%} of the rows): {outcome.disagreement:.0%}"
+            for outcome in self.by_class()
+            if outcome.disagreement > MOST_LOST
+        ]
+        if lost:
+            warn(
+                f"the table answers {self.expected_disagreement():.2%} of all rows otherwise than all trees, but of "
+                f"the rows that they give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, "
+                "use StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
+                RareClassWarning,
+            )
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as JSON.
 
@@ -493,6 +769,11 @@ class StopTable:
             found += f"; {self.certificate}"
         elif self.voting == "soft":
             found += " out of bag; expected, not certified"
+        rare = [outcome for outcome in self.by_class() if outcome.share < RARE and outcome.disagreement >= 0.0]
+        if rare:
+            each = [f"{outcome.label!r} ({outcome.share:.2%}) {outcome.disagreement:.1%}" for outcome in rare]
+            more = f" and {len(each) - _CLASSES_SAID} more" if len(each) > _CLASSES_SAID else ""
+            found += f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
         return f"StopTable({', '.join(words)}; {how}: {found})"
 
     def _check_promise(self) -> None:
@@ -545,14 +826,17 @@ class StopTable:
             return self.measured[1], self.measured[0], 0.0
         if isinstance(self.stops, AverageStops):
             return self._on_rows.disagreement, self._on_rows.mean_trees, 0.0
-        from rfsize.stopping import kernels
-
+        assert isinstance(self.stops, BinaryStops | TernaryStops)
         wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
-        if isinstance(self.stops, BinaryStops):
-            wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(
-                wins[0], wins[1], self.stops.lower, self.stops.upper, self._built_for
-            )
-            return float(wrong_0 + wrong_1), float(trees), float(unsettled)
-        assert isinstance(self.stops, TernaryStops)
-        wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self._built_for)
-        return float(wrong), float(trees), float(unsettled)
+        return _computed_outcome(wins, self.stops, self._built_for)
+
+
+def _computed_outcome(wins: Floats, stops: BinaryStops | TernaryStops, alpha: float) -> tuple[float, float, float]:
+    """Wrong, expected trees and unsettled, of masses that need not sum to 1."""
+    from rfsize.stopping import kernels
+
+    if isinstance(stops, BinaryStops):
+        wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(wins[0], wins[1], stops.lower, stops.upper, alpha)
+        return float(wrong_0 + wrong_1), float(trees), float(unsettled)
+    wrong, trees, unsettled = kernels.ternary_outcome(wins, stops.decision, alpha)
+    return float(wrong), float(trees), float(unsettled)

@@ -1,0 +1,216 @@
+"""Stop tables calibrated on rows: one number, as bold as an exact bound on these rows allows.
+
+See `rfsize.stopping.table.StopTable.calibrate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
+from rfsize.stopping.scoring import TreesOnRows
+from rfsize.stopping.stops import AverageStops, Stops, running_leads
+from rfsize.utils.typing import Floats, Int64s
+
+# Rules tried: consecutive limits are within 1 %.
+_RULES = 2048
+
+# The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
+_BOLDEST = 1e-5
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a table is to keep.
+
+    Attributes
+    ----------
+    alpha, confidence : float
+    average : {"micro", "macro"}
+    certified : bool
+        Whether the rows were not trained on, so that their number bounds what fresh rows do.
+    """
+
+    alpha: float
+    confidence: float
+    average: str
+    certified: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What rules, from cautious to bold, do on rows.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_classes,)
+        By the class that all trees give.
+    differing, trees : ndarray of int64, shape (n_classes, n_rules)
+        Rows answered otherwise, and trees asked for all rows.
+    """
+
+    rows: Int64s
+    differing: Int64s
+    trees: Int64s
+
+    @classmethod
+    def nothing(cls, n_classes: int, n_rules: int) -> Tallies:
+        """Of no rows."""
+        differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
+        return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
+
+    def counts(self, rule: int) -> ClassCounts:
+        """What one rule does."""
+        return ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
+
+    def chosen(self, wanted: Wanted, labels: Sequence[Any]) -> int:
+        """The boldest rule that keeps what is wanted, the most cautious where none does."""
+        if wanted.certified:
+            check_rows(self.rows, labels, wanted.alpha, wanted.confidence, wanted.average)
+            return max(0, boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average))
+        differing, rows = self.differing, self.rows
+        if wanted.average == "micro":
+            differing, rows = differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
+        kept = (differing <= (1.0 - wanted.alpha) * rows[:, None]).all(axis=0)
+        return max(0, int(kept.size if kept.all() else np.argmin(kept)) - 1)
+
+    def evidence(self, rule: int, wanted: Wanted) -> dict[str, Any]:
+        """The fields of a table that say what its rule did."""
+        counts = self.counts(rule)
+        if not wanted.certified:
+            return {"counts": counts}
+        return {"certificate": Certificate(counts, wanted.confidence, wanted.average)}
+
+
+def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, dict[str, Any]]:
+    """The boldest stops on averaged scores that keep what is wanted, and what they did."""
+    from rfsize.stopping.average_kernels import count_stops
+
+    limits, cut = _limits(trees), trees.cut
+    tallies = Tallies.nothing(len(labels), limits.size)
+
+    def take(scores: NDArray[Any], number: Int64s) -> None:
+        lead, label = running_leads(scores, cut)
+        final = label[np.arange(len(label)), number - 1].astype(np.int64)
+        tallies.rows[:] += np.bincount(final, minlength=len(labels))
+        differs = label != final[:, None]
+        count_stops(lead, differs, number, final, limits, True, tallies.differing, tallies.trees)
+
+    trees.scores(take)
+    rule = tallies.chosen(wanted, labels)
+    return AverageStops(needed_leads(limits[rule], trees.adapter.n_trees), cut), tallies.evidence(rule, wanted)
+
+
+def needed_leads(limit: float, n_trees: int) -> Floats:
+    """λ·√((T − t)/(tT)): leads that stop, in units in which what the trees left may change is alike for all t."""
+    asked = np.arange(1, n_trees + 1)
+    return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
+
+
+def _limits(trees: TreesOnRows) -> Floats:
+    """Limits from one that no lead reaches before the last tree to one that stops at once.
+
+    They depend on the forest alone: limits chosen by the rows would be no fixed sequence.
+    """
+    raw, n_trees = trees.adapter.leaves.raw, trees.adapter.n_trees
+    raw = raw[np.isfinite(raw)]  # nodes that are no leaves have none
+    width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0
+    return np.geomspace(width * n_trees, width * _BOLDEST, _RULES)
+
+
+# Nominal disagreements of tables of votes that are tried, relative to 1 − α: four for each doubling.
+_NOMINAL = 2.0 ** np.arange(-6.0, 4.25, 0.25)
+
+# Votes that are held: of more rows × trees, evenly spaced rows.
+_VOTES_HELD = 1 << 28
+_BLOCK = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class VotesOnRows:
+    """The vote of each tree on rows, and the majority of all.
+
+    Attributes
+    ----------
+    votes : ndarray of unsigned int, shape (n, T)
+    winner : ndarray of int64, shape (n,)
+    n_classes : int
+    """
+
+    votes: NDArray[Any]
+    winner: Int64s
+    n_classes: int
+
+    @classmethod
+    def of(cls, trees: TreesOnRows) -> VotesOnRows:
+        """Of a forest; of very many rows, of some from the first to the last."""
+        n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
+        every = 1 + n_rows * n_trees // _VOTES_HELD
+        held: list[NDArray[Any]] = []
+        dtype = np.uint8 if n_classes <= 256 else np.uint16 if n_classes <= 65_536 else np.uint32
+        first = 0
+
+        def take(votes: NDArray[Any], _: Int64s) -> None:
+            nonlocal first
+            held.append(votes[-first % every :: every].astype(dtype))
+            first += len(votes)
+
+        trees.votes(take)
+        votes = np.concatenate(held)
+        winner = np.concatenate([_majority(votes[rows], n_classes) for rows in _row_blocks(votes, n_classes)])
+        return cls(votes, winner, n_classes)
+
+    def parts(self, every: int) -> tuple[VotesOnRows, VotesOnRows]:
+        """One row in so many, and the others."""
+        one = np.arange(len(self.votes)) % every == 0
+        first, others = (VotesOnRows(self.votes[some], self.winner[some], self.n_classes) for some in (one, ~one))
+        return first, others
+
+    def counts(self) -> NDArray[np.int64]:
+        """Votes for each class, shape (n, n_classes)."""
+        return np.stack([(self.votes == index).sum(axis=1) for index in range(self.n_classes)], axis=1)
+
+    def outcome(self, stops: Stops) -> ClassCounts:
+        """What stops do on these rows."""
+        settled = [stops.settle(self.votes[rows], self.n_classes) for rows in _row_blocks(self.votes, 1)]
+        labels, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
+        return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
+
+
+def _row_blocks(votes: NDArray[Any], n_classes: int) -> list[slice]:
+    step = max(1, _BLOCK // max(votes.shape[1], n_classes))
+    return [slice(start, start + step) for start in range(0, max(len(votes), 1), step)]
+
+
+def _majority(votes: NDArray[Any], n_classes: int) -> Int64s:
+    """Class with the most votes, the lowest index where they tie."""
+    place = np.arange(len(votes))[:, None] * n_classes + votes
+    counts = np.bincount(place.ravel(), minlength=len(votes) * n_classes)
+    return counts.reshape(len(votes), n_classes).argmax(axis=1)
+
+
+def certified_votes(
+    rows: VotesOnRows, wanted: Wanted, labels: Sequence[Any], build: Callable[[float], Stops]
+) -> tuple[float, Stops, Certificate]:
+    """The boldest stops on votes that are certified, of a sequence of nominal α, and the nominal α.
+
+    The first is the lossless table, which is right about every row; each is built only if those before have passed.
+    """
+    sizes = np.bincount(rows.winner, minlength=rows.n_classes).astype(np.int64)
+    check_rows(sizes, labels, wanted.alpha, wanted.confidence, wanted.average)
+    nominal = [alpha for alpha in 1.0 - (1.0 - wanted.alpha) * _NOMINAL if alpha > 0.0]
+    best, stops = 1.0, build(1.0)
+    counts = rows.outcome(stops)
+    for alpha in nominal:
+        bolder = build(float(alpha))
+        found = rows.outcome(bolder)
+        differing = np.array(found.disagreements)[:, None]
+        if boldest(differing, sizes, wanted.alpha, wanted.confidence, wanted.average) < 0:
+            break
+        best, stops, counts = float(alpha), bolder, found
+    return best, stops, Certificate(counts, wanted.confidence, wanted.average)
