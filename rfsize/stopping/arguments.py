@@ -5,6 +5,9 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from rfsize.stopping import rules, urn
 from rfsize.stopping.stops import (
     MAX_TERNARY,
@@ -66,3 +69,25 @@ def check_combination(kind: str, rule: str, target: str) -> None:
             f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
             "target='ensemble'"
         )
+
+
+def checked_outputs(given: ArrayLike, n_trees: int, n_classes: int, voting: str) -> NDArray[Any]:
+    """Votes or scores of trees, whichever a table goes by, of the right shape."""
+    found = np.asarray(given)
+    if voting == "hard":
+        if found.ndim != 2 or found.shape[1] != n_trees or found.dtype.kind not in "iub":
+            raise ValueError(
+                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {n_trees}); found "
+                f"shape {found.shape}, dtype {found.dtype}"
+            )
+        return found
+    n_scores = {1, 2} if n_classes == 2 else {n_classes}
+    if found.ndim == 2:
+        found = found[:, :, None]
+    fits = found.ndim == 3 and found.shape[1] == n_trees and found.shape[2] in n_scores
+    if not fits or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}); found shape {found.shape}, dtype {found.dtype}"
+        )
+    return found

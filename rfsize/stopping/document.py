@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rfsize.errors import TableError
 from rfsize.stopping import rules, urn
-from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.stopping.certificate import AVERAGES, Certificate, ClassCounts
 from rfsize.stopping.stops import (
     MAX_TREES,
     MOST_WEIGHT,
@@ -333,7 +333,7 @@ def _certificate(value: Any, n_trees: int, n_classes: int) -> Certificate | None
     confidence = value["confidence"]
     if type(confidence) is not float or not 0.0 < confidence < 1.0:
         refuse(f"confidence must be a fraction above 0 and below 1, found {_short(confidence)}")
-    return Certificate(counts, confidence, _choice(value, "average", ("micro", "macro")))
+    return Certificate(counts, confidence, _choice(value, "average", AVERAGES))
 
 
 def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
