@@ -6,7 +6,7 @@ See `rfsize.stopping.table.StopTable.calibrate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,20 @@ from numpy.typing import NDArray
 
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
 from rfsize.stopping.scoring import TreesOnRows
-from rfsize.stopping.stops import AverageStops, Stops, running_leads
+from rfsize.stopping.spread import PRIOR_TREES, SpreadStops
+from rfsize.stopping.stops import AverageStops, VoteStops, running_leads
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.links import Link
 
 # Rules tried: consecutive limits are within 1 %.
 _RULES = 2048
 
 # The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
 _BOLDEST = 1e-5
+
+# Limits of the spread that are tried, relative to the tolerance, and one row in how many tells the pooled spread.
+_LIMITS_OF_SPREAD = 1e-3, 1e2
+_ROWS_PER_POOL = 10
 
 
 @dataclass(frozen=True)
@@ -69,15 +75,15 @@ class Tallies:
         return ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
 
     def chosen(self, wanted: Wanted, labels: Sequence[Any]) -> int:
-        """The boldest rule that keeps what is wanted, the most cautious where none does."""
+        """The boldest rule that keeps what is wanted; −1 where none does."""
         if wanted.certified:
             check_rows(self.rows, labels, wanted.alpha, wanted.confidence, wanted.average)
-            return max(0, boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average))
+            return boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average)
         differing, rows = self.differing, self.rows
         if wanted.average == "micro":
             differing, rows = differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
         kept = (differing <= (1.0 - wanted.alpha) * rows[:, None]).all(axis=0)
-        return max(0, int(kept.size if kept.all() else np.argmin(kept)) - 1)
+        return int(kept.size if kept.all() else np.argmin(kept)) - 1
 
     def evidence(self, rule: int, wanted: Wanted) -> dict[str, Any]:
         """The fields of a table that say what its rule did."""
@@ -102,8 +108,82 @@ def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> 
         count_stops(lead, differs, number, final, limits, True, tallies.differing, tallies.trees)
 
     trees.scores(take)
-    rule = tallies.chosen(wanted, labels)
+    rule = max(0, tallies.chosen(wanted, labels))  # the first asks all trees about every row
     return AverageStops(needed_leads(limits[rule], trees.adapter.n_trees), cut), tallies.evidence(rule, wanted)
+
+
+def spread_stops(
+    trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], criterion: str, tolerance: float
+) -> tuple[SpreadStops, dict[str, Any]]:
+    """The boldest stops on predicted numbers that keep what is wanted, and what they did.
+
+    One row in ten tells the pooled spread, and no more: the sequence of rules must not know the rows that it is tried
+    on.
+    """
+    from rfsize.stopping.average_kernels import count_stops
+
+    link = trees.adapter.link if criterion == "probability" or not trees.adapter.classes.size else Link("identity")
+    cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, link, criterion, tolerance)
+    limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS_OF_SPREAD, _RULES - 1)])
+    tallies, n_classes = Tallies.nothing(len(labels), limits.size), trees.adapter.classes.size
+    rows = _EveryTenth()
+
+    def take(scores: NDArray[Any], number: Int64s) -> None:
+        mine = ~rows.of_pool(len(scores))
+        scores, number = scores[mine], number[mine]
+        with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
+            left, mean = cautious.left_to_change(scores, number)
+            last = np.arange(len(number)), number - 1
+            predicted = cautious.predictions(mean, n_classes)
+            differs = np.abs(predicted - predicted[last][:, None]).max(axis=2) > tolerance
+        final = _labels_of(mean[last], trees.cut, n_classes)
+        tallies.rows[:] += np.bincount(final, minlength=len(labels))
+        count_stops(-left, differs, number, final, -limits, False, tallies.differing, tallies.trees)
+
+    trees.scores(take)
+    rule = tallies.chosen(wanted, labels)
+    if rule < 0:
+        raise ValueError(
+            f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
+            f"alpha={wanted.alpha!r}: give a larger tolerance, more rows or a lower alpha"
+        )
+    return replace(cautious, limit=float(limits[rule])), tallies.evidence(rule, wanted)
+
+
+class _EveryTenth:
+    """Which rows of consecutive blocks are for the pooled spread."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+
+    def of_pool(self, n_rows: int) -> NDArray[np.bool_]:
+        """Of the next block."""
+        self._seen += n_rows
+        return np.arange(self._seen - n_rows, self._seen) % _ROWS_PER_POOL == 0
+
+
+def _pooled_spread(trees: TreesOnRows) -> Floats:
+    """Standard deviation of the scores around each row's mean, shape (n_scores,)."""
+    squares, degrees, rows = np.zeros(trees.adapter.leaves.n_scores), 0, _EveryTenth()
+
+    def take(scores: NDArray[Any], number: Int64s) -> None:
+        nonlocal degrees
+        pool = rows.of_pool(len(scores))
+        given, n = scores[pool].astype(np.float64), number[pool][:, None, None]
+        own = np.arange(given.shape[1])[:, None] < n
+        mean = np.sum(given, axis=1, keepdims=True, where=own) / n
+        squares[:] += np.sum((given - mean) ** 2, axis=(0, 1), where=own)
+        degrees += int((n - 1).sum())
+
+    trees.scores(take)
+    return np.sqrt(squares / max(degrees, 1))
+
+
+def _labels_of(mean: Floats, cut: float, n_classes: int) -> Int64s:
+    """Class that mean scores give, 0 where there are none."""
+    if not n_classes:
+        return np.zeros(len(mean), dtype=np.int64)
+    return mean.argmax(axis=1) if mean.shape[1] > 1 else (mean[:, 0] > cut).astype(np.int64)
 
 
 def needed_leads(limit: float, n_trees: int) -> Floats:
@@ -175,7 +255,7 @@ class VotesOnRows:
         """Votes for each class, shape (n, n_classes)."""
         return np.stack([(self.votes == index).sum(axis=1) for index in range(self.n_classes)], axis=1)
 
-    def outcome(self, stops: Stops) -> ClassCounts:
+    def outcome(self, stops: VoteStops) -> ClassCounts:
         """What stops do on these rows."""
         settled = [stops.settle(self.votes[rows], self.n_classes) for rows in _row_blocks(self.votes, 1)]
         labels, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
@@ -195,8 +275,8 @@ def _majority(votes: NDArray[Any], n_classes: int) -> Int64s:
 
 
 def certified_votes(
-    rows: VotesOnRows, wanted: Wanted, labels: Sequence[Any], build: Callable[[float], Stops]
-) -> tuple[float, Stops, Certificate]:
+    rows: VotesOnRows, wanted: Wanted, labels: Sequence[Any], build: Callable[[float], VoteStops]
+) -> tuple[float, VoteStops, Certificate]:
     """The boldest stops on votes that are certified, of a sequence of nominal α, and the nominal α.
 
     The first is the lossless table, which is right about every row; each is built only if those before have passed.

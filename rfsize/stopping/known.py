@@ -14,6 +14,7 @@ from rfsize.errors import RareClassWarning
 from rfsize.stopping import rules, urn
 from rfsize.stopping.certificate import MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome
 from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import (
     ROUNDING,
     AverageStops,
@@ -54,13 +55,18 @@ class KnownTable:
 
     @property
     def kind(self) -> str:
-        """Kind of the stops: "binary", "ternary", "leaders", "weighted" or "averages"."""
+        """Kind of the stops: "binary", "ternary", "leaders", "weighted", "averages" or "spread"."""
         return self.stops.kind
 
     @property
     def voting(self) -> str:
         """Whether the table goes by the trees' votes ("hard") or by their averaged scores ("soft")."""
-        return "soft" if isinstance(self.stops, AverageStops) else "hard"
+        return "soft" if isinstance(self.stops, AverageStops | SpreadStops) else "hard"
+
+    @property
+    def criterion(self) -> str:
+        """What agrees with all trees: "label", "probability" or "score"."""
+        return self.stops.criterion if isinstance(self.stops, SpreadStops) else "label"
 
     @property
     def promise(self) -> str:
@@ -284,8 +290,12 @@ class KnownTable:
         if isinstance(self.stops, WeightedStops):
             return f"StopTable({self.n_trees:,} weighted members, {self.n_classes} classes, lossless)"
         how = "expected" if self.measured is None and self.voting == "hard" else "measured"
-        words = [f"{self.n_trees:,} trees", f"{self.n_classes} classes", self.kind, f"alpha={self.alpha!r}"]
-        words.append(f"rule={self.rule!r}")
+        classes = f"{self.n_classes} classes" if self.n_classes > 1 else "no classes"
+        words = [f"{self.n_trees:,} trees", classes, self.kind, f"alpha={self.alpha!r}"]
+        if isinstance(self.stops, SpreadStops):
+            words += [f"criterion={self.criterion!r}", f"tolerance={self.stops.tolerance:g}"]
+        else:
+            words.append(f"rule={self.rule!r}")
         if self.voting == "hard":
             words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
         found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
@@ -305,7 +315,7 @@ class KnownTable:
         alpha = self._built_for
         allowed = (1.0 - alpha) * (1.0 + ROUNDING) + 1e-12
         stops = self.stops
-        if isinstance(stops, (WeightedStops, AverageStops)):
+        if isinstance(stops, WeightedStops | AverageStops | SpreadStops):
             return  # worked out from weights which have been checked, or known by what they did on rows
         if isinstance(stops, LeaderStops):
             built = rules.leader_stops(self.n_trees, self.n_classes, alpha, self.prior)
@@ -348,7 +358,7 @@ class KnownTable:
             return 0.0, math.nan, 0.0
         if self.measured is not None:
             return self.measured[1], self.measured[0], 0.0
-        if isinstance(self.stops, AverageStops):
+        if isinstance(self.stops, AverageStops | SpreadStops):
             return self._on_rows.disagreement, self._on_rows.mean_trees, 0.0
         assert isinstance(self.stops, BinaryStops | TernaryStops)
         wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)

@@ -19,8 +19,8 @@ from rfsize.utils.typing import Int64s
 # how many of them are asked about each row, the first so many.
 Take = Callable[[NDArray[Any], Int64s], None]
 
-# Numbers for each row and tree that calibration holds besides the scores.
-_CELLS = 4
+# Numbers for each row and score of a tree that calibration holds besides.
+_CELLS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,7 @@ class TreesOnRows:
 
     def _visit(self, read: Callable[[NDArray[Any]], NDArray[Any]], take: Take) -> None:
         once, n_trees = self.rows.groups.once, self.adapter.n_trees
+        cells = _CELLS * n_trees * self.adapter.leaves.n_scores
 
         def visit(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             ordered, may = out_of_bag_members(leaf, inbag)
@@ -75,7 +76,7 @@ class TreesOnRows:
             own = said[kept][np.arange(len(first))[:, None], first]
             take(own, number[kept])
 
-        self.rows.visit(visit, what="scores of trees", cells=_CELLS * n_trees)
+        self.rows.visit(visit, what="scores of trees", cells=cells)
 
 
 def known_labels(classes: NDArray[Any]) -> tuple[Any, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,15 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.errors import RareClassWarning
 from rfsize.stopping import rules
-from rfsize.stopping.arguments import check_combination, checked_alpha, checked_outputs, checked_trees, resolved_prior
-from rfsize.stopping.calibration import VotesOnRows, Wanted, average_stops, certified_votes
+from rfsize.stopping.arguments import (
+    check_combination,
+    check_scores,
+    checked_alpha,
+    checked_outputs,
+    checked_tolerance,
+    checked_trees,
+    resolved_prior,
+)
+from rfsize.stopping.calibration import VotesOnRows, Wanted, average_stops, certified_votes, spread_stops
 from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.known import KnownTable
 from rfsize.stopping.scoring import TreesOnRows, known_labels
 from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import (
     LeaderStops,
-    Stops,
+    VoteStops,
     WeightedStops,
     checked_weights,
 )
@@ -58,8 +67,9 @@ class StopTable(KnownTable):
         Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
         class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
         Otherwise those of the two leading classes, shape (T + 1,), symmetric.
-    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops or AverageStops
-        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores.
+    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops, AverageStops or SpreadStops
+        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores;
+        predicted numbers.
     measured : tuple of float or None
         Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds.
     nominal : float or None
@@ -175,6 +185,8 @@ class StopTable(KnownTable):
         confidence: float = 0.95,
         voting: Literal["auto", "hard", "soft"] = "auto",
         average: Literal["micro", "macro"] = "micro",
+        criterion: Literal["label", "probability", "score"] = "label",
+        tolerance: float | None = None,
         threshold: float = 0.5,
         oob: bool = False,
         y: Any = None,
@@ -187,7 +199,9 @@ class StopTable(KnownTable):
         """Calibrate a table on rows, for this forest with its trees in their order.
 
         After t of T trees the first class leads the second by some lead in the mean score; voting stops when
-        lead · √(tT/(T − t)) reaches λ. The boldest λ is taken that an exact binomial bound on the rows allows.
+        lead · √(tT/(T − t)) reaches λ. The boldest λ is taken that an exact binomial bound on the rows allows. For
+        probabilities and scores, voting stops when s · √(1/t − 1/T), with the spread s of the row's own scores and in
+        units of what is predicted, falls to λ.
 
         Parameters
         ----------
@@ -207,6 +221,12 @@ class StopTable(KnownTable):
         average : {"micro", "macro"}
             "macro" keeps 1 − α for the rows of each class that all trees predict, each at the full confidence, so that
             a rare class does not go under; classes that they give to none of the rows are not covered.
+        criterion : {"label", "probability", "score"}, default "label"
+            What is to agree: labels, or probabilities or scores, as in `rfsize.size`; one row in ten then tells their
+            pooled spread, and the others certify.
+        tolerance : float, optional
+            How far a probability or score may be off, in the class or output where it is farthest; a row that is
+            farther off disagrees. Needed with these criteria.
         threshold : float, default 0.5
             Probability of class 1 above which it is predicted; two classes only.
         oob : bool, default False
@@ -255,20 +275,24 @@ class StopTable(KnownTable):
         """
         choice("voting", voting, VOTINGS)
         choice("average", average, AVERAGES)
+        tolerance = checked_tolerance(criterion, tolerance, voting)
         wanted = Wanted(share("alpha", alpha), share("confidence", confidence), average, certified=not oob)
         of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
-        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=threshold, oob=oob, missing=missing, **of_rows)
-        adapter = trees.adapter
-        n_trees, n_classes, classes = adapter.n_trees, adapter.classes.size, known_labels(adapter.classes)
-        labels = list(range(n_classes)) if classes is None else classes
-        if (adapter.predict_obeys if voting == "auto" else voting) == "hard":
+        of_labels = criterion == "label"
+        trees = TreesOnRows.of(
+            model, X, casts_votes=of_labels, threshold=threshold, oob=oob, missing=missing, **of_rows
+        )
+        adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
+        if of_labels and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
             table = cls._certified_votes(trees, wanted)
-        elif not adapter.averages_scores:
-            raise ValueError("the members of this ensemble have no scores to be averaged: use voting='hard', or 'auto'")
         else:
-            checked_trees(n_trees)
-            stops, known = average_stops(trees, wanted, labels)
-            table = cls(n_trees, n_classes, wanted.alpha, "lead", "ensemble", None, stops, classes=classes, **known)
+            check_scores(adapter.averages_scores, adapter.classes.size, criterion)
+            n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
+            labels = tuple(range(n_classes)) if classes is None else classes
+            find = average_stops if of_labels else partial(spread_stops, criterion=criterion, tolerance=tolerance)
+            stops, known = find(trees, wanted, labels)
+            rule = "lead" if of_labels else "spread"
+            table = cls(n_trees, n_classes, wanted.alpha, rule, "ensemble", None, stops, classes=classes, **known)
         table.warn_of_rare_classes()
         return table
 
@@ -336,7 +360,7 @@ class StopTable(KnownTable):
         """
         choice("average", average, AVERAGES)
         wanted = Wanted(self.alpha, share("confidence", confidence), average, certified=True)
-        if self.kind in ("weighted", "averages") or self.target != "ensemble" or self.alpha == 1.0:
+        if self.kind in ("weighted", "averages", "spread") or self.target != "ensemble" or self.alpha == 1.0:
             raise ValueError(
                 "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
                 f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
@@ -356,7 +380,7 @@ class StopTable(KnownTable):
     def _certified_on(self, rows: VotesOnRows, wanted: Wanted) -> StopTable:
         kind, of_forest = self.kind, (self.n_trees, self.n_classes)
 
-        def build(alpha: float) -> Stops:
+        def build(alpha: float) -> VoteStops:
             return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "ensemble")
 
         nominal, stops, certificate = certified_votes(rows, wanted, self.labels, build)
@@ -424,7 +448,7 @@ class StopTable(KnownTable):
         """The table that holds given stops of a weighted vote."""
         return cls(stops.weights.size, n_classes, 1.0, "lossless", "ensemble", None, stops)
 
-    def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Vote row by row, and stop where the table says so.
 
         Parameters
@@ -437,7 +461,7 @@ class StopTable(KnownTable):
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
-            Class index answered.
+            Class index answered; of "probability" or "score" the predictions, shape (n_rows, n_outputs).
         asked : ndarray of int64, shape (n_rows,)
             Trees asked, 1 to T; for weighted votes, the heaviest so many.
 
@@ -455,18 +479,11 @@ class StopTable(KnownTable):
         ([1, 0], [2, 5])
         """
         given = checked_outputs(tree_votes, self.n_trees, self.n_classes, self.voting)
-        labels, asked = np.empty((2, len(given)), dtype=np.int64)
         rows = max(1, _BLOCK // max(math.prod(given.shape[1:]), self.n_classes))
-        for start in range(0, len(given), rows):
-            block = given[start : start + rows]
-            if self.voting == "hard" and (block.min() < 0 or block.max() >= self.n_classes):
-                raise ValueError(
-                    f"tree_votes must hold class indices from 0 to {self.n_classes - 1}; found {block.min()} to "
-                    f"{block.max()}"
-                )
-            settled = self.stops.settle(block, self.n_classes)
-            labels[start : start + rows], asked[start : start + rows] = settled
-        return labels, asked
+        starts = range(0, max(1, len(given)), rows)
+        settled = [self.stops.settle(given[start : start + rows], self.n_classes) for start in starts]
+        answers, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
+        return answers, asked
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the votes at which voting stops.
