@@ -45,7 +45,7 @@ def count_stops(
     number: Int64s,
     group: Int64s,
     limits: Floats,
-    narrows: bool,
+    scale: Floats,
     differing: Int64s,
     trees: Int64s,
 ) -> None:
@@ -62,8 +62,8 @@ def count_stops(
     group : ndarray of int64, shape (n,)
         The class that all trees give.
     limits : ndarray of float64, shape (n_rules,)
-    narrows : bool
-        Whether the limit after t of T trees is its √((T − t)/(tT)).
+    scale : ndarray of float64, shape (T,) or (0,)
+        What limits are multiplied by after 1, …, T trees; √((n − t)/(tn)) for a row of n trees, where it is empty.
     differing, trees : ndarray of int64, shape (n_classes, n_rules)
         Added to: rows answered otherwise, and trees asked.
     """
@@ -71,8 +71,8 @@ def count_stops(
         n, k = number[row], group[row]
         going = len(limits)
         for t in range(1, n):
-            narrow = np.sqrt((n - t) / (t * n)) if narrows else 1.0
-            while going > 0 and evidence[row, t - 1] >= limits[going - 1] * narrow:
+            here = scale[t - 1] if len(scale) else np.sqrt((n - t) / (t * n))
+            while going > 0 and evidence[row, t - 1] >= limits[going - 1] * here:
                 going -= 1
                 trees[k, going] += t
                 differing[k, going] += differs[row, t - 1]

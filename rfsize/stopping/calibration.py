@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
+from rfsize.stopping.learning import best_shape
 from rfsize.stopping.scoring import TreesOnRows
 from rfsize.stopping.spread import PRIOR_TREES, SpreadStops
 from rfsize.stopping.stops import AverageStops, VoteStops, running_leads
@@ -24,6 +25,10 @@ _RULES = 2048
 
 # The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
 _BOLDEST = 1e-5
+
+# Rows from which on a part of them is learned on, of that part the most, and the leads that are held for it.
+_ROWS_TO_LEARN, _MOST_LEARNING_ROWS = 10_000, 5000
+_LEADS_HELD, _LEARNS_ONE_IN = 1 << 23, 3
 
 # Limits of the spread that are tried, relative to the tolerance, and one row in how many tells the pooled spread.
 _LIMITS_OF_SPREAD = 1e-3, 1e2
@@ -94,22 +99,78 @@ class Tallies:
 
 
 def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, dict[str, Any]]:
-    """The boldest stops on averaged scores that keep what is wanted, and what they did."""
+    """The boldest stops on averaged scores that keep what is wanted, and what they did.
+
+    Where rows are many, some of them tell how the lead that stops should fall, and the others certify.
+    """
     from rfsize.stopping.average_kernels import count_stops
 
-    limits, cut = _limits(trees), trees.cut
-    tallies = Tallies.nothing(len(labels), limits.size)
+    cut, n_trees = trees.cut, trees.adapter.n_trees
+    rows = _Some(_learning_rows(trees, wanted))
+    plain = needed_leads(1.0, n_trees)[1:]
+    shape = _learned_shape(trees, wanted, rows, plain) if rows.every else plain
+    limits = _limits(trees, shape)
+    tallies, scale = Tallies.nothing(len(labels), limits.size), shape if wanted.certified else np.zeros(0)
 
     def take(scores: NDArray[Any], number: Int64s) -> None:
-        lead, label = running_leads(scores, cut)
+        mine = ~rows.chosen(len(scores))
+        lead, label = running_leads(scores[mine], cut)
+        number = number[mine]
         final = label[np.arange(len(label)), number - 1].astype(np.int64)
         tallies.rows[:] += np.bincount(final, minlength=len(labels))
         differs = label != final[:, None]
-        count_stops(lead, differs, number, final, limits, True, tallies.differing, tallies.trees)
+        count_stops(lead, differs, number, final, limits, scale, tallies.differing, tallies.trees)
 
     trees.scores(take)
     rule = max(0, tallies.chosen(wanted, labels))  # the first asks all trees about every row
-    return AverageStops(needed_leads(limits[rule], trees.adapter.n_trees), cut), tallies.evidence(rule, wanted)
+    return AverageStops(np.concatenate([[np.inf], limits[rule] * shape]), cut), tallies.evidence(rule, wanted)
+
+
+def _learning_rows(trees: TreesOnRows, wanted: Wanted) -> int:
+    """One row in how many is learned on; 0 where rows are few."""
+    n_rows = trees.rows.n_rows
+    if not wanted.certified or n_rows < _ROWS_TO_LEARN:
+        return 0
+    return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.adapter.n_trees // _LEADS_HELD))
+
+
+def _learned_shape(trees: TreesOnRows, wanted: Wanted, rows: _Some, plain: Floats) -> Floats:
+    """The shape of leads that asks fewest trees on the rows to learn on."""
+    from rfsize.stopping.average_kernels import count_stops
+
+    blocks: list[tuple[Floats, NDArray[np.int32]]] = []
+    trees.scores(lambda scores, _: blocks.append(running_leads(scores[rows.chosen(len(scores))], trees.cut)))
+    rows.restart()
+    lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    number, one = np.full(len(lead), trees.adapter.n_trees), np.zeros(len(lead), dtype=np.int64)
+    differs = label != label[:, -1:]
+
+    def price(shape: Floats) -> float:
+        limits = _limits(trees, shape)
+        tallies = Tallies.nothing(1, limits.size)
+        count_stops(lead, differs, number, one, limits, shape, tallies.differing, tallies.trees)
+        most = (1.0 - wanted.alpha) * len(lead)
+        return float(tallies.trees[0, tallies.differing[0] <= most].min())
+
+    return best_shape(lead, label, plain, price)
+
+
+class _Some:
+    """One row in so many of consecutive blocks; none where that is 0."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self._seen = 0
+
+    def chosen(self, n_rows: int) -> NDArray[np.bool_]:
+        """Of the next block."""
+        self._seen += n_rows
+        place = np.arange(self._seen - n_rows, self._seen)
+        return np.zeros(n_rows, dtype=np.bool_) if self.every == 0 else place % self.every == 0
+
+    def restart(self) -> None:
+        """From the first row again."""
+        self._seen = 0
 
 
 def spread_stops(
@@ -126,10 +187,10 @@ def spread_stops(
     cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, link, criterion, tolerance)
     limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS_OF_SPREAD, _RULES - 1)])
     tallies, n_classes = Tallies.nothing(len(labels), limits.size), trees.adapter.classes.size
-    rows = _EveryTenth()
+    rows, always = _Some(_ROWS_PER_POOL), np.ones(trees.adapter.n_trees)
 
     def take(scores: NDArray[Any], number: Int64s) -> None:
-        mine = ~rows.of_pool(len(scores))
+        mine = ~rows.chosen(len(scores))
         scores, number = scores[mine], number[mine]
         with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
             left, mean = cautious.left_to_change(scores, number)
@@ -138,7 +199,7 @@ def spread_stops(
             differs = np.abs(predicted - predicted[last][:, None]).max(axis=2) > tolerance
         final = _labels_of(mean[last], trees.cut, n_classes)
         tallies.rows[:] += np.bincount(final, minlength=len(labels))
-        count_stops(-left, differs, number, final, -limits, False, tallies.differing, tallies.trees)
+        count_stops(-left, differs, number, final, -limits, always, tallies.differing, tallies.trees)
 
     trees.scores(take)
     rule = tallies.chosen(wanted, labels)
@@ -150,25 +211,13 @@ def spread_stops(
     return replace(cautious, limit=float(limits[rule])), tallies.evidence(rule, wanted)
 
 
-class _EveryTenth:
-    """Which rows of consecutive blocks are for the pooled spread."""
-
-    def __init__(self) -> None:
-        self._seen = 0
-
-    def of_pool(self, n_rows: int) -> NDArray[np.bool_]:
-        """Of the next block."""
-        self._seen += n_rows
-        return np.arange(self._seen - n_rows, self._seen) % _ROWS_PER_POOL == 0
-
-
 def _pooled_spread(trees: TreesOnRows) -> Floats:
     """Standard deviation of the scores around each row's mean, shape (n_scores,)."""
-    squares, degrees, rows = np.zeros(trees.adapter.leaves.n_scores), 0, _EveryTenth()
+    squares, degrees, rows = np.zeros(trees.adapter.leaves.n_scores), 0, _Some(_ROWS_PER_POOL)
 
     def take(scores: NDArray[Any], number: Int64s) -> None:
         nonlocal degrees
-        pool = rows.of_pool(len(scores))
+        pool = rows.chosen(len(scores))
         given, n = scores[pool].astype(np.float64), number[pool][:, None, None]
         own = np.arange(given.shape[1])[:, None] < n
         mean = np.sum(given, axis=1, keepdims=True, where=own) / n
@@ -192,15 +241,16 @@ def needed_leads(limit: float, n_trees: int) -> Floats:
     return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
 
 
-def _limits(trees: TreesOnRows) -> Floats:
-    """Limits from one that no lead reaches before the last tree to one that stops at once.
+def _limits(trees: TreesOnRows, shape: Floats) -> Floats:
+    """Factors of a shape from one that no lead reaches before the last tree to one that stops at once.
 
-    They depend on the forest alone: limits chosen by the rows would be no fixed sequence.
+    They depend on the forest and the shape alone: limits chosen by the rows would be no fixed sequence.
     """
     raw, n_trees = trees.adapter.leaves.raw, trees.adapter.n_trees
     raw = raw[np.isfinite(raw)]  # nodes that are no leaves have none
     width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0
-    return np.geomspace(width * n_trees, width * _BOLDEST, _RULES)
+    highest = 1.01 * width / shape[-2] if n_trees > 1 else width
+    return np.geomspace(highest, highest * _BOLDEST / n_trees, _RULES)
 
 
 # Nominal disagreements of tables of votes that are tried, relative to 1 − α: four for each doubling.

@@ -27,12 +27,7 @@ from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.known import KnownTable
 from rfsize.stopping.scoring import TreesOnRows, known_labels
 from rfsize.stopping.simulation import simulated
-from rfsize.stopping.stops import (
-    LeaderStops,
-    VoteStops,
-    WeightedStops,
-    checked_weights,
-)
+from rfsize.stopping.stops import LeaderStops, VoteStops, WeightedStops, checked_weights
 from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
 from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
