@@ -254,7 +254,7 @@ def _limits(trees: TreesOnRows, shape: Floats) -> Floats:
 
 
 # Nominal disagreements of tables of votes that are tried, relative to 1 − α: four for each doubling.
-_NOMINAL = 2.0 ** np.arange(-6.0, 4.25, 0.25)
+_NOMINAL = 2.0 ** np.arange(-6.0, 6.75, 0.25)
 
 # Votes that are held: of more rows × trees, evenly spaced rows.
 _VOTES_HELD = 1 << 28

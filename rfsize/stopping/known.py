@@ -163,16 +163,16 @@ class KnownTable:
     def _by_class(self) -> list[ClassOutcome]:
         known = self.counts if self.certificate is None else self.certificate.counts
         if known is not None:
-            return known.by_class(self.labels)
+            return known.by_class(self._labels)
         if isinstance(self.stops, BinaryStops | TernaryStops):
             return self._computed_by_class(self.stops)
         lost = 0.0 if isinstance(self.stops, WeightedStops) else math.nan
-        return [ClassOutcome(label, math.nan, lost, math.nan) for label in self.labels]
+        return [ClassOutcome(label, math.nan, lost, math.nan) for label in self._labels]
 
     def _computed_by_class(self, stops: BinaryStops | TernaryStops) -> list[ClassOutcome]:
         """What happens to the mass on which each class wins, taken alone."""
         wins, found = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target), []
-        for index, label in enumerate(self.labels):
+        for index, label in enumerate(self._labels):
             alone = np.zeros_like(wins)
             alone[index] = wins[index]
             mass = float(alone.sum())
@@ -182,8 +182,7 @@ class KnownTable:
         return found
 
     @property
-    def labels(self) -> tuple[Any, ...]:
-        """Class labels, indices where they are not known."""
+    def _labels(self) -> tuple[Any, ...]:
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
 
     def warn_of_rare_classes(self) -> None:

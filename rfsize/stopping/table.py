@@ -378,7 +378,7 @@ class StopTable(KnownTable):
         def build(alpha: float) -> VoteStops:
             return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "ensemble")
 
-        nominal, stops, certificate = certified_votes(rows, wanted, self.labels, build)
+        nominal, stops, certificate = certified_votes(rows, wanted, self._labels, build)
         found = certificate.counts
         measured = (found.mean_trees, found.disagreement) if isinstance(stops, LeaderStops) else None
         return replace(self, stops=stops, nominal=nominal, certificate=certificate, measured=measured, counts=None)
