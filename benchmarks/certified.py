@@ -40,7 +40,7 @@ TREES, LEAVES, CLASSES, ROWS = (
     (2000, 5000, 10_000),
 )
 TRAINED, FRESH = 3000, 8_000
-MOST_TREES = 2000  # one for each class and iteration
+MOST_TREES = 1000  # one for each class and iteration
 KINDS = ("votes", "votes, optimal", "votes, certified", "scores, certified", "scores, out of bag")
 
 
@@ -181,6 +181,8 @@ def main() -> None:
         except ValueError as error:
             print(f"| {arguments} | {error} |")
             continue
+        except KeyboardInterrupt:  # with what there is so far
+            break
         found += mine
         by_kind = {each.kind: f"{each.trees:.1f}, {each.disagreement:.2%}" for each in mine}
         cells = " | ".join(by_kind.get(kind, "-") for kind in KINDS)

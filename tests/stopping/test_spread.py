@@ -166,3 +166,15 @@ def test_labels_need_classes() -> None:
     rest = {key: value for key, value in document.items() if key != "checksum"}
     with pytest.raises(TableError, match="kind must be one of spread"):
         rfsize.StopTable.from_dict({**rest, "checksum": checksum(rest)})
+
+
+def test_plots_show_what_is_certified() -> None:
+    forest = train_lightgbm(X[TRAIN], LABEL[TRAIN], trees=21)
+    labels = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95)
+    numbers = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95, criterion="probability", tolerance=0.1)
+    votes = rfsize.StopTable.build(21, alpha=0.95).certified(forest, X[REST])
+    expected = rfsize.StopTable.calibrate(forest, X[TRAIN], alpha=0.95, oob=True, groups="rows")
+    for table in (labels, numbers, votes, expected):
+        texts = [text.get_text() for text in table.plot().get_legend().get_texts()]
+        assert any("certified: at most" in text for text in texts) == (table.promise == "certified")
+        assert any("trees per row" in text for text in texts)
