@@ -102,6 +102,13 @@ class LabelsOnlyWarning(UserWarning):
     """
 
 
+class RareClassWarning(UserWarning):
+    """A stop table answers many rows of a class otherwise than all trees do, though few of all rows.
+
+    Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class by itself, or for a higher alpha.
+    """
+
+
 class SharedBagsWarning(UserWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws.
 

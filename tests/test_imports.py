@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 MOST_LINES = 500
 
-ESTIMATES = {"errors", "utils", "theory", "voting", "estimation", "stopping", "baselines"}
-PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "inference", "sizing", "training"}
+ESTIMATES = {"errors", "utils", "theory", "voting", "estimation", "baselines"}
+PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "stopping", "inference", "sizing", "training"}
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
 OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
 
@@ -27,11 +27,11 @@ MAY_IMPORT = {
     "theory": {"utils"},
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},
-    "stopping": {"voting", "utils", "errors"},
     "baselines": {"utils"},
     "adapters": {"voting", "utils", "errors"},
     "walking": {"adapters", "utils", "errors"},
     "counting": {"walking", "adapters", "voting", "utils", "errors"},
+    "stopping": {"counting", "adapters", "voting", "utils", "errors"},
     "inference": {"walking", "adapters", "stopping", "voting", "utils", "errors"},
     "sizing": {"counting", "adapters", "estimation", "theory", "voting", "utils", "errors"},
     "training": {"sizing", "counting", "adapters", "voting", "utils", "errors"},

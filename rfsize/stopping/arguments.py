@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from numbers import Real
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize.stopping import rules, urn
 from rfsize.stopping.stops import (
@@ -13,7 +17,7 @@ from rfsize.stopping.stops import (
     LeaderStops,
 )
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import MAX_CLASSES, choice, whole
+from rfsize.utils.validation import MAX_CLASSES, choice, positive, whole
 from rfsize.voting.votes import Votes
 
 
@@ -66,3 +70,57 @@ def check_combination(kind: str, rule: str, target: str) -> None:
             f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
             "target='ensemble'"
         )
+
+
+def checked_outputs(given: ArrayLike, n_trees: int, n_classes: int, voting: str) -> NDArray[Any]:
+    """Votes or scores of trees, whichever a table goes by, of the right shape."""
+    found = np.asarray(given)
+    if voting == "hard":
+        if found.ndim != 2 or found.shape[1] != n_trees or found.dtype.kind not in "iub":
+            raise ValueError(
+                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {n_trees}); found "
+                f"shape {found.shape}, dtype {found.dtype}"
+            )
+        if found.size and (found.min() < 0 or found.max() >= n_classes):
+            raise ValueError(
+                f"tree_votes must hold class indices from 0 to {n_classes - 1}; found {found.min()} to {found.max()}"
+            )
+        return found
+    n_scores: Collection[int] = {1, 2} if n_classes == 2 else {n_classes}
+    if found.ndim == 2:
+        found = found[:, :, None]
+    fits = found.ndim == 3 and found.shape[1] == n_trees and (found.shape[2] in n_scores or n_classes == 1)
+    if not fits or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}); found shape {found.shape}, dtype {found.dtype}"
+        )
+    return found
+
+
+def checked_tolerance(criterion: str, tolerance: float | None, voting: str) -> float:
+    """How far predictions may be off, 0 for labels; ``ValueError`` where that does not go with the criterion."""
+    choice("criterion", criterion, ("label", "probability", "score"))
+    if criterion == "label":
+        if tolerance is not None:
+            raise ValueError(
+                "tolerance is for criterion='probability' or 'score'; labels agree on a share alpha of the rows: leave "
+                "it out"
+            )
+        return 0.0
+    if voting == "hard":
+        raise ValueError(f"criterion={criterion!r} goes by the trees' scores, not by votes: leave voting at 'auto'")
+    if tolerance is None:
+        raise ValueError(f"criterion={criterion!r} needs a tolerance: how far off a prediction may be")
+    return positive("tolerance", tolerance)
+
+
+def check_scores(averages_scores: bool, n_classes: int, criterion: str) -> None:
+    """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no probabilities."""
+    if not averages_scores:
+        raise ValueError(
+            "the members of this ensemble have no scores that are averaged: use criterion='label' with voting='hard' "
+            "or 'auto'"
+        )
+    if criterion == "probability" and not n_classes:
+        raise ValueError("criterion='probability' is for classification; a regression forest has criterion='score'")

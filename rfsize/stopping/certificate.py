@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
 
+AVERAGES = ("micro", "macro")
+
 RARE = 0.05
 """A class of a smaller share of the labels is spoken of by itself."""
 

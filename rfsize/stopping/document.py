@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rfsize.errors import TableError
 from rfsize.stopping import rules, urn
-from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.stopping.certificate import AVERAGES, Certificate, ClassCounts
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import (
     MAX_TREES,
     MOST_WEIGHT,
@@ -32,6 +33,7 @@ from rfsize.stopping.stops import (
 )
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES
+from rfsize.voting.links import LINKS, Link
 
 FORMAT, VERSION = "rfsize.StopTable", 2
 
@@ -48,6 +50,7 @@ _RULES = {
     "leaders": ("threshold",),
     "weighted": ("lossless",),
     "averages": ("lead",),
+    "spread": ("spread",),
 }
 _STOPS = {
     "binary": {"lower", "upper"},
@@ -55,6 +58,7 @@ _STOPS = {
     "leaders": {"upper"},
     "weighted": {"weights", "against", "total"},
     "averages": {"needed", "cut"},
+    "spread": {"limit", "pooled", "weight", "link", "slope", "criterion", "tolerance"},
 }
 _COUNTS = ("rows", "disagreements", "trees")
 _LONGEST_NAME = 10_000  # characters of a class label
@@ -161,9 +165,9 @@ def checked_fields(document: Any) -> dict[str, Any]:
         refuse(f"a stop table of version {version} has the keys {keys}; found {found[:400]}")
     document = {**dict.fromkeys(_NEW_FIELDS), **document}
     n_trees = _integer(document, "n_trees", 1, MAX_TREES)
-    n_classes = _integer(document, "n_classes", 2, MAX_CLASSES)
-    of_votes = rules.table_kind(n_trees, n_classes)
-    kind = _choice(document, "kind", (of_votes, WeightedStops.kind, AverageStops.kind))
+    n_classes = _integer(document, "n_classes", 1, MAX_CLASSES)
+    of_labels = rules.table_kind(n_trees, n_classes), WeightedStops.kind, AverageStops.kind
+    kind = _choice(document, "kind", (SpreadStops.kind, *(of_labels if n_classes > 1 else ())))
     fields = {
         "n_trees": n_trees,
         "n_classes": n_classes,
@@ -205,7 +209,7 @@ def _version(document: Any) -> int:
 def _check_evidence(kind: str, fields: dict[str, Any]) -> None:
     """``TableError`` where what a table is known by does not go with its kind, or does not keep its promise."""
     certificate, counts, nominal = fields["certificate"], fields["counts"], fields["nominal"]
-    of_scores = kind == AverageStops.kind
+    of_scores = kind in (AverageStops.kind, SpreadStops.kind)
     if of_scores and (fields["prior"] is not None or (certificate is None) == (counts is None)):
         refuse("a table of scores has no prior, and either a certificate or counts of rows")
     if counts is not None and not of_scores and kind != LeaderStops.kind:
@@ -333,7 +337,7 @@ def _certificate(value: Any, n_trees: int, n_classes: int) -> Certificate | None
     confidence = value["confidence"]
     if type(confidence) is not float or not 0.0 < confidence < 1.0:
         refuse(f"confidence must be a fraction above 0 and below 1, found {_short(confidence)}")
-    return Certificate(counts, confidence, _choice(value, "average", ("micro", "macro")))
+    return Certificate(counts, confidence, _choice(value, "average", AVERAGES))
 
 
 def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
@@ -346,6 +350,8 @@ def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:
         return _ternary_stops(value, n_trees)
     if kind == "averages":
         return _average_stops(value, n_trees)
+    if kind == "spread":
+        return _spread_stops(value, n_classes)
     asked = np.arange(n_trees + 1)
     upper = _numbers(value["upper"], "upper", int, n_trees + 1)
     if kind == "leaders":
@@ -402,3 +408,17 @@ def _average_stops(value: dict[str, Any], n_trees: int) -> AverageStops:
     if needed[-1] != 0.0 or (np.diff(needed) > 0.0).any():
         refuse("needed must fall from tree to tree, or stay, and end with 0, so that the last tree settles every row")
     return AverageStops(np.concatenate([[np.inf], needed]), cut)
+
+
+def _spread_stops(value: dict[str, Any], n_classes: int) -> SpreadStops:
+    names = ("limit", "weight", "slope", "tolerance")
+    limit, weight, slope, tolerance = _numbers([value[name] for name in names], ", ".join(names), float, 4).tolist()
+    pooled = _numbers(value["pooled"], "pooled", float)
+    if limit < 0.0 or weight < 1.0 or slope == 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
+        refuse("limit and pooled must be at least 0, weight at least 1, slope not 0 and tolerance above 0")
+    fits = {1: range(1, MAX_CLASSES + 1), 2: (1, 2)}.get(n_classes, (n_classes,))
+    if len(pooled) not in fits:
+        refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")
+    criterion = _choice(value, "criterion", ("probability", "score") if n_classes > 1 else ("score",))
+    link = Link(_choice(value, "link", LINKS), slope)
+    return SpreadStops(limit, pooled, weight, link, criterion, tolerance)

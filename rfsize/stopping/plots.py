@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import (
     AverageStops,
     BinaryStops,
@@ -49,6 +50,7 @@ _FREE_CORNER: dict[str, Any] = {
     "leaders": "upper left",
     "weighted": "upper right",
     "averages": "upper right",
+    "spread": "upper left",
 }
 
 
@@ -65,8 +67,10 @@ def plot_table(table: Table, ax: Axes | None = None) -> Axes:
         _draw_leaders(table, table.stops, ax)
     elif isinstance(table.stops, WeightedStops):
         _draw_weighted(table.stops, ax)
-    else:
+    elif isinstance(table.stops, AverageStops):
         _draw_averages(table, table.stops, ax)
+    else:
+        _draw_spread(table, table.stops, ax)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
     finish(ax, loc=_FREE_CORNER[table.stops.kind])
     return ax
@@ -152,6 +156,21 @@ def _draw_averages(table: Table, stops: AverageStops, ax: Axes) -> None:
     ax.set_xlim(0, table.n_trees)
     ax.set_xlabel("trees asked")
     ax.set_ylabel("lead in the mean score")
+
+
+def _draw_spread(table: Table, stops: SpreadStops, ax: Axes) -> None:
+    """How far the scores of the trees asked may spread, in units of what is predicted."""
+    asked = np.arange(1, table.n_trees)
+    most = stops.limit / np.sqrt(1.0 / asked - 1.0 / table.n_trees)
+    ax.plot(asked, most, color="C1", label="stop: scores spread by no more")
+    ax.fill_between(
+        asked, most, most.max(initial=0.0), color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree"
+    )
+    _mark_expected(table, ax)
+    ax.set_xlim(0, table.n_trees)
+    ax.set_ylim(0, None)
+    ax.set_xlabel("trees asked")
+    ax.set_ylabel(f"standard deviation of the trees, as {stops.criterion}")
 
 
 def _mark_expected(table: Table, ax: Axes) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.stopping import urn
-from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, Stops, TernaryStops
+from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, TernaryStops, VoteStops
 from rfsize.stopping.urn import Bounds, lossless_bounds
 from rfsize.utils.typing import Floats
 
@@ -49,7 +49,7 @@ def winning_masses(n_trees: int, n_classes: int, prior: Floats | None, target: s
 
 def built_stops(
     kind: str, n_trees: int, n_classes: int, alpha: float, prior: Floats | None, rule: str, target: str
-) -> Stops:
+) -> VoteStops:
     """The stops of a checked combination."""
     if kind == LeaderStops.kind:
         return leader_stops(n_trees, n_classes, alpha, prior)
@@ -65,7 +65,7 @@ def built_stops(
     return TernaryStops(ternary(wins, alpha))
 
 
-def lossless_stops(kind: str, n_trees: int) -> Stops:
+def lossless_stops(kind: str, n_trees: int) -> VoteStops:
     """The earliest stops that never change the outcome; where a leader cannot be overtaken is told without a table."""
     if kind == BinaryStops.kind:
         return BinaryStops(*urn.lossless_bounds(n_trees))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.stopping.spread import SpreadStops
 from rfsize.utils.typing import Floats, Int64s
 
 Answers = tuple[Int64s, Int64s]
@@ -282,7 +283,8 @@ def _two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], N
     return leader, rival, most, next_most
 
 
-Stops = BinaryStops | TernaryStops | LeaderStops | WeightedStops | AverageStops
+VoteStops = BinaryStops | TernaryStops | LeaderStops | WeightedStops
+Stops = VoteStops | AverageStops | SpreadStops
 
 
 def checked_weights(weights: ArrayLike) -> Floats:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
-from os import PathLike
+import warnings
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.stopping import rules, urn
-from rfsize.stopping.arguments import check_combination, checked_alpha, checked_trees, resolved_prior
-from rfsize.stopping.certificate import Certificate, ClassCounts
-from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
-from rfsize.stopping.simulation import simulated
-from rfsize.stopping.stops import (
-    ROUNDING,
-    AverageStops,
-    BinaryStops,
-    LeaderStops,
-    Stops,
-    TernaryStops,
-    WeightedStops,
-    checked_weights,
+from rfsize.errors import RareClassWarning
+from rfsize.stopping import rules
+from rfsize.stopping.arguments import (
+    check_combination,
+    check_scores,
+    checked_alpha,
+    checked_outputs,
+    checked_tolerance,
+    checked_trees,
+    resolved_prior,
 )
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import MAX_CLASSES, choice, whole
+from rfsize.stopping.calibration import VotesOnRows, Wanted, average_stops, certified_votes, spread_stops
+from rfsize.stopping.certificate import AVERAGES
+from rfsize.stopping.known import KnownTable
+from rfsize.stopping.scoring import TreesOnRows, known_labels
+from rfsize.stopping.simulation import simulated
+from rfsize.stopping.stops import LeaderStops, VoteStops, WeightedStops, checked_weights
+from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
+from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ Target = Literal["ensemble", "limit"]
 
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
+_ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
 
 
-@dataclass(frozen=True, eq=False)
-class StopTable:
+class StopTable(KnownTable):
     """When to stop asking trees, row by row; made by `StopTable.build`, or by `StopTable.lossless` for weighted votes.
 
     Attributes
@@ -60,8 +62,9 @@ class StopTable:
         Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
         class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
         Otherwise those of the two leading classes, shape (T + 1,), symmetric.
-    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops or AverageStops
-        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores.
+    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops, AverageStops or SpreadStops
+        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores;
+        predicted numbers.
     measured : tuple of float or None
         Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds.
     nominal : float or None
@@ -85,19 +88,6 @@ class StopTable:
     >>> table.expected_disagreement() <= 0.01
     True
     """
-
-    n_trees: int
-    n_classes: int
-    alpha: float
-    rule: str
-    target: str
-    prior: Floats | None
-    stops: Stops
-    measured: tuple[float, float] | None = None
-    nominal: float | None = None
-    classes: tuple[Any, ...] | None = None
-    counts: ClassCounts | None = None
-    certificate: Certificate | None = None
 
     @classmethod
     def build(
@@ -171,10 +161,227 @@ class StopTable:
         kind = rules.table_kind(n_trees, n_classes)
         check_combination(kind, rule, target)
         stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
-        measured = None
+        measured = counts = None
+        classes = known_labels(prior.classes) if isinstance(prior, Votes) else None
         if isinstance(stops, LeaderStops):
-            measured = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
-        return cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured)
+            counts = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
+            measured = counts.mean_trees, counts.disagreement
+        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured, classes=classes, counts=counts)
+        table.warn_of_rare_classes()
+        return table
+
+    @classmethod
+    def calibrate(
+        cls,
+        model: Any,
+        X: Any,
+        *,
+        alpha: float = 0.99,
+        confidence: float = 0.95,
+        voting: Literal["auto", "hard", "soft"] = "auto",
+        average: Literal["micro", "macro"] = "micro",
+        criterion: Literal["label", "probability", "score"] = "label",
+        tolerance: float | None = None,
+        threshold: float = 0.5,
+        oob: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        seed: int | None = None,
+        subsample: float | None = None,
+        groups: Any = None,
+        missing: float | None = None,
+    ) -> StopTable:
+        """Calibrate a table on rows, for this forest with its trees in their order.
+
+        After t of T trees the first class leads the second by some lead in the mean score; voting stops when
+        lead · √(tT/(T − t)) reaches λ. The boldest λ is taken that an exact binomial bound on the rows allows. For
+        probabilities and scores, voting stops when s · √(1/t − 1/T), with the spread s of the row's own scores and in
+        units of what is predicted, falls to λ.
+
+        Parameters
+        ----------
+        model
+            A forest, as `rfsize.votes` takes it.
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed. With
+            ``oob=True`` all rows that it was trained on, in their order.
+        alpha : float, default 0.99
+            Confidence α: the table may answer a share 1 − α of the rows otherwise than all T trees.
+        confidence : float, default 0.95
+            How sure the certificate is: with at most this chance missed, over the choice of the rows, *this* forest
+            disagrees with itself on at most 1 − α of rows like these.
+        voting : {"auto", "hard", "soft"}
+            "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
+            one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
+        average : {"micro", "macro"}
+            "macro" keeps 1 − α for the rows of each class that all trees predict, each at the full confidence, so that
+            a rare class does not go under; classes that they give to none of the rows are not covered.
+        criterion : {"label", "probability", "score"}, default "label"
+            What is to agree: labels, or probabilities or scores, as in `rfsize.size`; one row in ten then tells their
+            pooled spread, and the others certify.
+        tolerance : float, optional
+            How far a probability or score may be off, in the class or output where it is farthest; a row that is
+            farther off disagrees. Needed with these criteria.
+        threshold : float, default 0.5
+            Probability of class 1 above which it is predicted; two classes only.
+        oob : bool, default False
+            Whether ``X`` are the training rows: each asks the trees that were not trained on it, in their order. What
+            fewer trees do is no certificate for all of them, and the table says that its promise is expected only.
+        y, sample_weight, seed, subsample, groups, missing
+            As in `rfsize.votes`.
+
+        Returns
+        -------
+        StopTable
+            With a ``certificate``, unless ``oob``.
+
+        Raises
+        ------
+        ValueError
+            If the rows are too few for a certificate, with the number that it takes: 299 for α = 0.99 and a confidence
+            of 0.95, "macro" as many of each class; or an argument does not fit.
+        NotAForestError
+            If the model is not a forest that votes.
+        InbagError
+            If ``oob`` and the bags cannot be rebuilt.
+
+        Warns
+        -----
+        RareClassWarning
+            If the rows of a class are answered otherwise more often than in one of five.
+
+        References
+        ----------
+        .. [1] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
+           predictive algorithms to achieve risk control." arXiv 2110.01052.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = make_classification(2000, random_state=0)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
+        >>> table = rfsize.StopTable.calibrate(forest, X[1000:], alpha=0.98)
+        >>> table.promise, table.certificate.rows, table.certificate.bound <= 0.02
+        ('certified', 1000, True)
+        >>> table.expected_trees() < 100
+        True
+        """
+        choice("voting", voting, VOTINGS)
+        choice("average", average, AVERAGES)
+        tolerance = checked_tolerance(criterion, tolerance, voting)
+        wanted = Wanted(share("alpha", alpha), share("confidence", confidence), average, certified=not oob)
+        of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
+        of_labels = criterion == "label"
+        trees = TreesOnRows.of(
+            model, X, casts_votes=of_labels, threshold=threshold, oob=oob, missing=missing, **of_rows
+        )
+        adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
+        if of_labels and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
+            table = cls._certified_votes(trees, wanted)
+        else:
+            check_scores(adapter.averages_scores, adapter.classes.size, criterion)
+            n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
+            labels = tuple(range(n_classes)) if classes is None else classes
+            find = average_stops if of_labels else partial(spread_stops, criterion=criterion, tolerance=tolerance)
+            stops, known = find(trees, wanted, labels)
+            rule = "lead" if of_labels else "spread"
+            table = cls(n_trees, n_classes, wanted.alpha, rule, "ensemble", None, stops, classes=classes, **known)
+        table.warn_of_rare_classes()
+        return table
+
+    @classmethod
+    def _certified_votes(cls, trees: TreesOnRows, wanted: Wanted) -> StopTable:
+        """The threshold table that one row in five builds and the others certify."""
+        if not wanted.certified:
+            raise ValueError(
+                "with oob=True, tables of votes are built from counted votes: "
+                "StopTable.build(n_trees, prior=rfsize.votes(model, X, oob=True))"
+            )
+        for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
+        prior = Votes(for_prior.counts(), trees.adapter.classes, trees.adapter.n_trees)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RareClassWarning)  # which is for what is certified in the end
+            table = cls.build(trees.adapter.n_trees, alpha=wanted.alpha, prior=prior)
+        return table._certified_on(others, wanted)
+
+    def certified(
+        self,
+        model: Any,
+        X: Any,
+        *,
+        confidence: float = 0.95,
+        average: Literal["micro", "macro"] = "micro",
+        threshold: float = 0.5,
+        missing: float | None = None,
+    ) -> StopTable:
+        """Certify a table of votes for one forest, on rows of its own.
+
+        Tables of `build` keep α on average over forests and orders of their trees. Of a sequence of tables by the same
+        rule and prior, from cautious to bold, this is the boldest that keeps it for *this* forest in *this* order.
+
+        Parameters
+        ----------
+        model
+            A forest of ``n_trees`` trees and ``n_classes`` classes.
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows that neither the forest was trained on nor the prior was taken from; labels are not needed.
+        confidence, average, threshold, missing
+            As in `calibrate`.
+
+        Returns
+        -------
+        StopTable
+            With a ``certificate``; ``nominal`` is the α that its stops were built with.
+
+        Raises
+        ------
+        ValueError
+            If the table is not one of votes with an α below 1 and target "ensemble", the forest is another, or the
+            rows are too few.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = make_classification(2000, random_state=0)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
+        >>> votes = rfsize.votes(forest, X[:1000], oob=True)
+        >>> table = rfsize.StopTable.build(100, alpha=0.98, prior=votes, rule="optimal").certified(forest, X[1000:])
+        >>> table.certificate.bound <= 0.02
+        True
+        """
+        choice("average", average, AVERAGES)
+        wanted = Wanted(self.alpha, share("confidence", confidence), average, certified=True)
+        if self.kind in ("weighted", "averages", "spread") or self.target != "ensemble" or self.alpha == 1.0:
+            raise ValueError(
+                "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
+                f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
+                "StopTable.calibrate"
+            )
+        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=threshold, missing=missing)
+        adapter = trees.adapter
+        if (adapter.n_trees, adapter.classes.size) != (self.n_trees, self.n_classes):
+            raise ValueError(
+                f"the table is for {self.n_trees:,} trees and {self.n_classes} classes, the forest has "
+                f"{adapter.n_trees:,} and {adapter.classes.size}: build a table for it"
+            )
+        table = replace(self, classes=known_labels(adapter.classes))._certified_on(VotesOnRows.of(trees), wanted)
+        table.warn_of_rare_classes()
+        return table
+
+    def _certified_on(self, rows: VotesOnRows, wanted: Wanted) -> StopTable:
+        kind, of_forest = self.kind, (self.n_trees, self.n_classes)
+
+        def build(alpha: float) -> VoteStops:
+            return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "ensemble")
+
+        nominal, stops, certificate = certified_votes(rows, wanted, self._labels, build)
+        found = certificate.counts
+        measured = (found.mean_trees, found.disagreement) if isinstance(stops, LeaderStops) else None
+        return replace(self, stops=stops, nominal=nominal, certificate=certificate, measured=measured, counts=None)
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -236,22 +443,7 @@ class StopTable:
         """The table that holds given stops of a weighted vote."""
         return cls(stops.weights.size, n_classes, 1.0, "lossless", "ensemble", None, stops)
 
-    @property
-    def kind(self) -> str:
-        """Kind of the stops: "binary", "ternary", "leaders", "weighted" or "averages"."""
-        return self.stops.kind
-
-    @property
-    def voting(self) -> str:
-        """Whether the table goes by the trees' votes ("hard") or by their averaged scores ("soft")."""
-        return "soft" if isinstance(self.stops, AverageStops) else "hard"
-
-    @property
-    def promise(self) -> str:
-        """Whether at most 1 − α disagreement is "certified" for one forest, or "expected" of forests like it."""
-        return "expected" if self.certificate is None else "certified"
-
-    def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Vote row by row, and stop where the table says so.
 
         Parameters
@@ -264,7 +456,7 @@ class StopTable:
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
-            Class index answered.
+            Class index answered; of "probability" or "score" the predictions, shape (n_rows, n_outputs).
         asked : ndarray of int64, shape (n_rows,)
             Trees asked, 1 to T; for weighted votes, the heaviest so many.
 
@@ -281,181 +473,12 @@ class StopTable:
         >>> labels.tolist(), asked.tolist()
         ([1, 0], [2, 5])
         """
-        given = self._checked_outputs(tree_votes)
-        labels, asked = np.empty((2, len(given)), dtype=np.int64)
+        given = checked_outputs(tree_votes, self.n_trees, self.n_classes, self.voting)
         rows = max(1, _BLOCK // max(math.prod(given.shape[1:]), self.n_classes))
-        for start in range(0, len(given), rows):
-            block = given[start : start + rows]
-            if self.voting == "hard" and (block.min() < 0 or block.max() >= self.n_classes):
-                raise ValueError(
-                    f"tree_votes must hold class indices from 0 to {self.n_classes - 1}; found {block.min()} to "
-                    f"{block.max()}"
-                )
-            settled = self.stops.settle(block, self.n_classes)
-            labels[start : start + rows], asked[start : start + rows] = settled
-        return labels, asked
-
-    def _checked_outputs(self, given: ArrayLike) -> NDArray[Any]:
-        """Votes or scores of trees, whichever the table goes by, of the right shape."""
-        found = np.asarray(given)
-        if self.voting == "hard":
-            if found.ndim != 2 or found.shape[1] != self.n_trees or found.dtype.kind not in "iub":
-                raise ValueError(
-                    f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, "
-                    f"{self.n_trees}); found shape {found.shape}, dtype {found.dtype}"
-                )
-            return found
-        n_scores = {1, 2} if self.n_classes == 2 else {self.n_classes}
-        if found.ndim == 2:
-            found = found[:, :, None]
-        fits = found.ndim == 3 and found.shape[1] == self.n_trees and found.shape[2] in n_scores
-        if not fits or found.dtype.kind not in "iuf":
-            raise ValueError(
-                f"this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
-                f"{self.n_trees}, {max(n_scores) if self.n_classes > 2 else 1}); found shape {found.shape}, dtype "
-                f"{found.dtype}"
-            )
-        return found
-
-    def expected_trees(self) -> float:
-        """Mean number of trees asked per row under the prior.
-
-        Exact, by a sum over the lattice of tallies; measured by a simulation with a fixed seed for
-        `LeaderStops`, on random orders of the votes of the prior's rows (or of uniform tallies).
-
-        Raises
-        ------
-        ValueError
-            If the votes are weighted.
-        """
-        trees = self._outcome[1]
-        if math.isnan(trees):
-            raise ValueError(
-                "how many members a weighted vote asks depends on which of them agree, and the table knows no votes: "
-                "take the mean of what apply(tree_votes) returns as asked"
-            )
-        return trees
-
-    def expected_disagreement(self) -> float:
-        """Share of the rows whose answer differs from the target's under the prior; exact or measured, as above.
-
-        0 for weighted votes.
-        """
-        return self._outcome[0]
-
-    def expected_unsettled(self) -> float:
-        """Share of the rows that never reach α under the prior, and are answered as all T trees would.
-
-        These are the rows whose remaining votes cannot change the majority of all T trees, while the
-        probability that the leading class wins in the infinite forest is at most α. 0 for target "ensemble".
-        """
-        return 0.0 if self.target == "ensemble" else self._outcome[2]
-
-    def disagreement_by_tally(self) -> Floats:
-        """Probability of a wrong answer given each final tally, over random orders of the votes; two classes.
-
-        Returns
-        -------
-        ndarray of float, shape (T + 1,)
-            By votes for class 1. For target "limit", the winner of a tally is itself uncertain, and the
-            whole forest would disagree as well.
-
-        Raises
-        ------
-        ValueError
-            If the table has more than two classes, or the votes are weighted.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.StopTable.build(5, alpha=0.9).disagreement_by_tally().round(3).tolist()
-        [0.0, 0.0, 0.1, 0.1, 0.0, 0.0]
-        """
-        if not isinstance(self.stops, BinaryStops):
-            raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
-        from rfsize.stopping import kernels
-
-        answered_0, answered_1 = kernels.answers_by_tally(self.stops.lower, self.stops.upper)
-        wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
-        return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the table as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> table = rfsize.StopTable.build(101, alpha=0.99)
-        >>> table.save("table.json")
-        >>> rfsize.StopTable.load("table.json") == table
-        True
-        """
-        write_document(path, self.to_dict())
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> StopTable:
-        """Read a table that `save` wrote, and verify that it keeps its promise.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file; it may come from anyone.
-
-        Returns
-        -------
-        StopTable
-            Equal to the one saved.
-
-        Raises
-        ------
-        TableError
-            If the file is damaged, was not written by `save`, or holds stops that disagree more often than
-            they promise.
-        OSError
-            If the file cannot be read.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.StopTable.build(101, alpha=0.99).save("table.json")
-        >>> rfsize.StopTable.load("table.json").n_trees
-        101
-        """
-        return cls.from_dict(read_document(path))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table as plain Python values that ``json`` can write."""
-        return to_document(
-            n_trees=self.n_trees,
-            n_classes=self.n_classes,
-            alpha=self.alpha,
-            rule=self.rule,
-            target=self.target,
-            prior=self.prior,
-            stops=self.stops,
-            measured=self.measured,
-            nominal=self.nominal,
-            classes=self.classes,
-            counts=self.counts,
-            certificate=self.certificate,
-        )
-
-    @classmethod
-    def from_dict(cls, document: dict[str, Any]) -> StopTable:
-        """The table of `to_dict`, verified; errors as in `load`."""
-        table = cls(**checked_fields(document))
-        table._check_promise()
-        return table
+        starts = range(0, max(1, len(given)), rows)
+        settled = [self.stops.settle(given[start : start + rows], self.n_classes) for start in starts]
+        answers, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
+        return answers, asked
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the votes at which voting stops.
@@ -472,87 +495,3 @@ class StopTable:
         from rfsize.stopping.plots import plot_table
 
         return plot_table(self, ax)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StopTable):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        if isinstance(self.stops, WeightedStops):
-            return f"StopTable({self.n_trees:,} weighted members, {self.n_classes} classes, lossless)"
-        how = "expected" if self.measured is None and self.voting == "hard" else "measured"
-        words = [f"{self.n_trees:,} trees", f"{self.n_classes} classes", self.kind, f"alpha={self.alpha!r}"]
-        words.append(f"rule={self.rule!r}")
-        if self.voting == "hard":
-            words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
-        found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
-        if self.certificate is not None:
-            found += f"; {self.certificate}"
-        elif self.voting == "soft":
-            found += " out of bag; expected, not certified"
-        return f"StopTable({', '.join(words)}; {how}: {found})"
-
-    def _check_promise(self) -> None:
-        """``TableError`` where the stops disagree more often than promised, or ask at no known rule's will."""
-        alpha = self._built_for
-        allowed = (1.0 - alpha) * (1.0 + ROUNDING) + 1e-12
-        stops = self.stops
-        if isinstance(stops, (WeightedStops, AverageStops)):
-            return  # worked out from weights which have been checked, or known by what they did on rows
-        if isinstance(stops, LeaderStops):
-            built = rules.leader_stops(self.n_trees, self.n_classes, alpha, self.prior)
-            if not np.array_equal(built.upper, stops.upper):
-                refuse("the stops are not those that the table's prior and alpha give")
-            return
-        if alpha == 1.0:
-            lossless = rules.lossless_stops(self.kind, self.n_trees)
-            if lossless.to_dict() != stops.to_dict():
-                refuse("alpha is 1, but the stops are not the lossless ones")
-            return
-        if self.rule == "robust":
-            assert isinstance(stops, BinaryStops)
-            found = rules.largest_disagreement((stops.lower, stops.upper))
-        else:
-            found = self.expected_disagreement()
-            if self.rule == "threshold":
-                # Rows that never reach α are answered as the whole forest would, which is all that is promised.
-                allowed += self.expected_unsettled()
-        if not found <= allowed:
-            promised = f"alpha={alpha!r} promises {1.0 - alpha:.4%}"
-            refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
-
-    @property
-    def _built_for(self) -> float:
-        """The α that the stops were made with."""
-        return self.alpha if self.nominal is None else self.nominal
-
-    @property
-    def _on_rows(self) -> ClassCounts:
-        """What a table of scores did on the rows that it is known by."""
-        found = self.counts if self.certificate is None else self.certificate.counts
-        assert found is not None
-        return found
-
-    @cached_property
-    def _outcome(self) -> tuple[float, float, float]:
-        """Disagreement, trees asked (NaN where unknown) and unsettled share."""
-        if isinstance(self.stops, WeightedStops):
-            return 0.0, math.nan, 0.0
-        if self.measured is not None:
-            return self.measured[1], self.measured[0], 0.0
-        if isinstance(self.stops, AverageStops):
-            return self._on_rows.disagreement, self._on_rows.mean_trees, 0.0
-        from rfsize.stopping import kernels
-
-        wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
-        if isinstance(self.stops, BinaryStops):
-            wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(
-                wins[0], wins[1], self.stops.lower, self.stops.upper, self._built_for
-            )
-            return float(wrong_0 + wrong_1), float(trees), float(unsettled)
-        assert isinstance(self.stops, TernaryStops)
-        wrong, trees, unsettled = kernels.ternary_outcome(wins, self.stops.decision, self._built_for)
-        return float(wrong), float(trees), float(unsettled)
