@@ -131,7 +131,7 @@ def made_forest(number: int) -> list[Outcome]:
     train, calibration, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
     y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
     model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
-    name = f"{framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
+    name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
     return outcomes(name, model, train, calibration, fresh)
 
 
