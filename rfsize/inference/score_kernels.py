@@ -21,6 +21,8 @@ LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order 
 _FEW = 16
 # Where no more of the rows that go down trees together are open, the others are taken out.
 _SHARE_OPEN = 0.75
+# Trees asked in the first stage, and how many times as many are asked by the end of the next.
+_FIRST_STAGE, _STAGES_GROW = 4, 4
 
 
 @compiled
@@ -61,37 +63,52 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     ``total``, of shape (rows, n_scores), starts with what the framework's sums start with, and ends with the sums of
     all trees where rows ask all; of these, ``label``, which is -1 before, and ``asked`` stay as they are.
     """
-    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
-    rows, going = np.empty((min(TOGETHER, q.shape[0]), q.shape[1]), q.dtype), np.empty(TOGETHER, np.int64)
-    for first in range(0, q.shape[0], TOGETHER):
-        n = min(TOGETHER, q.shape[0] - first)
-        for j in range(n):
-            going[j] = first + j
-        _settle_together(q, n, trees, n_outputs, stop, rows, going, together, total, label, asked)
+    _, _, _, tree_start, _, _ = trees
+    n_members, member, n = (tree_start.size - 1) // n_outputs, 0, q.shape[0]
+    going, some = np.arange(n), np.empty(TOGETHER, np.int64)
+    together, rows = group(min(TOGETHER, n), q.shape[1], trees), np.empty((min(TOGETHER, n), q.shape[1]), q.dtype)
+    last = max(stop[0], _FIRST_STAGE)
+    while n > _FEW and member < n_members:
+        # Stage by stage, so that those who ask on are many enough to go down trees together.
+        last = min(last, n_members)
+        for first in range(0, n, TOGETHER):
+            here = min(TOGETHER, n - first)
+            some[:here] = going[first : first + here]
+            _settle_together(q, some, here, member, last, trees, n_outputs, stop, rows, together, total, label, asked)
+        n, member, last = _still_open(going[:n], label), last, last * _STAGES_GROW
+    place = places_of_row(n_outputs)
+    for j in range(n):
+        ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
 
 
 @compiled
 def _settle_together(
     q: Any,
+    going: Any,
     n: Any,
+    member: Any,
+    last: Any,
     trees: Any,
     n_outputs: Any,
     stop: Any,
     rows: Any,
-    going: Any,
     together: Any,
     total: Any,
     label: Any,
     asked: Any,
 ) -> None:
-    """Settle the ``n`` rows that are ``going``. Those that are settled go on with the others until these are few."""
+    """Ask some members about the ``n`` rows that are ``going``; those that are settled go on until they are many."""
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    n_members, member, open_ = (tree_start.size - 1) // n_outputs, 0, n
-    _take(q, going[:n], rows, together)
-    while open_ > _FEW and member < n_members:
+    n_members, open_ = (tree_start.size - 1) // n_outputs, n
+    if member == 0:
+        taken = q[going[0] : going[0] + n]
+        gather(taken, together)
+    else:
+        taken = _taken(q, going[:n], rows, together)
+    while member < last and open_ > 0:
         for output in range(n_outputs):
-            leaf = to_leaves(rows[:n], trees, member * n_outputs + output, together)
+            leaf = to_leaves(taken, trees, member * n_outputs + output, together)
             for part in range(value.shape[1]):
                 for j in range(n):
                     total[going[j], output + part] += value[leaf[j], part]
@@ -106,21 +123,18 @@ def _settle_together(
                     open_ -= 1
         if open_ <= _SHARE_OPEN * n:
             n = _still_open(going[:n], label)
-            if n > _FEW:
-                _take(q, going[:n], rows, together)
-    place = places_of_row(n_outputs)
-    for j in range(n):
-        if label[going[j]] < 0:
-            ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
+            taken = _taken(q, going[:n], rows, together)
 
 
 @compiled
-def _take(q: Any, going: Any, rows: Any, together: Any) -> None:
-    """Gather some of the rows, to go down trees together."""
+def _taken(q: Any, going: Any, rows: Any, together: Any) -> Any:
+    """Some of the rows, gathered to go down trees together."""
     for j in range(going.size):
         for column in range(q.shape[1]):
             rows[j, column] = q[going[j], column]
-    gather(rows[: going.size], together)
+    taken = rows[: going.size]
+    gather(taken, together)
+    return taken
 
 
 @compiled
