@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rfsize.inference.few_rows import FewRows, packed_stop
 from rfsize.inference.rows import Rows
 from rfsize.inference.score_stops import ScoreStop, by_table, lossless, never
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats, Int64s
@@ -28,11 +29,12 @@ class ByScores:
         The trees.
     rows : Rows
         Its reader of rows.
-    stops : AverageStops or None
-        Where rows of classes stop asking; by default where the trees left can no longer change the label.
+    stops : AverageStops, SpreadStops or None
+        Where rows stop asking about labels, or about numbers; by default where the trees left can no longer change the
+        label, and never.
     """
 
-    def __init__(self, forest: Forest, rows: Rows, stops: AverageStops | None) -> None:
+    def __init__(self, forest: Forest, rows: Rows, stops: AverageStops | SpreadStops | None) -> None:
         self._forest, self._rows, self._stops = forest, rows, stops
         self._n_predicted = max(1, len(forest.classes))
 
@@ -59,24 +61,45 @@ class ByScores:
         self._rows.each_block(X, work)
         return label, asked
 
-    def predictions(self, X: Any) -> Floats:
-        """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1)."""
-        rows = self._few.rows(X)
+    def predictions(self, X: Any) -> tuple[Floats, Int64s]:
+        """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1), and trees asked."""
+        stops = self._stops if isinstance(self._stops, SpreadStops) else None
+        rows = None if stops is not None else self._few.rows(X)
         few = None if rows is None else self._few.predictions(rows, self._few_never, self._n_predicted)
         if few is not None:
-            return few
-        from rfsize.inference.score_kernels import add_scores
-
-        X, forest = self._rows.checked(X), self._forest
+            return few, np.full(len(few), self._forest.n_trees)
+        X = self._rows.checked(X)
         found = np.empty((matrix.n_rows(X), self._n_predicted))
+        asked = np.full(len(found), self._forest.n_trees)
 
         def work(q: NDArray[np.uint16], rows: slice) -> None:
-            total = np.tile(forest.start, (len(q), 1))
-            add_scores(q, tuple(forest.trees), forest.n_outputs, total)
+            total = np.tile(self._forest.start, (len(q), 1))
+            self._add(q, stops, total, asked[rows])
             found[rows] = self._predicted(total)
 
         self._rows.each_block(X, work)
-        return found
+        return found, asked
+
+    def _add(
+        self, q: NDArray[np.uint16], stops: SpreadStops | None, total: NDArray[np.floating[Any]], asked: Int64s
+    ) -> None:
+        """Add up the scores of quantised rows, of as many trees as their predictions take."""
+        forest, trees = self._forest, tuple(self._forest.trees)
+        if stops is None:
+            from rfsize.inference.score_kernels import add_scores
+
+            add_scores(q, trees, forest.n_outputs, total)
+            return
+        from rfsize.inference.spread_kernels import settle_numbers
+
+        start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
+        settle_numbers(q, trees, forest.n_outputs, scale, start, self._spread(stops), total, asked)
+
+    def _spread(self, stops: SpreadStops) -> tuple[Any, ...]:
+        """Stops by spread as the compiled loop takes them."""
+        # Both classes of two may be added up where the table knows of one: they spread alike.
+        pooled, link = np.resize(stops.pooled, self._forest.n_scores), LINKS.index(stops.link.kind)
+        return stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope
 
     def _predicted(self, total: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """What is predicted from sums of scores, in their own precision."""
@@ -99,7 +122,7 @@ class ByScores:
 
     @cached_property
     def _stop(self) -> ScoreStop:
-        if self._stops is not None:
+        if isinstance(self._stops, AverageStops):
             return by_table(self._forest, self._stops)
         return lossless(self._forest, cut_of(self._forest))
 

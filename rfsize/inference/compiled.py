@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, VoteWeights
@@ -16,8 +15,10 @@ from rfsize.inference.by_scores import ByScores, cut_of
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.file import load_forest, save_forest
 from rfsize.inference.rows import Rows
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import choice
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
@@ -45,8 +46,8 @@ def compile(
     model : booster or estimator
         A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed.
     table : StopTable, optional
-        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`), or of votes
-        (`StopTable.build`). Leave it out for AdaBoost, whose own weights say when to stop.
+        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`; of probabilities it
+        is for `CompiledForest.predict_proba`), or of votes (`StopTable.build`). Leave it out for AdaBoost, whose own weights say when to stop.
     voting : {"auto", "soft", "hard"}
         What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
         table, or without one the same as the model's own ``predict``.
@@ -244,7 +245,7 @@ class CompiledForest:
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
 
     @overload
-    def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], NDArray[np.int64]]: ...
+    def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], Int64s]: ...
 
     def predict(self, X: Any, *, return_trees: bool = False) -> Any:
         """Labels, or numbers of a regression forest.
@@ -289,8 +290,8 @@ class CompiledForest:
             labels, asked = (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
             found = self.classes[labels]
         else:
-            found = self._by_scores.predictions(X)[:, 0]
-            asked = np.full(len(found), self.n_trees, dtype=np.int64)
+            numbers, asked = self._by_scores.predictions(X)
+            found = numbers[:, 0]
         return (found, asked) if return_trees else found
 
     def votes(self, X: Any) -> Votes:
@@ -332,19 +333,30 @@ class CompiledForest:
             )
         return Votes(self._by_votes.counts(X), self.classes, self.n_trees)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    @overload
+    def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict_proba(self, X: Any, *, return_trees: Literal[True]) -> tuple[Floats, Int64s]: ...
+
+    def predict_proba(self, X: Any, *, return_trees: bool = False) -> Any:
         """Class probabilities that the framework predicts, from the averaged scores of all trees.
 
         Parameters
         ----------
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows as the framework takes them.
+        return_trees : bool, default False
+            Whether to return also how many trees each row asked.
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, n_classes)
+        probabilities : ndarray of float64, shape (n_rows, n_classes)
             Sums are equal to the framework's to the last bit; probabilities but for the last digits of its own
-            precision, which is single in XGBoost.
+            precision, which is single in XGBoost. With a table that was calibrated for probabilities, as close as it
+            promises.
+        asked : ndarray of int64, shape (n_rows,)
+            Only with ``return_trees``; all trees without such a table.
 
         Raises
         ------
@@ -366,7 +378,8 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, and no probabilities: use predict")
-        return self._by_scores.predictions(X)
+        found, asked = self._by_scores.predictions(X)
+        return (found, asked) if return_trees else found
 
     def save(self, path: str | Path) -> None:
         """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.
@@ -403,22 +416,30 @@ class CompiledForest:
     @cached_property
     def _by_scores(self) -> ByScores:
         stops = None if self.table is None else self.table.stops
-        return ByScores(self.forest, self._rows, stops if isinstance(stops, AverageStops) else None)
+        return ByScores(self.forest, self._rows, stops if isinstance(stops, AverageStops | SpreadStops) else None)
 
     @cached_property
     def _by_votes(self) -> ByVotes:
         stops = None if self.table is None else self.table.stops
-        return ByVotes(self.forest, self._rows, None if isinstance(stops, AverageStops) else stops)
+        return ByVotes(self.forest, self._rows, None if isinstance(stops, AverageStops | SpreadStops) else stops)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is prepared for predicting takes more memory than the forest, and is soon prepared again.
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
 def _check_fit(table: StopTable, forest: Forest, voting: str) -> None:
     """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
-    if not forest.classes.size:
-        raise ValueError("the table is for labels, but the forest predicts numbers: leave table out")
-    if (table.n_trees, table.n_classes) != (forest.n_trees, len(forest.classes)):
+    n_classes = len(forest.classes)
+    if (table.n_trees, table.n_classes) != (forest.n_trees, max(1, n_classes)):
         raise ValueError(
-            f"the table is for {table.n_trees} trees and {table.n_classes} classes, the forest has "
-            f"{forest.n_trees} trees and {len(forest.classes)} classes: build one for {forest.n_trees} trees"
+            f"the table is for {table.n_trees} trees and {_spoken(table.n_classes)}, the forest has {forest.n_trees} "
+            f"trees and {_spoken(n_classes)}: make one for {forest.n_trees} trees"
+        )
+    if n_classes and table.criterion == "score":
+        raise ValueError(
+            "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "
+            "criterion='probability'"
         )
     if table.voting != voting:
         by = {"soft": "averaged scores", "hard": "votes"}
@@ -426,10 +447,14 @@ def _check_fit(table: StopTable, forest: Forest, voting: str) -> None:
             f"the table is of {by[table.voting]}, but labels are to go by {by[voting]}: leave voting out, or make a "
             f"table by StopTable.{'calibrate' if voting == 'soft' else 'build'}"
         )
-    if isinstance(table.stops, AverageStops) and len(forest.classes) == 2:
+    if isinstance(table.stops, AverageStops) and n_classes == 2 and forest.n_scores == 1:
         cut = cut_of(forest)
         if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
             raise ValueError(
                 f"the table was calibrated for another threshold than {forest.threshold:g}: give "
                 "StopTable.calibrate the same threshold"
             )
+
+
+def _spoken(n_classes: int) -> str:
+    return f"{n_classes} classes" if n_classes > 1 else "no classes"

@@ -20,7 +20,7 @@ LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order 
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
 # Where no more of the rows that go down trees together are open, the others are taken out.
-_SHARE_OPEN = 0.75
+SHARE_OPEN = 0.75
 # Trees asked in the first stage, and how many times as many are asked by the end of the next.
 _FIRST_STAGE, _STAGES_GROW = 4, 4
 
@@ -75,7 +75,7 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
             here = min(TOGETHER, n - first)
             some[:here] = going[first : first + here]
             _settle_together(q, some, here, member, last, trees, n_outputs, stop, rows, together, total, label, asked)
-        n, member, last = _still_open(going[:n], label), last, last * _STAGES_GROW
+        n, member, last = still_open(going[:n], label), last, last * _STAGES_GROW
     place = places_of_row(n_outputs)
     for j in range(n):
         ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
@@ -102,13 +102,13 @@ def _settle_together(
     first_look, every, _, _, _, _ = stop
     n_members, open_ = (tree_start.size - 1) // n_outputs, n
     if member == 0:
-        taken = q[going[0] : going[0] + n]
-        gather(taken, together)
+        block = q[going[0] : going[0] + n]
+        gather(block, together)
     else:
-        taken = _taken(q, going[:n], rows, together)
+        block = taken(q, going[:n], rows, together)
     while member < last and open_ > 0:
         for output in range(n_outputs):
-            leaf = to_leaves(taken, trees, member * n_outputs + output, together)
+            leaf = to_leaves(block, trees, member * n_outputs + output, together)
             for part in range(value.shape[1]):
                 for j in range(n):
                     total[going[j], output + part] += value[leaf[j], part]
@@ -121,13 +121,13 @@ def _settle_together(
                 if answer >= 0:
                     label[going[j]], asked[going[j]] = answer, member
                     open_ -= 1
-        if open_ <= _SHARE_OPEN * n:
-            n = _still_open(going[:n], label)
-            taken = _taken(q, going[:n], rows, together)
+        if open_ <= SHARE_OPEN * n:
+            n = still_open(going[:n], label)
+            block = taken(q, going[:n], rows, together)
 
 
 @compiled
-def _taken(q: Any, going: Any, rows: Any, together: Any) -> Any:
+def taken(q: Any, going: Any, rows: Any, together: Any) -> Any:
     """Some of the rows, gathered to go down trees together."""
     for j in range(going.size):
         for column in range(q.shape[1]):
@@ -138,7 +138,7 @@ def _taken(q: Any, going: Any, rows: Any, together: Any) -> Any:
 
 
 @compiled
-def _still_open(going: Any, label: Any) -> Any:
+def still_open(going: Any, label: Any) -> Any:
     """Move the rows that have no label to the front, and count them."""
     kept = 0
     for j in range(going.size):
@@ -204,10 +204,10 @@ def predict_from(total: Any, divisor: Any, slope: Any, link: Any, predicted: Any
         for k in range(score.size):
             score[k] = own[1] * (total[i, k] / own[0])
         if link == SOFTMAX:
-            _softmax(score)
+            softmax(score)
         elif link != IDENTITY:
             for k in range(score.size):
-                score[k] = _linked(score[k], link, own[2])
+                score[k] = linked(score[k], link, own[2])
         if predicted.shape[1] > score.size:
             predicted[i, 0], predicted[i, 1] = own[2] - score[0], score[0]
         else:
@@ -216,7 +216,7 @@ def predict_from(total: Any, divisor: Any, slope: Any, link: Any, predicted: Any
 
 
 @compiled
-def _linked(score: Any, link: Any, one: Any) -> Any:
+def linked(score: Any, link: Any, one: Any) -> Any:
     if link == EXP:
         return math.exp(score)
     if link == SQUARE:
@@ -225,7 +225,7 @@ def _linked(score: Any, link: Any, one: Any) -> Any:
 
 
 @compiled
-def _softmax(score: Any) -> None:
+def softmax(score: Any) -> None:
     largest, whole = score.max(), 0.0
     for k in range(score.size):
         score[k] = math.exp(score[k] - largest)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.scoring import TreesOnRows
-from rfsize.stopping.spread import PRIOR_TREES, SpreadStops
+from rfsize.stopping.spread import PRIOR_TREES, TREES_BETWEEN_LOOKS, SpreadStops
 from rfsize.stopping.stops import AverageStops, VoteStops, running_leads
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.links import Link
@@ -184,7 +184,7 @@ def spread_stops(
     from rfsize.stopping.average_kernels import count_stops
 
     link = trees.adapter.link if criterion == "probability" or not trees.adapter.classes.size else Link("identity")
-    cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, link, criterion, tolerance)
+    cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, TREES_BETWEEN_LOOKS, link, criterion, tolerance)
     limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS_OF_SPREAD, _RULES - 1)])
     tallies, n_classes = Tallies.nothing(len(labels), limits.size), trees.adapter.classes.size
     rows, always = _Some(_ROWS_PER_POOL), np.ones(trees.adapter.n_trees)

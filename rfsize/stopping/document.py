@@ -58,7 +58,7 @@ _STOPS = {
     "leaders": {"upper"},
     "weighted": {"weights", "against", "total"},
     "averages": {"needed", "cut"},
-    "spread": {"limit", "pooled", "weight", "link", "slope", "criterion", "tolerance"},
+    "spread": {"limit", "pooled", "weight", "every", "link", "slope", "criterion", "tolerance"},
 }
 _COUNTS = ("rows", "disagreements", "trees")
 _LONGEST_NAME = 10_000  # characters of a class label
@@ -413,7 +413,7 @@ def _average_stops(value: dict[str, Any], n_trees: int) -> AverageStops:
 def _spread_stops(value: dict[str, Any], n_classes: int) -> SpreadStops:
     names = ("limit", "weight", "slope", "tolerance")
     limit, weight, slope, tolerance = _numbers([value[name] for name in names], ", ".join(names), float, 4).tolist()
-    pooled = _numbers(value["pooled"], "pooled", float)
+    pooled, every = _numbers(value["pooled"], "pooled", float), _integer(value, "every", 1, MAX_TREES)
     if limit < 0.0 or weight < 1.0 or slope == 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
         refuse("limit and pooled must be at least 0, weight at least 1, slope not 0 and tolerance above 0")
     fits = {1: range(1, MAX_CLASSES + 1), 2: (1, 2)}.get(n_classes, (n_classes,))
@@ -421,4 +421,4 @@ def _spread_stops(value: dict[str, Any], n_classes: int) -> SpreadStops:
         refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")
     criterion = _choice(value, "criterion", ("probability", "score") if n_classes > 1 else ("score",))
     link = Link(_choice(value, "link", LINKS), slope)
-    return SpreadStops(limit, pooled, weight, link, criterion, tolerance)
+    return SpreadStops(limit, pooled, weight, every, link, criterion, tolerance)

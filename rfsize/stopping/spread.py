@@ -14,6 +14,9 @@ from rfsize.voting.links import Link
 PRIOR_TREES = 16.0
 """Trees that the pooled spread counts for, in that of one row."""
 
+TREES_BETWEEN_LOOKS = 8
+"""Trees after which a row is looked at again."""
+
 
 @dataclass(frozen=True, eq=False)
 class SpreadStops:
@@ -32,6 +35,8 @@ class SpreadStops:
         Standard deviation of one tree's scores around the row's mean, over rows.
     weight : float
         At least 1.
+    every : int
+        Rows may stop after each so many trees: to look costs as much as to walk down a few.
     link : Link
         From mean scores to what must keep within the tolerance.
     criterion : {"probability", "score"}
@@ -45,6 +50,7 @@ class SpreadStops:
     limit: float
     pooled: Floats
     weight: float
+    every: int
     link: Link
     criterion: str
     tolerance: float
@@ -74,7 +80,9 @@ class SpreadStops:
         squares = np.cumsum(np.square(tree_scores, dtype=np.float64), axis=1) - total * mean
         variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + asked - 1.0)
         trees_left = np.sqrt(np.maximum(1.0 / asked[:, 0] - 1.0 / number[:, None], 0.0))
-        return (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left, mean
+        left = (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left
+        left[(asked[:, 0] % self.every > 0) & (asked[:, 0] < number[:, None])] = np.inf
+        return left, mean
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain values."""
@@ -82,6 +90,7 @@ class SpreadStops:
             "limit": self.limit,
             "pooled": self.pooled.tolist(),
             "weight": self.weight,
+            "every": self.every,
             "link": self.link.kind,
             "slope": self.link.slope,
             "criterion": self.criterion,

@@ -50,7 +50,7 @@ def test_rows_stop_where_a_plain_loop_stops(seed: int, n_trees: int, n_scores: i
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(5, n_trees, n_scores))
     pooled = rng.gamma(2.0, 0.5, n_scores)
-    stops = SpreadStops(float(rng.gamma(1.0, 0.3)), pooled, 2.0, Link(kind, 1.5), "score", 0.1)
+    stops = SpreadStops(float(rng.gamma(1.0, 0.3)), pooled, 2.0, 1, Link(kind, 1.5), "score", 0.1)
     predicted, asked = stops.settle(scores, n_scores)
     for row, one in enumerate(scores.tolist()):
         mean, trees = settled(one, stops)
