@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "walking": {"adapters", "utils", "errors"},
     "counting": {"walking", "adapters", "voting", "utils", "errors"},
     "stopping": {"counting", "adapters", "voting", "utils", "errors"},
-    "inference": {"walking", "adapters", "stopping", "voting", "utils", "errors"},
+    "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "errors"},
     "sizing": {"counting", "adapters", "estimation", "theory", "voting", "utils", "errors"},
     "training": {"sizing", "counting", "adapters", "voting", "utils", "errors"},
     "integrations": set(),

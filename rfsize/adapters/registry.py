@@ -126,6 +126,11 @@ def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None =
 def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
     if isinstance(model, Adapter):
         return model
+    own = getattr(model, "adapter", None)  # of a compiled forest, which has left its framework behind
+    if isinstance(own, Adapter):
+        if casts_votes and not own.classes.size:
+            raise NotAForestError("the compiled forest predicts numbers, for which its trees cast no votes")
+        return own
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")
     integration = integration_of(model)

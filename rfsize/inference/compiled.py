@@ -15,6 +15,7 @@ from rfsize.inference.by_scores import ByScores, cut_of
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.file import load_forest, save_forest
 from rfsize.inference.rows import Rows
+from rfsize.inference.trees import CompiledTrees
 from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
@@ -46,8 +47,9 @@ def compile(
     model : booster or estimator
         A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed.
     table : StopTable, optional
-        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`; of probabilities it
-        is for `CompiledForest.predict_proba`), or of votes (`StopTable.build`). Leave it out for AdaBoost, whose own weights say when to stop.
+        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`; of probabilities,
+        for `CompiledForest.predict_proba`), or of votes (`StopTable.build`). Leave it out for AdaBoost, whose own
+        weights say when to stop.
     voting : {"auto", "soft", "hard"}
         What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
         table, or without one the same as the model's own ``predict``.
@@ -408,6 +410,19 @@ class CompiledForest:
         True
         """
         save_forest(Path(path), self.forest, self.table, self.voting)
+
+    @property
+    def adapter(self) -> Adapter:
+        """The trees as `StopTable.calibrate` and `rfsize.size` take any forest's, for rows it was not trained on.
+
+        Raises
+        ------
+        NotAForestError
+            If the trees have weights.
+        """
+        if self.table is not None and isinstance(self.table.stops, WeightedStops):
+            raise NotAForestError("boosted trees are no independent draws, of which a size or a table could be told")
+        return CompiledTrees(self.forest, self._rows, self.voting)
 
     @cached_property
     def _rows(self) -> Rows:
