@@ -16,6 +16,7 @@ MOST = 16
 """Rows that are taken at once."""
 
 _ALIGNED = 8  # bytes
+_WHOLE = 2.0**53  # up to which double precision holds all whole numbers
 
 
 class FewRows:
@@ -38,15 +39,34 @@ class FewRows:
         number = [conventions.slope, forest.threshold, *map(float, conventions.reading)]
         self._kept = memory, place, np.array(whole, dtype=np.int64), np.array(number), forest.start
         self._predict, self._n_features = predict_few, forest.n_features
+        self._names, self._has_categories = forest.feature_names, bool(conventions.categories)
+        self._columns: Any = None
 
     def rows(self, X: Any) -> NDArray[np.float64] | None:
-        """``X`` as `labels` and `predictions` take it, None where it is no array of a few such rows."""
-        if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2:
+        """``X`` as `labels` and `predictions` take it, None where it is no array or frame of a few such rows."""
+        if type(X) is not np.ndarray:
+            X = self._numbers(X)
+        if X is None or X.ndim != 2 or X.dtype.char not in "df":
             return None
         n_rows, n_features = X.shape
         if n_features != self._n_features or not 0 < n_rows <= MOST:
             return None
         return X if X.dtype.char == "d" and X.flags.carray else np.array(X, dtype=np.float64, order="C")
+
+    def _numbers(self, frame: Any) -> NDArray[Any] | None:
+        """The numbers of a DataFrame that has the columns of training; None of what takes more care."""
+        columns = getattr(frame, "columns", None)
+        if self._has_categories or not hasattr(frame, "iloc") or len(frame) > MOST:
+            return None
+        if columns is not self._columns:
+            if not columns.is_unique or (self._names is not None and list(columns) != self._names):
+                return None
+            self._columns = columns  # as most frames have them that follow
+        numbers = np.asarray(frame)
+        if numbers.dtype.char not in "df" or numbers.size == 0:
+            return None
+        # Larger whole numbers are rounded by some frameworks in their own way.
+        return numbers if np.nanmax(np.abs(numbers), initial=0.0) < _WHOLE else None
 
     def labels(self, X: NDArray[np.float64], stop: Floats) -> NDArray[np.int64] | None:
         """Index of the label and trees asked, shape (2, n_rows); None where the framework refuses a row."""
