@@ -24,7 +24,7 @@ print(report)
 
 fast = rfsize.compile(grown)
 right = (fast.predict(X_test) == y_test).mean()
-print(f"majority vote of {fast.n_trees} trees, compiled: accuracy {right:.1%}")
+print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%

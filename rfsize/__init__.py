@@ -24,6 +24,7 @@ from rfsize.errors import (
     SeedDependenceWarning,
     SharedBagsWarning,
     TableError,
+    UndefinedMetricError,
 )
 from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
@@ -74,6 +75,7 @@ __all__ = [
     "SizeReport",
     "StopTable",
     "TableError",
+    "UndefinedMetricError",
     "Votes",
     "banfield_size",
     "compile",

@@ -87,6 +87,14 @@ class CopiesWarning(UserWarning):
     """
 
 
+class UndefinedMetricError(ValueError):
+    """A metric has no value on the rows and predictions at hand, though both are as they should be.
+
+    The logarithmic loss is infinite where a row's class gets no probability, and rankings need rows of both classes:
+    take another metric, more rows, or trees whose leaves hold more of them.
+    """
+
+
 class NoVotesWarning(UserWarning):
     """Every tree saw some of the training rows, which therefore have no out-of-bag prediction.
 

@@ -13,16 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.errors import UndefinedMetricError
 from rfsize.estimation.base import REPLICATES
 from rfsize.sizing.ranking import Bins, Levels
 from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
 """The bound of metrics, of which means and differences are then finite."""
-
-
-class UndefinedMetricError(ValueError):
-    """A metric has no value on the rows and predictions at hand, though both are as they should be."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.errors import UndefinedMetricError
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import (
     GivenMetric,
@@ -17,7 +18,6 @@ from rfsize.sizing.metrics import (
     Metric,
     RankMetric,
     ScorerMetric,
-    UndefinedMetricError,
     no_weight,
 )
 from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_of, takes_weights

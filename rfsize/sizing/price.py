@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize.errors import FewVotesError
+from rfsize.errors import FewVotesError, UndefinedMetricError
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.loss import Law, rough_law
-from rfsize.sizing.metrics import UndefinedMetricError
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent

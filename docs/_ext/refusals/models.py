@@ -143,14 +143,14 @@ def labels_of_another_regression(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "compiling a regression forest",
-    NotAForestError,
-    "the forest predicts numbers, and a compiled forest labels and probabilities",
-    why="nothing would be stopped early",
-    instead='its own `predict`, of fewer trees: `rfsize.truncate(model, X_val, criterion="score", tolerance=…)`',
+    "the majority vote of a regression forest",
+    ValueError,
+    "predicts numbers, of which there is no majority vote",
+    why="its trees cast no votes",
+    instead="leave `voting` out: a compiled forest then predicts the forest's own numbers",
 )
 def compiling_a_regression(at: AtHand) -> object:
-    return rfsize.compile(RandomForestRegressor(3).fit(*make_regression(50, 4, random_state=0)))
+    return rfsize.compile(RandomForestRegressor(3).fit(*make_regression(50, 4, random_state=0)), voting="hard")
 
 
 @GROUP.refuses(

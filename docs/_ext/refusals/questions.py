@@ -179,7 +179,7 @@ def few_trees(at: AtHand) -> object:
 
 @GROUP.refuses(
     '`metric_gap("logloss")` where no tree gives the true class any probability',
-    ValueError,
+    rfsize.UndefinedMetricError,
     "the logloss is infinite: no tree asked about",
     why="no number of trees is then enough",
     instead="more trees, leaves of several rows, or another metric",

@@ -23,7 +23,7 @@ def another_forest(at: AtHand) -> object:
 @GROUP.refuses(
     "a table for members with weights, with a forest",
     ValueError,
-    "the table is for members with weights, but the trees of a forest have one vote each",
+    "the table is for members with weights, but the trees of a forest count alike",
     why="its promise would be void",
     instead="`StopTable.build`",
 )
