@@ -179,11 +179,11 @@ def _quantiser(read: _Read, reading: Reading) -> str:
     steps = []
     if read.n_numeric:
         numeric = slice(0, read.n_numeric_columns)
-        parts += [array("missing", columns.missing[numeric]), array("base", columns.base[numeric]), _NUMBERS]
+        parts += ["\n", array("missing", columns.missing[numeric]), array("base", columns.base[numeric]), _NUMBERS]
         steps.append("quantise_numbers(row, q);")
     if has_categories:
         lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
-        parts.append(f"static const double LOWEST_CATEGORY = {lowest};\n")
+        parts.append(f"\nstatic const double LOWEST_CATEGORY = {lowest};\n")
         parts.append(f"static const double LARGEST_CATEGORY = {real(_LARGEST_CATEGORY)};\n{_CATEGORIES}")
         steps.append("quantise_categories(row, q);")
     body = "\n    ".join(steps)
@@ -247,6 +247,7 @@ def _sets(forest: Forest, read: _Read) -> tuple[Int64s, str]:
         sets.append(distinct[:, : n_bytes[-1]].ravel())
     sizes = np.array([one.size for one in sets])
     arrays = [
+        "\n",
         array("sets", np.concatenate(sets)),
         array("set_start", np.cumsum(sizes) - sizes),
         array("set_bytes", np.array(n_bytes)),
@@ -321,7 +322,7 @@ def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
     width = 1 if first.size <= 1 << 8 else 2 if first.size <= 1 << 16 else 4
     is_shorter = first.size * content.shape[1] + leaf.size * width < content.size
     shared = first if is_shorter else np.arange(leaf.size)
-    arrays = array("scores", kept[shared].ravel())
+    arrays = "\n" + array("scores", kept[shared].ravel())
     if votes:
         arrays += array("leaf_class", forest.trees.vote[leaf[shared]])
     return (arrays + array("which", which.ravel()), "which[leaf]") if is_shorter else (arrays, "leaf")

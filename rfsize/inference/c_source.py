@@ -12,6 +12,7 @@ from rfsize.inference.c_forest import trees_in_c
 from rfsize.inference.c_literals import array, checked_name, real, text
 from rfsize.inference.c_stops import label_by_scores, label_by_votes
 from rfsize.inference.score_stops import by_table, lossless
+from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, Stops
 from rfsize.utils.files import written_whole
 from rfsize.walking.layout import Forest
@@ -20,12 +21,14 @@ _ABOUT = Template("""\
 /* A forest of $n_trees trees on rows of $n_features numbers, as C99 without dependencies. Written by rfsize.
 
 $functions
- * A missing value is NaN, and a category the number that it had at training. A row that the framework of the forest
- * refuses is answered with $refused. Nothing is allocated or kept between calls: threads may share everything here.
+ * A missing value is NaN, and a category the number that it had at training.
+$refused * Nothing is allocated, and nothing kept between calls, so that threads may share all of it.
  *
  * Floating-point numbers must be those of IEEE 754, evaluated in their own precision: leave out -ffast-math, and where
  * the processor has fused multiplication and addition, give -std=c99 or -ffp-contract=off. */
 """)
+
+_REFUSED = " * A row that the framework of the forest refuses is answered with {}.\n"
 
 _OF_CLASSES = Template("""\
  * int ${name}_predict(const double *row)
@@ -205,8 +208,13 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier, or a class label too long for C.
+        If ``name`` is no identifier, a class label too long for C, or the table one that is not written in C.
     """
+    if isinstance(stops, SpreadStops):
+        raise ValueError(
+            "the table stops where probabilities or scores are near enough, which is not written in C: compile the "
+            "forest without it, or with a table of criterion='label'"
+        )
     content = c_source(forest, stops, voting, checked_name(name))
     with written_whole(path) as partial:
         partial.write_bytes(content.encode("ascii"))
@@ -214,16 +222,15 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
 
 def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str:
     """The text of the file."""
-    of_classes, by_votes = bool(forest.classes.size), voting == "hard"
+    of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
     about = _ABOUT.substitute(
         n_trees=forest.n_trees,
         n_features=forest.n_features,
         functions=(_OF_CLASSES if of_classes else _OF_NUMBERS).substitute(public),
-        refused="class -1 of no trees and probabilities that are NaN" if of_classes else "NaN",
+        refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN") if taken else "",
     )
     declared = (_DECLARED_OF_CLASSES if of_classes else _DECLARED_OF_NUMBERS).substitute(public)
-    taken = _refusal(forest)
     code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if not of_classes:
         refusal = "    if (!is_taken(row)) return NAN;\n" if taken else ""

@@ -415,7 +415,7 @@ class CompiledForest:
         Raises
         ------
         ValueError
-            If ``name`` is no C identifier, or a class label takes more than 4,095 bytes.
+            If ``name`` is no C identifier, a class label takes more than 4,095 bytes, or the table is not for labels.
         OSError
             If the file cannot be written.
 
