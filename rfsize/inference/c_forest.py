@@ -329,7 +329,7 @@ def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
 
 
 def trees_in_c(forest: Forest, *, votes: bool) -> str:
-    """``quantise`` and ``leaf_of``, with the scores of the leaves, and where asked for the classes that they vote for."""
+    """``quantise`` and ``leaf_of``, with the scores of the leaves, and with ``votes`` the classes they vote for."""
     read = _read(forest.columns)
     rank, sets = _sets(forest, read)
     splits = _splits(forest, read, rank)

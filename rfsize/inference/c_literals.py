@@ -15,8 +15,42 @@ _WIDTH = 112
 _LONGEST_TEXT = 4095
 
 _KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+    ]
 )
 
 
@@ -61,9 +95,7 @@ def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
 def lines(items: list[str]) -> str:
     """Items with commas between them, several to a line."""
     per_line = max(1, _WIDTH // (max(map(len, items)) + 2))
-    return ",\n".join(
-        "    " + ", ".join(items[first : first + per_line]) for first in range(0, len(items), per_line)
-    )
+    return ",\n".join("    " + ", ".join(items[first : first + per_line]) for first in range(0, len(items), per_line))
 
 
 def real(number: float, *, single: bool = False) -> str:

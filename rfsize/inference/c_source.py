@@ -7,11 +7,9 @@ from string import Template
 
 import numpy as np
 
-from rfsize.inference.by_scores import cut_of
 from rfsize.inference.c_forest import trees_in_c
 from rfsize.inference.c_literals import array, checked_name, real, text
 from rfsize.inference.c_stops import label_by_scores, label_by_votes
-from rfsize.inference.score_stops import by_table, lossless
 from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, Stops
 from rfsize.utils.files import written_whole
@@ -228,7 +226,9 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
         n_trees=forest.n_trees,
         n_features=forest.n_features,
         functions=(_OF_CLASSES if of_classes else _OF_NUMBERS).substitute(public),
-        refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN") if taken else "",
+        refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
+        if taken
+        else "",
     )
     declared = (_DECLARED_OF_CLASSES if of_classes else _DECLARED_OF_NUMBERS).substitute(public)
     code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
@@ -255,8 +255,7 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
 def _label(forest: Forest, stops: Stops | None, by_votes: bool) -> str:
     if by_votes:
         return label_by_votes(forest, stops)
-    by = by_table(forest, stops) if isinstance(stops, AverageStops) else lossless(forest, cut_of(forest))
-    return label_by_scores(forest, by)
+    return label_by_scores(forest, stops if isinstance(stops, AverageStops) else None)
 
 
 def _labels(forest: Forest) -> str:

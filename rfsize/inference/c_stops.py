@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.inference.by_scores import cut_of
 from rfsize.inference.by_votes import TREES_BETWEEN_LOOKS, majority_stops
 from rfsize.inference.c_literals import array, real, smallest
-from rfsize.inference.score_stops import ScoreStop
-from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
+from rfsize.inference.score_stops import by_table, lossless
+from rfsize.stopping.stops import AverageStops, BinaryStops, LeaderStops, Stops, TernaryStops, WeightedStops
 from rfsize.walking.layout import Forest
 
 # ---------------------------------------------------------------------------------------------------------
@@ -21,7 +22,7 @@ _ONE_SCORE = """
 /* The class that a row is answered with after so many trees, -1 where it asks on. */
 static int answer(int asked, const sum *total)
 {
-    const int look = (asked - FIRST_LOOK) / EVERY;
+    const int look = (asked - FIRST_LOOK + EVERY - 1) / EVERY;
     return total[0] <= low[look] ? 0 : total[0] >= high[look] ? 1 : -1;
 }
 """
@@ -42,7 +43,7 @@ static int answer(int asked, const sum *total)
             second = score;
         }
     }
-    return first - second >= needed[(asked - FIRST_LOOK) / EVERY] ? leader : -1;
+    return first - second >= needed[(asked - FIRST_LOOK + EVERY - 1) / EVERY] ? leader : -1;
 }
 """
 
@@ -71,17 +72,14 @@ static int label_of(const level *q, int *asked)
     for (int k = 0; k < SCORES; k++) total[k] = start[k];
     for (int member = 0; member < TREES; member++) {
         add_scores(q, member, total);
-%s    }
-    *asked = TREES;
-    return predicted_label(total);
-}
-"""
-
-_LOOK = """        *asked = member + 1;
-        if (*asked >= FIRST_LOOK && *asked < TREES && (*asked - FIRST_LOOK) % EVERY == 0) {
+        *asked = member + 1;
+        if (*asked == TREES || (*asked >= FIRST_LOOK && (*asked - FIRST_LOOK) % EVERY == 0)) {
             const int label = answer(*asked, total);
             if (label >= 0) return label;
         }
+    }
+    return predicted_label(total);
+}
 """
 
 _BY_THRESHOLD = """
@@ -108,24 +106,27 @@ static int predicted_label(const sum *total)
 """
 
 
-def label_by_scores(forest: Forest, stop: ScoreStop) -> str:
-    """The label of averaged scores."""
-    n_trees, one = forest.n_trees, forest.n_scores == 1
+def label_by_scores(forest: Forest, stops: AverageStops | None) -> str:
+    """The label of averaged scores.
+
+    A row is answered after the last tree as well, without its probabilities, where these could not turn its label.
+    """
+    without = lossless(forest, cut_of(forest))
+    stop, n_trees = without if stops is None else by_table(forest, stops), forest.n_trees
     looks = np.arange(stop.first_look, n_trees, stop.every)
-    predicted = _BY_LARGEST
-    if one:
-        single = forest.trees.value.dtype == np.float32
-        predicted = f"static const sum THRESHOLD = {_rounded(forest.threshold, single)};\n{_BY_THRESHOLD}"
-    if looks.size == 0:
-        return predicted + _ASK % ""
+    low, high, needed = (
+        np.append(bound[looks], last[n_trees]) for bound, last in zip(stop[2:5], without[2:5], strict=True)
+    )
     parts = [f"enum {{ FIRST_LOOK = {stop.first_look}, EVERY = {stop.every} }};\n"]
-    if one:
-        parts += [array("low", stop.low[looks]), array("high", stop.high[looks]), _ONE_SCORE]
+    if forest.n_scores == 1:
+        threshold = _rounded(forest.threshold, forest.trees.value.dtype == np.float32)
+        parts += [array("low", low), array("high", high), _ONE_SCORE]
+        parts += [f"static const sum THRESHOLD = {threshold};\n", _BY_THRESHOLD]
     else:
-        parts.append(array("needed", stop.needed[looks]))
+        parts.append(array("needed", needed))
         parts += [array("drift", stop.drift), _DRIFT] if stop.drift.any() else [_NO_DRIFT]
-        parts.append(_SEVERAL_SCORES)
-    return "".join(parts) + predicted + _ASK % _LOOK
+        parts += [_SEVERAL_SCORES, _BY_LARGEST]
+    return "".join(parts) + _ASK
 
 
 def _rounded(number: float, single: bool) -> str:
@@ -255,10 +256,7 @@ static int label_of(const level *q, int *asked)
 
 def label_by_votes(forest: Forest, stops: Stops | None) -> str:
     """The label of the majority of votes, or of votes with weights."""
-    if forest.n_outputs == 1:
-        vote = _VOTE_OF_LEAF
-    else:
-        vote = array("alone", forest.alone) + _VOTE_OF_TREES
+    vote = _VOTE_OF_LEAF if forest.n_outputs == 1 else array("alone", forest.alone) + _VOTE_OF_TREES
     head = f"enum {{ CLASSES = {len(forest.classes)} }};\n"
     if isinstance(stops, WeightedStops):
         return head + vote + _by_weight(forest, stops)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xgboost as xgb
+from inference.test_compile import labels as some_labels
+from inference.test_compile import wild
 from lightgbm import LGBMRegressor
 from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
@@ -25,13 +27,12 @@ from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.regressors import KINDS, numbers
 from helpers.regressors import lightgbm as lightgbm_regressor
 from helpers.regressors import xgboost as xgboost_regressor
-from inference.test_compile import labels as some_labels
-from inference.test_compile import wild
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler is installed")
 pytestmark = needs_compiler
 
+TREES = 25
 FLAGS = ("-O2", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
 
@@ -119,7 +120,7 @@ def lightgbm_with_everything(n_classes: int, **params: Any) -> tuple[Any, np.nda
     objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
     settings = {"num_leaves": 24, "min_data_in_leaf": 3, "min_data_per_group": 5, "cat_smooth": 1.0, **objective}
     dataset = {"categorical_feature": [3], "params": {"verbose": -1}}
-    booster = train_lightgbm(X, some_labels(rng, X, n_classes), 41, dataset=dataset, **{**settings, **params})
+    booster = train_lightgbm(X, some_labels(rng, X, n_classes), TREES, dataset=dataset, **{**settings, **params})
     fresh = wild(rng, 1500, infinite=True)
     fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 3e9, 1e300, -np.inf, np.inf], 20)
     return booster, fresh
@@ -131,7 +132,14 @@ def xgboost_with_everything(n_classes: int, **params: Any) -> tuple[Any, np.ndar
     objective = (
         {"objective": "binary:logistic"} if n_classes == 2 else {"objective": "multi:softprob", "num_class": n_classes}
     )
-    settings = {"num_parallel_tree": 41, "subsample": 0.6, "eta": 1, "max_depth": 6, "max_cat_to_onehot": 4, **objective}
+    settings = {
+        "num_parallel_tree": TREES,
+        "subsample": 0.6,
+        "eta": 1,
+        "max_depth": 6,
+        "max_cat_to_onehot": 4,
+        **objective,
+    }
     rows = xgb.DMatrix(X, some_labels(rng, X, n_classes), feature_types=TYPES, enable_categorical=True)
     booster = xgb.train({**settings, "tree_method": "hist", "base_score": 0.3, **params}, rows, 1)
     fresh = wild(rng, 1500, infinite=False)
@@ -143,7 +151,7 @@ def scikit_learn_with_everything(n_classes: int, **params: Any) -> tuple[Any, np
     rng = np.random.default_rng(n_classes)
     X = wild(rng, 900, infinite=False)
     names = np.array(["ash", "elm", "oak", "yew", "fir", "bay", "box"])
-    forest = RandomForestClassifier(41, min_samples_leaf=2, random_state=0, **params)
+    forest = RandomForestClassifier(TREES, min_samples_leaf=2, random_state=0, **params)
     return forest.fit(X, names[some_labels(rng, X, n_classes)]), wild(rng, 1500, infinite=False)
 
 
@@ -155,7 +163,7 @@ WITH_EVERYTHING: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("framework", WITH_EVERYTHING)
 def test_averaged_scores(framework: str, n_classes: int, tmp_path: Path) -> None:
     model, X = WITH_EVERYTHING[framework](n_classes)
@@ -172,12 +180,12 @@ def test_averaged_scores(framework: str, n_classes: int, tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["none", "binary", "ternary", "leaders", "lossless leaders"])
 @pytest.mark.parametrize("framework", WITH_EVERYTHING)
 def test_votes(framework: str, kind: str, tmp_path: Path) -> None:
-    n_classes = {"binary": 2, "none": 2, "ternary": 3}.get(kind, 7)
+    n_classes = {"binary": 2, "none": 2, "ternary": 3}.get(kind, 5)
     model, X = WITH_EVERYTHING[framework](n_classes)
     if kind.endswith(("none", "lossless leaders")):
         fast = rfsize.compile(model, voting="hard")
     else:
-        table = rfsize.StopTable.build(41, alpha=0.9, prior=rfsize.compile(model).votes(X))
+        table = rfsize.StopTable.build(TREES, alpha=0.9, prior=rfsize.compile(model).votes(X))
         assert table.kind == kind
         fast = rfsize.compile(model, table)
     compare(fast, X, tmp_path)
