@@ -16,7 +16,7 @@ from rfsize.utils.typing import Int64s
 from rfsize.walking.layout import Forest
 
 # Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
-_TREES_BETWEEN_LOOKS = 8
+TREES_BETWEEN_LOOKS = 8
 
 
 class ByVotes:
@@ -38,7 +38,7 @@ class ByVotes:
     def labels(self, X: Any) -> tuple[Int64s, Int64s]:
         """Index of the class that each row is answered with, and how many trees it asked."""
         if self._stops is None:
-            _, labels, asked = self._decided(X, self._majority, every=_TREES_BETWEEN_LOOKS)
+            _, labels, asked = self._decided(X, self._majority, every=TREES_BETWEEN_LOOKS)
         else:
             _, labels, asked = self._decided(X, self._stops)
         return labels, asked
@@ -49,8 +49,7 @@ class ByVotes:
 
     @cached_property
     def _majority(self) -> Stops:
-        kind = BinaryStops.kind if len(self._forest.classes) == 2 else LeaderStops.kind
-        return lossless_stops(kind, self._forest.n_trees)
+        return majority_stops(self._forest)
 
     def _decided(self, X: Any, stops: Stops | None, every: int = 1) -> tuple[NDArray[Any], Int64s, Int64s]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
@@ -82,3 +81,9 @@ class ByVotes:
         in_own_order = np.empty_like(votes)
         in_own_order[:, stops.order] = votes
         return stops.winner(in_own_order, len(forest.classes))
+
+
+def majority_stops(forest: Forest) -> Stops:
+    """Stops where the trees left can no longer change the majority of all."""
+    kind = BinaryStops.kind if len(forest.classes) == 2 else LeaderStops.kind
+    return lossless_stops(kind, forest.n_trees)

@@ -13,6 +13,7 @@ from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
 from rfsize.inference.by_scores import ByScores, cut_of
 from rfsize.inference.by_votes import ByVotes
+from rfsize.inference.c_source import write_c
 from rfsize.inference.file import load_forest, save_forest
 from rfsize.inference.rows import Rows
 from rfsize.inference.trees import CompiledTrees
@@ -410,6 +411,42 @@ class CompiledForest:
         True
         """
         save_forest(Path(path), self.forest, self.table, self.voting)
+
+    def to_c(self, path: str | Path, *, name: str = "forest") -> None:
+        """Write forest, table and quantiser to one C99 file, which needs nothing but a C compiler.
+
+        A comment at its top says which functions it has, for one row and for many. They allocate nothing, keep nothing
+        between calls, and give the labels, trees asked and probabilities that this forest gives. Constants take, next
+        to thresholds and table, 4 to 12 bytes for each split and 4 or 8 for each score of a leaf: 8 bytes for most
+        leaves of an XGBoost forest of two classes, and 12 of a LightGBM forest. Leaves that are alike share theirs.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        name : str, default "forest"
+            What the names of the functions begin with.
+
+        Raises
+        ------
+        ValueError
+            If ``name`` is no C identifier, a class label takes more than 4,095 bytes, or the table is not for labels.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from pathlib import Path
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> rfsize.compile(forest).to_c("iris.c", name="iris")
+        >>> "int iris_predict(const double *row);" in Path("iris.c").read_text()
+        True
+        """
+        write_c(Path(path), self.forest, None if self.table is None else self.table.stops, self.voting, name)
 
     @property
     def adapter(self) -> Adapter:

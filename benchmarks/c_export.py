@@ -1,0 +1,245 @@
+"""A forest in C beside the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
+
+    python benchmarks/c_export.py [--trees 101] [--rows 100000]
+
+Trains a forest of each framework with missing values and, but for scikit-learn, categories; writes it by
+``CompiledForest.to_c`` with and without a stop table, compiles it by ``cc -O2 -std=c99``, and predicts the same rows one
+by one, in one thread. "Differ" counts labels and numbers of trees asked other than the compiled forest's, and gives the
+largest difference of probabilities; flash is text and data of the object file, by ``size``. The stop table is certified
+for α = 0.99 on 10,000 other rows. tl2cgen writes C of the same model, which treelite reads, for the same compiler; its
+file's ``predict`` is called row by row. m2cgen and emlearn are shown where they are installed and take the model; their
+rows are not timed. Needs rfsize[bench] and a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+
+TRAINING_ROWS, CALIBRATION_ROWS, FEATURES, CATEGORY, REPETITIONS = 20_000, 10_000, 12, 5, 5
+KINDS = ["c" if feature == CATEGORY else "float" for feature in range(FEATURES)]
+COMPILE = ("cc", "-O2", "-std=c99")
+
+
+def draw(rng: np.random.Generator, rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal columns, one of whole numbers, one of 30 categories, and one value in twenty missing."""
+    X = rng.normal(size=(rows, FEATURES))
+    X[:, 1] = np.round(2.0 * X[:, 1])
+    X[:, CATEGORY] = rng.integers(0, 30, rows)
+    signal = X[:, 0] + 0.5 * X[:, 1] + X[:, 2] * X[:, 3] + (X[:, CATEGORY] % 7 > 3) + 0.5 * rng.normal(size=rows)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, np.digitize(signal, [0.5] if n_classes == 2 else [-0.6, 0.5, 1.7])
+
+
+def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int) -> Any:
+    n_classes = int(y.max()) + 1
+    objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
+    bags = {"boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "feature_fraction": 0.6, "num_leaves": 31}
+    rows = lgb.Dataset(X, y, categorical_feature=[CATEGORY], params={"verbose": -1})
+    return lgb.train({**bags, **objective, "seed": 1, "verbose": -1}, rows, trees)
+
+
+def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int) -> Any:
+    n_classes = int(y.max()) + 1
+    objective = (
+        {"objective": "binary:logistic"} if n_classes == 2 else {"objective": "multi:softprob", "num_class": n_classes}
+    )
+    bags = {"num_parallel_tree": trees, "subsample": 0.632, "colsample_bynode": 0.6, "eta": 1, "max_depth": 5}
+    return xgb.train({**bags, **objective, "tree_method": "hist", "seed": 1}, matrix(X, y), 1)
+
+
+def matrix(X: np.ndarray, y: np.ndarray | None = None) -> xgb.DMatrix:
+    return xgb.DMatrix(X, y, feature_types=KINDS, enable_categorical=True)
+
+
+def train_scikit_learn(X: np.ndarray, y: np.ndarray, trees: int) -> Any:
+    return RandomForestClassifier(trees, min_samples_leaf=100, n_jobs=-1, random_state=1).fit(X, y)
+
+
+TRAIN: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
+    "LightGBM": train_lightgbm,
+    "XGBoost": train_xgboost,
+    "scikit-learn": train_scikit_learn,
+}
+
+
+class Cost(NamedTuple):
+    """Of one forest in C."""
+
+    flash: int
+    microseconds: float
+
+
+def compiled(source: Path) -> tuple[ctypes.CDLL, int]:
+    """The library of a C file, and the bytes of its code and constants."""
+    library, part = source.with_suffix(".so"), source.with_suffix(".o")
+    subprocess.run([*COMPILE, "-c", str(source), "-o", str(part)], check=True)
+    subprocess.run([*COMPILE, "-fPIC", "-shared", str(source), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library)), flash([part])
+
+
+def flash(parts: list[Path]) -> int:
+    """Text with constants, and data, of object files."""
+    table = subprocess.run(["size", *map(str, parts)], capture_output=True, text=True, check=True).stdout
+    return sum(sum(map(int, line.split()[:2])) for line in table.splitlines()[1:])
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def fastest(predict: Callable[[], object], rows: int) -> float:
+    """Microseconds a row, the median of several passes."""
+    taken = []
+    for _ in range(REPETITIONS):
+        started = time.perf_counter()
+        predict()
+        taken.append(time.perf_counter() - started)
+    return 1e6 * float(np.median(taken)) / rows
+
+
+def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple[Cost, Cost, str]:
+    """What labels and probabilities cost, and how they differ from those of the compiled forest."""
+    source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
+    fast.to_c(source)
+    library, size = compiled(source)
+    label, asked = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
+    probability, n_rows = np.empty((len(X), len(fast.classes))), ctypes.c_size_t(len(X))
+
+    def labels() -> None:
+        library.forest_predict_many(pointer(X), n_rows, pointer(label), pointer(asked))
+
+    def probabilities() -> None:
+        library.forest_predict_proba_many(pointer(X), n_rows, pointer(probability))
+
+    of_labels, of_probabilities = Cost(size, fastest(labels, len(X))), Cost(size, fastest(probabilities, len(X)))
+    expected, trees = fast.predict(X, return_trees=True)
+    largest = float(np.abs(probability - fast.predict_proba(X)).max())
+    differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(asked != trees)} trees, {largest:.0e}"
+    return of_labels, of_probabilities, f"{differ}; {asked.mean():.1f} trees asked"
+
+
+def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarray]:
+    """The same rows one by one through the ``predict`` of its file."""
+    import tl2cgen
+    import treelite
+
+    if isinstance(model, lgb.Booster):
+        read = treelite.frontend.from_lightgbm(model)
+    elif isinstance(model, xgb.Booster):
+        read = treelite.frontend.from_xgboost(model)
+    else:
+        read = treelite.sklearn.import_model(model)
+    made = folder / "tl2cgen"
+    tl2cgen.generate_c_code(read, dirpath=made, params={"parallel_comp": 8, "verbose": 0})
+    parts = [source.with_suffix(".o") for source in sorted(made.glob("*.c"))]
+    for part in parts:
+        subprocess.run([*COMPILE, "-fPIC", "-w", "-c", str(part.with_suffix(".c")), "-o", str(part)], check=True)
+    number, kind = (np.float64, "double") if str(read.input_type) == "float64" else (np.float32, "float")
+    loop, library = folder / "loop.c", folder / "tl2cgen.so"
+    loop.write_text(_LOOP.replace("KIND", kind).replace("N_FEATURES", str(X.shape[1])))
+    linked = [str(loop), *map(str, parts), "-o", str(library), "-lm"]
+    subprocess.run([*COMPILE, f"-I{made}", "-fPIC", "-shared", *linked], check=True)
+    run = ctypes.CDLL(str(library)).predict_rows
+    rows = np.ascontiguousarray(X, dtype=number)
+    found = np.zeros((len(X), int((made / "header.h").read_text().partition("MAX_N_CLASS ")[2].split()[0])), number)
+    return Cost(
+        flash(parts), fastest(lambda: run(pointer(rows), ctypes.c_size_t(len(X)), pointer(found)), len(X))
+    ), found
+
+
+# Its predict takes a row as unions, a missing value by its own mark.
+_LOOP = """
+#include "header.h"
+
+void predict_rows(const KIND *rows, size_t n_rows, KIND *found)
+{
+    union Entry row[N_FEATURES];
+    for (size_t i = 0; i < n_rows; i++) {
+        for (int k = 0; k < N_FEATURES; k++) {
+            const KIND value = rows[i * N_FEATURES + k];
+            if (isnan(value)) row[k].missing = -1;
+            else row[k].fvalue = value;
+        }
+        for (int k = 0; k < MAX_N_CLASS; k++) found[i * MAX_N_CLASS + k] = 0;
+        predict(row, 0, found + i * MAX_N_CLASS);
+    }
+}
+"""
+
+
+def by_m2cgen(model: Any, X: np.ndarray, folder: Path) -> Cost:
+    import m2cgen
+
+    source = folder / "m2cgen.c"
+    source.write_text(m2cgen.export_to_c(model) + "\n")
+    return Cost(compiled(source)[1], float("nan"))
+
+
+def by_emlearn(model: Any, X: np.ndarray, folder: Path) -> Cost:
+    import emlearn
+
+    source = folder / "emlearn.c"
+    source.write_text(emlearn.convert(model, method="inline").save(name="forest"))
+    return Cost(compiled(source)[1], float("nan"))
+
+
+def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Path) -> None:
+    rng = np.random.default_rng(n_classes)
+    (X, y), (others, _) = draw(rng, TRAINING_ROWS, n_classes), draw(rng, CALIBRATION_ROWS, n_classes)
+    rows = np.ascontiguousarray(draw(rng, n_rows, n_classes)[0])
+    model = TRAIN[framework](X, y, trees)
+    calibration = matrix(others) if framework == "XGBoost" else others
+    fast = rfsize.compile(model)
+    tables = {"all trees that can change a label": None, "stop table": rfsize.StopTable.calibrate(model, calibration)}
+    leaves = (fast.forest.trees.nodes.size + fast.forest.trees.tree_start.size - 1) // 2
+    print(f"\n{framework}, {n_classes} classes, {trees} trees, {leaves:,} leaves", flush=True)
+    for name, table in tables.items():
+        of_labels, of_probabilities, differ = by_rfsize(rfsize.compile(model, table), rows, folder)
+        print(
+            f"    rfsize, {name:34} {of_labels.flash / 1024:8.1f} KiB {of_labels.microseconds:7.2f} µs labels "
+            f"{of_probabilities.microseconds:7.2f} µs probabilities; differ: {differ}",
+            flush=True,
+        )
+    own = fast.predict_proba(rows)
+    for name, make in {"tl2cgen": by_tl2cgen, "m2cgen": by_m2cgen, "emlearn": by_emlearn}.items():
+        try:
+            made = make(model, rows, folder)
+        except Exception as error:
+            print(f"    left out: {name} ({type(error).__name__}: {str(error).splitlines()[:1]})", flush=True)
+            continue
+        cost, far = made, ""
+        if name == "tl2cgen":
+            cost, found = made
+            apart = np.abs((found[:, 0] - own[:, 1]) if found.shape[1] == 1 else (found - own).T)
+            far = f"; probabilities differ by {apart.max():.0e}, by more than 1e-6 on {np.mean(apart > 1e-6):.2%}"
+        print(f"    {name:42} {cost.flash / 1024:8.1f} KiB {cost.microseconds:7.2f} µs{far}", flush=True)
+
+
+def main() -> None:
+    """Print what each forest costs in C."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trees", type=int, default=101)
+    parser.add_argument("--rows", type=int, default=100_000)
+    options = parser.parse_args()
+    for framework in TRAIN:
+        for n_classes in (2, 4):
+            with tempfile.TemporaryDirectory() as folder:
+                compare(framework, n_classes, options.trees, options.rows, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

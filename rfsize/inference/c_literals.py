@@ -1,0 +1,124 @@
+"""Numbers, arrays and text as C99 writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of a line of numbers, without the indent.
+_WIDTH = 112
+# What C99 promises that a compiler takes as one literal.
+_LONGEST_TEXT = 4095
+
+_KEYWORDS = frozenset(
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+    ]
+)
+
+
+def checked_name(name: str) -> str:
+    """A name that functions may begin with.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not isinstance(name, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
+        raise ValueError(
+            f"name must be a C identifier that begins with a letter and is no keyword, found {name!r}: it is what the "
+            "names of the functions begin with, such as 'forest'"
+        )
+    return name
+
+
+def smallest(*numbers: int) -> str:
+    """The smallest integer type that holds all of the numbers."""
+    least, most = min(numbers), max(numbers)
+    for bits in (8, 16, 32, 64):
+        if least >= 0 and most < 1 << bits:
+            return f"uint{bits}_t"
+        if least < 0 and max(-1 - least, most) < 1 << (bits - 1):
+            return f"int{bits}_t"
+    raise OverflowError("a number beyond 64 bits")
+
+
+def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
+    """A constant of one number at least, of the smallest type, or of ``kind``."""
+    if numbers.dtype.kind == "f":
+        kind = kind or ("float" if numbers.dtype == np.float32 else "double")
+        items = [real(number, single=kind == "float") for number in numbers.tolist()]
+    else:
+        kind = kind or smallest(*numbers[[numbers.argmin(), numbers.argmax()]].tolist())
+        items = list(map(str, numbers.tolist()))
+    return f"static const {kind} {name}[{len(items)}] = {{\n{lines(items)}\n}};\n"
+
+
+def lines(items: list[str]) -> str:
+    """Items with commas between them, several to a line."""
+    per_line = max(1, _WIDTH // (max(map(len, items)) + 2))
+    return ",\n".join("    " + ", ".join(items[first : first + per_line]) for first in range(0, len(items), per_line))
+
+
+def real(number: float, *, single: bool = False) -> str:
+    """A floating-point number, to the last bit."""
+    if math.isinf(number):
+        return "INFINITY" if number > 0.0 else "-INFINITY"
+    mantissa, _, exponent = float(number).hex().partition("p")
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}p{exponent}{'f' if single else ''}"
+
+
+def text(label: Any) -> str:
+    """A string literal that says the same as ``str(label)`` in UTF-8; only letters and digits stand for themselves.
+
+    Raises
+    ------
+    ValueError
+        If it is longer than a literal may be.
+    """
+    content = str(label).encode("utf-8", "surrogatepass")
+    if len(content) > _LONGEST_TEXT:
+        raise ValueError(
+            f"a class label takes {len(content):,} bytes, but text in C may take {_LONGEST_TEXT:,}: train with shorter "
+            "labels, or with numbers"
+        )
+    # Three octal digits end an escape, whatever follows.
+    return '"' + "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in content) + '"'

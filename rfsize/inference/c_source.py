@@ -1,0 +1,302 @@
+"""A compiled forest as one C99 file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from rfsize.inference.c_forest import trees_in_c
+from rfsize.inference.c_literals import array, checked_name, real, text
+from rfsize.inference.c_stops import label_by_scores, label_by_votes
+from rfsize.stopping.spread import SpreadStops
+from rfsize.stopping.stops import AverageStops, Stops
+from rfsize.utils.files import written_whole
+from rfsize.walking.layout import Forest
+
+_ABOUT = Template("""\
+/* A forest of $n_trees trees on rows of $n_features numbers, as C99 without dependencies. Written by rfsize.
+
+$functions
+ * A missing value is NaN, and a category the number that it had at training.
+$refused * Nothing is allocated, and nothing kept between calls, so that threads may share all of it.
+ *
+ * Floating-point numbers must be those of IEEE 754, evaluated in their own precision: leave out -ffast-math, and where
+ * the processor has fused multiplication and addition, give -std=c99 or -ffp-contract=off. */
+""")
+
+_REFUSED = " * A row that the framework of the forest refuses is answered with {}.\n"
+
+_OF_CLASSES = Template("""\
+ * int ${name}_predict(const double *row)
+ *     The index of the row's class, 0 to $last.
+ * int ${name}_predict_trees(const double *row, int *asked)
+ *     The same, and how many trees the row asked.
+ * void ${name}_predict_proba(const double *row, double *probabilities)
+ *     The probabilities of all $n_classes classes.
+ * void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
+ * void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
+ *     The same of many rows, one after another; asked may be a null pointer.
+ * const char *${name}_class_label(int index)
+ *     The label of a class in UTF-8, a null pointer where there is none.
+ *""")
+
+_OF_NUMBERS = Template("""\
+ * double ${name}_predict(const double *row)
+ *     The number that the forest predicts.
+ * void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
+ *     The same of many rows, one after another.
+ *""")
+
+_DECLARED_OF_CLASSES = Template("""
+int ${name}_predict(const double *row);
+int ${name}_predict_trees(const double *row, int *asked);
+void ${name}_predict_proba(const double *row, double *probabilities);
+void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked);
+void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities);
+const char *${name}_class_label(int index);
+""")
+
+_DECLARED_OF_NUMBERS = Template("""
+double ${name}_predict(const double *row);
+void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted);
+""")
+
+_ADD = """
+/* Add the scores of a member in the order and the precision in which the framework of the forest adds them. */
+static void add_scores(const level *q, int member, sum *total)
+{
+    for (int output = 0; output < OUTPUTS; output++) {
+        const size_t leaf = leaf_of(q, member * OUTPUTS + output);
+        for (int part = 0; part < WIDTH; part++)
+            total[output + part] = (sum)(total[output + part] + scores[leaf * WIDTH + part]);
+    }
+}
+"""
+
+_PREDICT = """
+/* What the framework predicts from sums of scores. */
+static void predict_from(const sum *total, sum *score)
+{
+%s    for (int k = 0; k < SCORES; k++) {
+        const sum mean = (sum)(total[k] / DIVISOR);
+        score[k] = (sum)(SLOPE * mean);
+    }
+%s}
+"""
+
+_LINKS = {
+    "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
+    "exp": "score[k] = (sum)EXP(score[k]);",
+    "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
+}
+
+_EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
+
+_SOFTMAX = """    for (int k = 0; k < SCORES; k++)
+        if (k == 0 || score[k] > largest) largest = score[k];
+    for (int k = 0; k < SCORES; k++) {
+        score[k] = (sum)EXP((sum)(score[k] - largest));
+        whole += score[k];
+    }
+    for (int k = 0; k < SCORES; k++) score[k] = (sum)(score[k] / (sum)whole);
+"""
+
+_WHOLE = """
+/* The prediction of all trees. */
+static void predict_all(const double *row, sum *score)
+{
+    level q[COLUMNS];
+    sum total[SCORES];
+    quantise(row, q);
+    for (int k = 0; k < SCORES; k++) total[k] = start[k];
+    for (int member = 0; member < TREES; member++) add_scores(q, member, total);
+    predict_from(total, score);
+}
+"""
+
+_TAKEN = """
+/* Whether the framework of the forest takes a row: no %s. */
+static int is_taken(const double *row)
+{
+    for (size_t i = 0; i < FEATURES; i++) {
+        const float single = (float)row[i];
+        if (%s) return 0;
+    }
+    return 1;
+}
+"""
+
+_CLASSES = Template("""
+int ${name}_predict_trees(const double *row, int *asked)
+{
+    level q[COLUMNS];
+$unless_taken    quantise(row, q);
+    return label_of(q, asked);
+}
+
+int ${name}_predict(const double *row)
+{
+    int asked;
+    return ${name}_predict_trees(row, &asked);
+}
+
+void ${name}_predict_proba(const double *row, double *probabilities)
+{
+    sum score[SCORES];
+$unless_taken_proba    predict_all(row, score);
+$probabilities}
+
+void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        int trees;
+        classes[i] = ${name}_predict_trees(rows + i * FEATURES, &trees);
+        if (asked) asked[i] = trees;
+    }
+}
+
+void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        ${name}_predict_proba(rows + i * FEATURES, probabilities + i * PROBABILITIES);
+}
+
+const char *${name}_class_label(int index)
+{
+    return index >= 0 && index < PROBABILITIES ? class_label[index] : 0;
+}
+""")
+
+_NUMBERS = Template("""
+double ${name}_predict(const double *row)
+{
+    sum score[SCORES];
+$unless_taken    predict_all(row, score);
+    return score[0];
+}
+
+void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
+{
+    for (size_t i = 0; i < n_rows; i++) predicted[i] = ${name}_predict(rows + i * FEATURES);
+}
+""")
+
+_PROBABILITY_OF_ONE = """    probabilities[0] = (sum)(1 - score[0]);
+    probabilities[1] = score[0];
+"""
+
+_REFUSED_LABEL = """    if (!is_taken(row)) {
+        *asked = 0;
+        return -1;
+    }
+"""
+
+_REFUSED_PROBABILITIES = """    if (!is_taken(row)) {
+        for (int k = 0; k < PROBABILITIES; k++) probabilities[k] = NAN;
+        return;
+    }
+"""
+
+
+def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: str) -> None:
+    """Write the file whole, or not at all.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is no identifier, a class label too long for C, or the table one that is not written in C.
+    """
+    if isinstance(stops, SpreadStops):
+        raise ValueError(
+            "the table stops where probabilities or scores are near enough, which is not written in C: compile the "
+            "forest without it, or with a table of criterion='label'"
+        )
+    content = c_source(forest, stops, voting, checked_name(name))
+    with written_whole(path) as partial:
+        partial.write_bytes(content.encode("ascii"))
+
+
+def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str:
+    """The text of the file."""
+    of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
+    public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
+    about = _ABOUT.substitute(
+        n_trees=forest.n_trees,
+        n_features=forest.n_features,
+        functions=(_OF_CLASSES if of_classes else _OF_NUMBERS).substitute(public),
+        refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
+        if taken
+        else "",
+    )
+    declared = (_DECLARED_OF_CLASSES if of_classes else _DECLARED_OF_NUMBERS).substitute(public)
+    code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
+    if not of_classes:
+        refusal = "    if (!is_taken(row)) return NAN;\n" if taken else ""
+        code.append(_NUMBERS.substitute(public, unless_taken=refusal))
+    else:
+        code += [_label(forest, stops, by_votes), _labels(forest), _of_classes(forest, public, bool(taken))]
+    body = "".join(code)
+    needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
+    return f"{about}\n#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n{declared}\n{body}"
+
+
+def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str:
+    each = "    for (int k = 0; k < SCORES; k++) probabilities[k] = score[k];\n"
+    return _CLASSES.substitute(
+        public,
+        unless_taken=_REFUSED_LABEL if refuses else "",
+        unless_taken_proba=_REFUSED_PROBABILITIES if refuses else "",
+        probabilities=_PROBABILITY_OF_ONE if forest.n_scores == 1 else each,
+    )
+
+
+def _label(forest: Forest, stops: Stops | None, by_votes: bool) -> str:
+    if by_votes:
+        return label_by_votes(forest, stops)
+    return label_by_scores(forest, stops if isinstance(stops, AverageStops) else None)
+
+
+def _labels(forest: Forest) -> str:
+    labels = ",\n".join(f"    {text(label)}" for label in forest.classes.tolist())
+    n_classes = len(forest.classes)
+    return f"\nenum {{ PROBABILITIES = {n_classes} }};\nstatic const char *const class_label[] = {{\n{labels}\n}};\n"
+
+
+def _refusal(forest: Forest) -> str:
+    """A function that says whether the framework takes a row, empty where it takes all."""
+    conventions = forest.conventions
+    if not conventions.refuses_infinite:
+        return ""
+    if conventions.refuses_missing:
+        return _TAKEN % ("missing value, or number beyond single precision", "single - single != 0")
+    return _TAKEN % ("number beyond single precision", "single == single && single - single != 0")
+
+
+def _scores(forest: Forest) -> str:
+    """Sums of scores, and what is predicted from them."""
+    kind = forest.trees.value.dtype
+    single, link = kind == np.float32, forest.conventions.link
+    declared, last = "", ""
+    if link == "softmax":
+        declared, last = "    sum largest = 0;\n    double whole = 0.0;\n", _SOFTMAX
+    elif link != "identity":
+        last = _EACH.format(_LINKS["logistic" if link == "one-vs-all" else link])
+    constants = {"DIVISOR": float(forest.divisor), "SLOPE": forest.conventions.slope}
+    return "".join(
+        [
+            f"\ntypedef {'float' if single else 'double'} sum; /* as the framework of the forest adds up */\n",
+            f"enum {{ TREES = {forest.n_trees}, OUTPUTS = {forest.n_outputs}, FEATURES = {forest.n_features} }};\n",
+            f"enum {{ WIDTH = {forest.trees.value.shape[1]}, SCORES = {forest.n_scores} }};\n",
+            *(
+                f"static const sum {name} = {real(float(kind.type(number)), single=single)};\n"
+                for name, number in constants.items()
+            ),
+            array("start", forest.start),
+            f"#define EXP {'expf' if single else 'exp'}\n" if "EXP(" in last else "",
+            _ADD,
+            _PREDICT % (declared, last),
+            _WHOLE,
+        ]
+    )
