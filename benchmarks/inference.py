@@ -110,33 +110,28 @@ def in_turn(found: list[Any], n_rows: int, of_rows: int, repetitions: int) -> di
 
 def compared(one: Any, task: Task, numbers_of_rows: list[int]) -> Outcome:
     """How the answers differ from the framework's; of rfsize on all rows, and however it is asked."""
-    whole = task.whole
     mine = one.name.startswith("rfsize")
     n_rows = ASKED_OTHERWISE if one.only_one_row else len(task.X) if mine else min(CHECKED_ROWS, len(task.X))
     answer: Answer = one.answer(n_rows)
     outcome = Outcome(asked=answer.asked)
-    if answer.labels is not None and whole.labels is not None:
-        outcome.other_labels = float(np.mean(answer.labels != whole.labels[:n_rows]))
+    if answer.labels is not None and task.labels is not None:
+        outcome.other_labels = float(np.mean(answer.labels != task.labels[:n_rows]))
     if answer.scores is not None:
-        outcome.off_by = float(np.abs(answer.scores - whole.scores[:n_rows]).max())
+        outcome.off_by = float(np.abs(answer.scores - task.scores[:n_rows]).max())
     if one.equals:
-        outcome.equal = all(is_equal(one, task, rows) for rows in {1, *numbers_of_rows})
+        outcome.equal = all(is_equal(one, task, rows) for rows in {1, len(task.X), *numbers_of_rows})
     return outcome
 
 
 def is_equal(one: Any, task: Task, n_rows: int) -> bool:
     """Whether rfsize says what the framework does where it is asked about ``n_rows`` rows at a time."""
-    whole, most = task.whole, max(n_rows, ASKED_OTHERWISE)
-    for start in range(0, most - n_rows + 1, n_rows):
-        rows = getattr(one.X, "iloc", one.X)[start : start + n_rows]
-        answer = one.read(one.predict(rows))
+    rows, allowed = getattr(one.X, "iloc", one.X), ROUNDING * np.abs(task.scores).max()
+    for start in range(0, max(n_rows, ASKED_OTHERWISE) - n_rows + 1, n_rows):
         of = slice(start, start + n_rows)
-        if answer.labels is not None and not np.array_equal(answer.labels, whole.labels[of]):
+        answer: Answer = one.read(one.predict(rows[of]))
+        if answer.labels is not None and task.labels is not None and (answer.labels != task.labels[of]).any():
             return False
-        if (
-            answer.scores is not None
-            and np.abs(answer.scores - whole.scores[of]).max() > ROUNDING * np.abs(whole.scores).max()
-        ):
+        if answer.scores is not None and np.abs(answer.scores - task.scores[of]).max() > allowed:
             return False
     return True
 

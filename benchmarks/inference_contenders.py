@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +68,14 @@ class Task:
         return pd.DataFrame(self.X, columns=[f"Column_{column}" for column in range(FEATURES)])
 
     @cached_property
-    def whole(self) -> Answer:
+    def scores(self) -> np.ndarray:
         """What the framework says of all rows."""
-        scores = np.asarray((self.model.predict if self.is_lightgbm else self.model.inplace_predict)(self.X))
-        return Answer(self.labels_of(scores), scores)
+        return np.asarray((self.model.predict if self.is_lightgbm else self.model.inplace_predict)(self.X))
+
+    @cached_property
+    def labels(self) -> np.ndarray | None:
+        """The labels that go with it."""
+        return self.labels_of(self.scores)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray | None:
         """By probability, as the frameworks' classifiers do."""
@@ -207,7 +211,7 @@ def contenders(
         "treelite, C": lambda: treelite_c(task, threads),
     }
     for tool in ("lleaves", "oneDAL", "nvForest"):
-        makers[tool] = lambda tool=tool: another(tool, elsewhere, task, threads, closing)
+        makers[tool] = partial(another, tool, elsewhere, task, threads, closing)
     for name, make in makers.items():
         if name in left_out:
             continue

@@ -41,6 +41,7 @@ def lleaves_predict(model: Path, n_classes: int, threads: int) -> Predict:
 def onedal_predict(model: Path, n_classes: int, threads: int) -> Predict:
     import daal4py
 
+    booster: Any
     if model.suffix == ".txt":
         import lightgbm
 
