@@ -4,8 +4,8 @@
 
 A fresh install has compiled nothing: each repetition gives numba an empty folder, and each prediction a process of its
 own, which imports rfsize, loads a compiled forest from its file and predicts; the same folder is then used again.
-"Process" is from its start to its first answer, "prediction" the call alone; medians. "All of them" makes the three
-predictions in one process.
+"Process" is from its start to its answer, "prediction" the calls alone, "processor" what the process took of all cores,
+which says more where others use the machine; medians. "All of them" makes the three predictions in one process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ loaded = time.perf_counter()
 for prediction in json.loads(predictions):
     eval(prediction)
 done = time.perf_counter()
-print(json.dumps([time.time(), imported - started, done - loaded]))
+print(json.dumps([time.time(), imported - started, done - loaded, time.process_time()]))
 """
 
 
@@ -60,6 +60,7 @@ class Taken(NamedTuple):
     process: float
     importing: float
     predicting: float
+    processor: float
 
 
 def run(forest: Path, rows: Path, predictions: list[str], cache: Path) -> Taken:
@@ -72,17 +73,17 @@ def run(forest: Path, rows: Path, predictions: list[str], cache: Path) -> Taken:
         text=True,
         check=True,
     )
-    ended, importing, predicting = json.loads(done.stdout)
-    return Taken(ended - started, importing, predicting)
+    ended, *others = json.loads(done.stdout)
+    return Taken(ended - started, *others)
 
 
-def compiled_forests(folder: Path) -> dict[str, Path]:
+def compiled_forests(folder: Path, frameworks: list[str]) -> dict[str, Path]:
     """Forests in files, without and with a table certified on rows of their own."""
     rng = np.random.default_rng(0)
     (X, y), (others, _) = draw(rng, 10_000), draw(rng, 10_000)
     files = {}
-    for framework, train in TRAIN.items():
-        model = train(X, y, TREES, LEAVES)
+    for framework in frameworks:
+        model = TRAIN[framework](X, y, TREES, LEAVES)
         tables = {"all trees": None, "certified table": rfsize.StopTable.calibrate(model, others)}
         for name, table in tables.items():
             files[f"{framework}, {name}"] = folder / f"{framework}-{name}.npz"
@@ -94,14 +95,16 @@ def main() -> None:
     """Print the table, a line for each prediction of each forest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--frameworks", nargs="+", choices=list(TRAIN), default=list(TRAIN))
     options = parser.parse_args()
     importing = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = folder / "rows.npy"
         np.save(rows, draw(np.random.default_rng(1), ROWS)[0])
-        files = compiled_forests(folder)
-        print("| | | fresh install: process | prediction | later: process | prediction |\n|---|---|---|---|---|---|")
+        files = compiled_forests(folder, options.frameworks)
+        print("| | | fresh install: process | prediction | processor | later: process | prediction | processor |")
+        print("|" + "---|" * 8)
         for forest, file in files.items():
             taken = defaultdict(list)
             for _ in range(options.repetitions):
@@ -109,8 +112,10 @@ def main() -> None:
                     with tempfile.TemporaryDirectory() as cache:
                         taken[what].append([run(file, rows, predictions, Path(cache)) for _ in range(2)])
             for what, runs in taken.items():
-                fresh, later = np.median(np.array(runs), axis=0)
-                cells = [fresh[0], fresh[2], later[0], later[2]]
+                fresh, later = (Taken(*seconds) for seconds in np.median(np.array(runs), axis=0))
+                cells = [
+                    getattr(one, kind) for one in (fresh, later) for kind in ("process", "predicting", "processor")
+                ]
                 print(f"| {forest} | {what} | " + " | ".join(f"{cell:.3f} s" for cell in cells) + " |", flush=True)
                 importing += [one.importing for pair in runs for one in pair]
     print(f"\n`import rfsize`: {np.median(importing):.2f} s (median of {len(importing)} processes)")

@@ -28,7 +28,7 @@ MOST_LEAVES_IN_C = 20_000
 CHECKED_ROWS = 10_000
 
 # Seconds that a tool of another environment may take to make a model its own, or for one question.
-PATIENCE = 240
+PATIENCE = 180
 
 
 class Shape(NamedTuple):
