@@ -58,8 +58,8 @@ def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
     )
 
 
-def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
-    params = {
+def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int, **objective: Any) -> Any:
+    params: dict[str, Any] = {
         "objective": "binary",
         "boosting": "rf",
         "bagging_fraction": 0.632,
@@ -68,12 +68,13 @@ def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any
         "num_leaves": leaves,
         "verbose": -1,
         "seed": 1,
+        **objective,
     }
     return lgb.train(params, lgb.Dataset(X, y), trees)
 
 
-def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
-    params = {
+def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int, leaves: int, **objective: Any) -> Any:
+    params: dict[str, Any] = {
         "objective": "binary:logistic",
         "num_parallel_tree": trees,
         "subsample": 0.632,
@@ -83,5 +84,6 @@ def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int, leaves: int) -> Any:
         "max_leaves": leaves,
         "grow_policy": "lossguide",
         "seed": 1,
+        **objective,
     }
     return xgb.train(params, xgb.QuantileDMatrix(X, y), 1)

@@ -129,10 +129,15 @@ def split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Rows, Rows]:
     return (X, y), (X_test, y_test)
 
 
-def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twenty normal columns, of which the class depends on four, two of them together, and on noise."""
+def signals(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Twenty normal columns, and a number that depends on four, two of them together, and on noise."""
     X = rng.normal(size=(rows, FEATURES))
-    signal = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
+
+
+def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same columns, and whether that number is above 0."""
+    X, signal = signals(rng, rows)
     return X, (signal > 0).astype(int)
 
 
