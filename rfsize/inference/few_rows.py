@@ -41,7 +41,7 @@ class FewRows:
 
     def rows(self, X: Any) -> NDArray[np.float64] | None:
         """``X`` as `labels` and `predictions` take it, None where it is no array of a few such rows."""
-        if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2:
+        if type(X) is not np.ndarray or X.dtype.char not in "df" or not X.dtype.isnative or X.ndim != 2:
             return None
         n_rows, n_features = X.shape
         if n_features != self._n_features or not 0 < n_rows <= MOST:
