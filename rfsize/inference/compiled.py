@@ -8,14 +8,15 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, VoteWeights
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import NotAForestError
-from rfsize.inference.by_scores import ByScores, cut_of
+from rfsize.inference.by_scores import ByScores
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import load_forest, save_forest
 from rfsize.inference.rows import Rows
+from rfsize.inference.tables import check_fit, checked_table
 from rfsize.inference.trees import CompiledTrees
 from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, WeightedStops
@@ -24,8 +25,6 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import choice
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
-
-_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
 
 
 def compile(
@@ -96,8 +95,7 @@ def compile(
     """
     choice("voting", voting, ("auto", "soft", "hard"))
     adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
-    own = adapter.vote_weights
-    table = _checked_table(None if own is None else _table_of_weights(own, len(adapter.classes)), table)
+    table = checked_table(adapter, table)
     threshold = adapter.checked_threshold(threshold)
     forest = Forest.of(adapter, adapter.tree_table(threshold), threshold)
     return CompiledForest(forest, table, voting=_resolved(voting, adapter, table), n_jobs=n_jobs)
@@ -112,28 +110,6 @@ def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
     if voting == "hard" and not adapter.classes.size:
         raise ValueError("the forest predicts numbers, of which there is no majority vote: leave voting out")
     return voting
-
-
-def _table_of_weights(given: VoteWeights, n_classes: int) -> StopTable:
-    """The table by which members with weights stop."""
-    return StopTable.of_weights(WeightedStops(given.weight, given.against, given.total), n_classes)
-
-
-def _checked_table(own: StopTable | None, given: StopTable | None) -> StopTable | None:
-    """The table to compile with, where ``own`` is that of members with weights."""
-    if own is None:
-        if given is not None and isinstance(given.stops, WeightedStops):
-            raise ValueError(
-                "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
-                "or StopTable.build"
-            )
-        return given
-    if given is not None and given != own:
-        raise ValueError(
-            "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
-            "them, and the table is another one; leave table out"
-        )
-    return own
 
 
 def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
@@ -220,7 +196,7 @@ class CompiledForest:
         if voting == "auto":
             voting = "soft" if table is None else table.voting
         if table is not None:
-            _check_fit(table, forest, voting)
+            check_fit(table, forest, voting)
         self.forest = forest
         self.table = table
         self.voting = voting
@@ -478,35 +454,3 @@ class CompiledForest:
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared for predicting takes more memory than the forest, and is soon prepared again.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
-
-
-def _check_fit(table: StopTable, forest: Forest, voting: str) -> None:
-    """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
-    n_classes = len(forest.classes)
-    if (table.n_trees, table.n_classes) != (forest.n_trees, max(1, n_classes)):
-        raise ValueError(
-            f"the table is for {table.n_trees} trees and {_spoken(table.n_classes)}, the forest has {forest.n_trees} "
-            f"trees and {_spoken(n_classes)}: make one for {forest.n_trees} trees"
-        )
-    if n_classes and table.criterion == "score":
-        raise ValueError(
-            "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "
-            "criterion='probability'"
-        )
-    if table.voting != voting:
-        by = {"soft": "averaged scores", "hard": "votes"}
-        raise ValueError(
-            f"the table is of {by[table.voting]}, but labels are to go by {by[voting]}: leave voting out, or make a "
-            f"table by StopTable.{'calibrate' if voting == 'soft' else 'build'}"
-        )
-    if isinstance(table.stops, AverageStops) and n_classes == 2 and forest.n_scores == 1:
-        cut = cut_of(forest)
-        if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
-            raise ValueError(
-                f"the table was calibrated for another threshold than {forest.threshold:g}: give "
-                "StopTable.calibrate the same threshold"
-            )
-
-
-def _spoken(n_classes: int) -> str:
-    return f"{n_classes} classes" if n_classes > 1 else "no classes"

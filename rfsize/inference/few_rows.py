@@ -46,7 +46,7 @@ class FewRows:
         """``X`` as `labels` and `predictions` take it, None where it is no array or frame of a few such rows."""
         if type(X) is not np.ndarray:
             X = self._numbers(X)
-        if X is None or X.ndim != 2 or X.dtype.char not in "df":
+        if X is None or X.ndim != 2 or X.dtype.char not in "df" or not X.dtype.isnative:
             return None
         n_rows, n_features = X.shape
         if n_features != self._n_features or not 0 < n_rows <= MOST:

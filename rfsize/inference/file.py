@@ -136,7 +136,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
         _check_nodes(forest)
         table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
         if table is not None:
-            same = (table.n_trees, table.n_classes) == (forest.n_trees, len(forest.classes))
+            same = (table.n_trees, table.n_classes) == (forest.n_trees, max(1, len(forest.classes)))
             _require(same, "the table is for another forest")
         voting = metadata["voting"]
         _require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")

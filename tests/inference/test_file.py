@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rfsize
+from helpers.compiled_forests import REGRESSORS
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 
 
@@ -33,6 +34,57 @@ def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, re
         assert repr(again.forest.conventions) == repr(fast.forest.conventions)
         assert repr(again) == repr(fast)
     assert not (tmp_path / "forest.partial.npz").exists()
+
+
+def assert_same_predictions(again: Any, fast: Any, rows: np.ndarray) -> None:
+    for X in (rows, rows[:3]):
+        for one, other in zip(again.predict(X, return_trees=True), fast.predict(X, return_trees=True), strict=True):
+            assert np.array_equal(one, other)
+        if len(fast.classes):
+            assert np.array_equal(again.predict_proba(X), fast.predict_proba(X))
+    assert again.table == fast.table
+    assert again.voting == fast.voting
+    assert again.forest.threshold == fast.forest.threshold
+    assert again.forest.trees.value.dtype == fast.forest.trees.value.dtype
+    assert repr(again) == repr(fast)
+
+
+def fresh(rows: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(22).normal(size=(2000, rows.shape[1]))
+
+
+@pytest.mark.parametrize("table", ["none", "label", "probability"])
+@pytest.mark.parametrize("threshold", [0.3, 0.5])
+def test_averaged_scores_and_their_tables(
+    table: Any, threshold: float, booster: Any, rows: np.ndarray, tmp_path: Path
+) -> None:
+    settings = {"tolerance": 0.05} if table == "probability" else {"threshold": threshold}
+    stops = (
+        None
+        if table == "none"
+        else rfsize.StopTable.calibrate(booster, fresh(rows), alpha=0.9, criterion=table, **settings)
+    )
+    fast = rfsize.compile(booster, stops, threshold=threshold)
+    fast.save(tmp_path / "forest.npz")
+    assert_same_predictions(rfsize.load(tmp_path / "forest.npz"), fast, rows)
+
+
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_what_labels_go_by(voting: Any, lgb_multiclass: Any, rows: np.ndarray, tmp_path: Path) -> None:
+    fast = rfsize.compile(lgb_multiclass, voting=voting)
+    fast.save(tmp_path / "forest.npz")
+    assert_same_predictions(rfsize.load(tmp_path / "forest.npz"), fast, rows)
+
+
+@pytest.mark.parametrize("name", ["lgb regression", "lgb square roots", "xgb poisson", "random forest regression"])
+@pytest.mark.parametrize("with_table", [False, True])
+def test_regression_forests(with_table: bool, name: str, data: Data, rows: np.ndarray, tmp_path: Path) -> None:
+    model = REGRESSORS[name](data)
+    calibrate = rfsize.StopTable.calibrate
+    table = calibrate(model, fresh(rows), alpha=0.9, criterion="score", tolerance=0.3) if with_table else None
+    fast = rfsize.compile(model, table)
+    fast.save(tmp_path / "forest.npz")
+    assert_same_predictions(rfsize.load(tmp_path / "forest.npz"), fast, rows)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
+from helpers.compiled_forests import CLASSIFIERS, REGRESSORS
 from helpers.damaged import damaged_archive, damaged_bytes, damaged_forest
 from helpers.forests import Data
 
@@ -138,6 +139,206 @@ def test_shares_that_are_none(data: Data, tmp_path: Path) -> None:
     path = with_members((tmp_path / "f.npz").read_bytes(), tmp_path / "g.npz", trees__value=doubled)
     with pytest.raises(rfsize.ForestFileError, match="share is none"):
         rfsize.load(path)
+
+
+KINDS = {
+    "labels": ("lgb booster", "label"),
+    "labels of three": ("xgb three", "label"),
+    "probabilities": ("xgb booster", "probability"),
+    "shares": ("random forest", "none"),
+    "numbers": ("lgb poisson", "score"),
+    "numbers alone": ("xgb uneven regression", "none"),
+}
+
+
+@pytest.fixture(scope="module")
+def files(data: Data, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A file of averaged scores of each kind."""
+    found, fresh = {}, np.random.default_rng(22).normal(size=(2000, data.X.shape[1]))
+    for kind, (name, criterion) in KINDS.items():
+        model = (CLASSIFIERS | REGRESSORS)[name](data)
+        given: Any = {} if criterion == "label" else {"tolerance": 0.1}
+        table = None
+        if criterion != "none":
+            table = rfsize.StopTable.calibrate(model, fresh, alpha=0.9, criterion=criterion, **given)
+        path = tmp_path_factory.mktemp("files") / "forest.npz"
+        rfsize.compile(model, table).save(path)
+        found[kind] = path.read_bytes()
+    return found
+
+
+def metadata_set(*place: str, to: Any) -> Any:
+    def change(content: bytes) -> bytes:
+        whole = json.loads(np.load(io.BytesIO(content)).tobytes())
+        inner = whole
+        for name in place[:-1]:
+            inner = inner[name]
+        assert place[-1] in inner
+        inner[place[-1]] = to
+        return npy(np.frombuffer(json.dumps(whole).encode(), dtype=np.uint8))
+
+    return change
+
+
+CONVENTIONS, STOPS = ("conventions",), ("table", "stops")
+NO_NUMBER: list[Any] = [None, "1.0", [], {}, True, float("nan"), float("inf"), 10**400]
+DAMAGES: list[tuple[str, tuple[str, ...], list[Any]]] = [
+    ("labels", ("voting",), [None, "auto", "SOFT", 1, ["soft"], {}, "hard"]),
+    ("labels of three", ("voting",), ["hard"]),
+    ("probabilities", ("voting",), ["hard"]),
+    ("numbers", ("voting",), ["hard", "auto", None]),
+    ("numbers alone", ("voting",), ["hard", "auto", None]),
+    ("labels", ("threshold",), [*NO_NUMBER, 0.0, 1.0, -0.5, 0, 1, 0.3]),
+    ("labels of three", ("threshold",), [0.3, None]),
+    ("shares", ("threshold",), [1.5]),
+    (
+        "labels",
+        (*CONVENTIONS, "start"),
+        [None, 0.5, "0", [None], ["0.0"], [1], [0.0, 0.0], [float("nan")], [1e308], {}],
+    ),
+    ("labels of three", (*CONVENTIONS, "start"), [[0.0], [0.0, 0.0], [0.0] * 4, [float("inf")] * 3, [1e300] * 3]),
+    ("numbers alone", (*CONVENTIONS, "start"), [[-1e308], [1e39], [[0.5]]]),
+    ("labels", (*CONVENTIONS, "averages"), [None, 0, 1, "true", [], 1.0]),
+    ("labels", (*CONVENTIONS, "link"), ["softmax", "exp", "square", "one-vs-all", "", None, 3]),
+    ("labels of three", (*CONVENTIONS, "link"), ["logistic", "exp", "square"]),
+    ("numbers", (*CONVENTIONS, "link"), ["softmax", "one-vs-all", "log", None, []]),
+    ("labels", (*CONVENTIONS, "slope"), ["-0x1p+0", "0x0p+0", "inf", "nan", "", 1.0, None, "0x1p+1000"]),
+    ("labels", (*STOPS, "cut"), [*NO_NUMBER, 0, 1.0]),
+    ("labels", (*STOPS, "needed"), [None, [], [0.0], [0.0] * 20, [1.0] * 21, [float("nan")] * 21, [-1.0] * 20 + [0.0]]),
+    ("labels", (*STOPS, "needed"), [[0.0] * 19 + [1.0, 0.0], [None] * 21, [10**400] * 21, [0] * 21]),
+    ("labels of three", (*STOPS, "needed"), [[0.0] * 22, ["0.0"] * 21]),
+    ("labels", ("table", "kind"), ["spread", "binary", "weighted", None]),
+    ("probabilities", ("table", "kind"), ["averages", "leaders", []]),
+    ("probabilities", (*STOPS, "limit"), [*NO_NUMBER, -1.0]),
+    ("probabilities", (*STOPS, "pooled"), [None, 0.1, [], [0.1] * 3, [-0.1], [float("nan")], [None]]),
+    ("probabilities", (*STOPS, "weight"), [*NO_NUMBER, 0.0, -1.0]),
+    ("probabilities", (*STOPS, "every"), [*NO_NUMBER, 0, -1, 8.0, 2**63]),
+    ("probabilities", (*STOPS, "link"), ["log", None, [], {}]),
+    ("probabilities", (*STOPS, "slope"), [*NO_NUMBER, 0.0]),
+    ("probabilities", (*STOPS, "criterion"), ["agreement", "score", None, []]),
+    ("probabilities", (*STOPS, "tolerance"), [*NO_NUMBER, 0.0, -0.1]),
+    ("numbers", (*STOPS, "criterion"), ["probability", "agreement"]),
+    ("numbers", (*STOPS, "pooled"), [[], [0.1, 0.1], [-1.0]]),
+    ("numbers", ("table", "n_classes"), [0, 2, True, None]),
+    ("numbers", ("table", "n_trees"), [20, 22, None]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"), [(kind, place, value) for kind, place, values in DAMAGES for value in values]
+)
+def test_fields_of_averaged_scores(
+    kind: str, place: tuple[str, ...], value: Any, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    path = with_members(files[kind], tmp_path / "forest.npz", metadata=metadata_set(*place, to=value))
+    with pytest.raises(OURS):
+        rfsize.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("field", ["voting", "threshold", "conventions", "table"])
+def test_fields_that_are_left_out(field: str, kind: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    def without(content: bytes) -> bytes:
+        whole = json.loads(np.load(io.BytesIO(content)).tobytes())
+        del whole[field]
+        return npy(np.frombuffer(json.dumps(whole).encode(), dtype=np.uint8))
+
+    with pytest.raises(OURS):
+        rfsize.load(with_members(files[kind], tmp_path / "forest.npz", metadata=without))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_leaves_that_no_forest_has(value: float, kind: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    def change(content: bytes) -> bytes:
+        leaves = np.load(io.BytesIO(content))
+        leaves[-1] = value
+        return npy(leaves)
+
+    with pytest.raises(OURS):
+        rfsize.load(with_members(files[kind], tmp_path / "forest.npz", trees__value=change))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_too_large_to_be_added_up(kind: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    """In the precision in which they are added: two trees of single precision have no sum, nor a difference."""
+
+    def change(content: bytes) -> bytes:
+        leaves = np.load(io.BytesIO(content))
+        leaves[:] = np.finfo(leaves.dtype).max
+        return npy(leaves)
+
+    with pytest.raises(OURS):
+        rfsize.load(with_members(files[kind], tmp_path / "forest.npz", trees__value=change))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["<f2", "<i8", "|b1", "<c16", "|O"])
+def test_leaves_of_another_precision(dtype: str, kind: str, files: dict[str, bytes], tmp_path: Path) -> None:
+    def change(content: bytes) -> bytes:
+        return npy(np.load(io.BytesIO(content)).astype(dtype))
+
+    with pytest.raises(OURS):
+        rfsize.load(with_members(files[kind], tmp_path / "forest.npz", trees__value=change))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_of_the_other_byte_order(kind: str, files: dict[str, bytes], data: Data, tmp_path: Path) -> None:
+    def change(content: bytes) -> bytes:
+        leaves = np.load(io.BytesIO(content))
+        return npy(leaves.astype(leaves.dtype.newbyteorder(">")))
+
+    (tmp_path / "own.npz").write_bytes(files[kind])
+    expected = rfsize.load(tmp_path / "own.npz").predict(data.fresh)
+    path = with_members(files[kind], tmp_path / "forest.npz", trees__value=change)
+    assert np.array_equal(rfsize.load(path).predict(data.fresh), expected)
+
+
+@pytest.mark.parametrize("threshold", [5e-324, 1e-310, 1e-300, 1.0 - 2.0**-53])
+@pytest.mark.parametrize("slope", [1.0, 5e-324, 1e-300, 1e-9])
+def test_thresholds_and_slopes_at_the_ends(
+    threshold: float, slope: float, data: Data, lgb_booster: Any, tmp_path: Path
+) -> None:
+    """Refused when read, or else answered."""
+    rfsize.compile(lgb_booster).save(tmp_path / "own.npz")
+
+    def change(content: bytes) -> bytes:
+        content = metadata_set("threshold", to=threshold)(content)
+        return bytes(metadata_set("conventions", "slope", to=slope.hex())(content))
+
+    path = with_members((tmp_path / "own.npz").read_bytes(), tmp_path / "forest.npz", metadata=change)
+    try:
+        fast = rfsize.load(path)
+    except OURS:
+        return
+    assert set(fast.predict(data.fresh)) <= {0, 1}
+    assert np.array_equal(fast.predict(data.fresh[:2]), fast.predict(data.fresh)[:2])
+
+
+@settings(max_examples=300)
+@given(
+    seed=st.integers(0, 2**32),
+    damage=st.sampled_from([damaged_archive, damaged_forest]),
+    kind=st.sampled_from(list(KINDS)),
+)
+def test_damaged_files_of_averaged_scores(
+    files: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory, seed: int, damage: Any, kind: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged_scores.npz"
+    path.write_bytes(damage(files[kind], np.random.default_rng(seed)))
+    try:
+        fast = rfsize.load(path)
+    except OURS:
+        return
+    for rows in (np.zeros((2, fast.forest.n_features)), np.zeros((20, fast.forest.n_features))):
+        labels, asked = fast.predict(rows, return_trees=True)
+        assert ((asked >= 1) & (asked <= fast.n_trees)).all()
+        if len(fast.classes):
+            assert np.isin(labels, fast.classes).all()
+            assert np.isfinite(fast.predict_proba(rows)).all()
+        else:
+            # Links of numbers are not bounded.
+            assert not np.isnan(labels).any()
 
 
 @settings(max_examples=300)

@@ -1,0 +1,68 @@
+"""Stop tables and the forests that they are for."""
+
+from __future__ import annotations
+
+from rfsize.adapters.base import Adapter
+from rfsize.inference.by_scores import cut_of
+from rfsize.stopping.stops import AverageStops, WeightedStops
+from rfsize.stopping.table import StopTable
+from rfsize.walking.layout import Forest
+
+_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
+
+
+def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None:
+    """The table to compile a forest with, which members with weights have of their own.
+
+    Raises
+    ------
+    ValueError
+        If weights are missing, or are not the members'.
+    """
+    weights = adapter.vote_weights
+    if weights is None:
+        if given is not None and isinstance(given.stops, WeightedStops):
+            raise ValueError(
+                "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
+                "or StopTable.build"
+            )
+        return given
+    own = StopTable.of_weights(WeightedStops(weights.weight, weights.against, weights.total), len(adapter.classes))
+    if given is not None and given != own:
+        raise ValueError(
+            "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
+            "them, and the table is another one; leave table out"
+        )
+    return own
+
+
+def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
+    """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
+    n_classes = len(forest.classes)
+    if (table.n_trees, table.n_classes) != (forest.n_trees, max(1, n_classes)):
+        raise ValueError(
+            f"the table is for {table.n_trees} trees and {_spoken(table.n_classes)}, the forest has {forest.n_trees} "
+            f"trees and {_spoken(n_classes)}: make one for {forest.n_trees} trees"
+        )
+    if n_classes and table.criterion == "score":
+        raise ValueError(
+            "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "
+            "criterion='probability'"
+        )
+    if table.voting != voting:
+        by = {"soft": "averaged scores", "hard": "votes"}
+        raise ValueError(
+            f"the table is of {by[table.voting]}, but labels are to go by {by[voting]}: leave voting out, or make a "
+            f"table by StopTable.{'calibrate' if voting == 'soft' else 'build'}"
+        )
+    if isinstance(table.stops, AverageStops) and n_classes == 2 and forest.n_scores == 1:
+        cut = cut_of(forest)
+        if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
+            raise ValueError(
+                f"the table was calibrated for another threshold than {forest.threshold:g}: give "
+                "StopTable.calibrate the same threshold"
+            )
+
+
+def _spoken(n_classes: int) -> str:
+    return f"{n_classes} classes" if n_classes > 1 else "no classes"
