@@ -27,6 +27,7 @@ from rfsize.errors import (
     UndefinedMetricError,
 )
 from rfsize.inference.compiled import CompiledForest, compile, load
+from rfsize.inference.warm_up import warm_up
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
@@ -95,6 +96,7 @@ __all__ = [
     "tree_votes",
     "truncate",
     "votes",
+    "warm_up",
 ]
 
 

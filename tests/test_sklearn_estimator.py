@@ -52,9 +52,6 @@ def kind(request: pytest.FixtureRequest) -> Any:
 # ---------------------------------------------------------------------------------------------------------
 # scikit-learn's own checks
 
-# By design, a label by stop table may differ from the class of the highest mean probability.
-PREDICT_IS_MOST_PROBABLE = {"check_classifiers_train"}
-
 
 def for_checks(estimator: Any, **params: Any) -> RightSizedClassifier:
     counted_as = "num_parallel_tree" if isinstance(estimator, XGBClassifier) else "n_estimators"
@@ -73,9 +70,8 @@ def test_scikit_learns_checks(kind: Any) -> None:
     assert not passed_checks(model.estimator, failed)
 
 
-def test_scikit_learns_checks_with_a_stop_table() -> None:
-    failed = failed_checks(for_checks(xgboost(), stop_table="lossless"))
-    assert failed <= WEIGHTS_AS_COPIES | PREDICT_IS_MOST_PROBABLE
+def test_scikit_learns_checks_without_trees_that_change_no_label() -> None:
+    assert failed_checks(for_checks(xgboost(), stop_table="lossless")) <= WEIGHTS_AS_COPIES
 
 
 def test_tags_are_those_of_the_estimator() -> None:
@@ -197,49 +193,6 @@ def test_bags_of_trees_that_cannot_split_cannot_be_proven(data: Data) -> None:
     assert "no tree has more than one leaf" in model.oob_refusal_
     with pytest.raises(rfsize.InbagError, match="no tree has more than one leaf"):
         RightSizedClassifier(lightgbm(), alpha=0.6, votes="oob").fit(data.X[:20], y)
-
-
-# ---------------------------------------------------------------------------------------------------------
-# The stop table
-
-
-@pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
-def test_the_stop_table_is_built_from_the_out_of_bag_votes(rule: str, booster_kind: Any, data: Data) -> None:
-    y = np.array(["no", "yes"])[data.y]
-    model = RightSizedClassifier(booster_kind, alpha=0.97, stop_table=rule).fit(data.X, y)
-    prior = rfsize.votes(model.estimator_, data.X, oob=True)
-    table = rfsize.StopTable.build(model.n_trees_, alpha=0.97, prior=prior, rule=rule)
-    assert model.table_.to_dict() == table.to_dict()
-    labels, asked = rfsize.compile(model.estimator_, table).predict(data.fresh, return_trees=True)
-    expected = model.classes_[labels] if isinstance(booster_kind, XGBClassifier) else labels
-    assert np.array_equal(model.predict(data.fresh), expected)
-    assert asked.mean() < 0.6 * model.n_trees_
-    assert np.array_equal(model.predict_proba(data.fresh), model.estimator_.predict_proba(data.fresh))
-
-
-def test_the_lossless_table_gives_the_majority_vote(kind: Any, data: Data, tmp_path: Path) -> None:
-    model = RightSizedClassifier(kind, alpha=0.8, stop_table="lossless", max_trees=200, min_trees=40, cv=2)
-    y = np.array(["c", "a", "b"])[data.three]
-    if isinstance(kind, BaggingClassifier) and kind.estimator is not None:
-        with pytest.raises(rfsize.NotAForestError, match="tree"):
-            model.fit(data.X, y)
-        return
-    model.fit(data.X, y)
-    winner = model.classes_[rfsize.votes(model.estimator_, data.fresh).counts.argmax(axis=1)]
-    assert np.array_equal(model.predict(data.fresh), winner)
-    model.compiled_.save(tmp_path / "forest.npz")
-    assert np.array_equal(rfsize.load(tmp_path / "forest.npz").predict(data.fresh), winner)
-
-
-def test_a_robust_table_of_three_classes_is_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match="rule='robust'"):
-        RightSizedClassifier(lightgbm(), alpha=0.9, stop_table="robust").fit(data.X, data.three)
-
-
-@pytest.mark.parametrize(("given", "expected"), [(2, 2), (None, -1), (0, -1)])
-def test_the_compiled_forest_uses_as_many_threads_as_the_estimator(given: Any, expected: int, data: Data) -> None:
-    model = RightSizedClassifier(xgboost(n_jobs=given), alpha=0.8, stop_table="lossless", min_trees=40)
-    assert model.fit(data.X, data.y).compiled_.n_jobs == expected
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -440,22 +393,3 @@ def test_weights_are_routed_to_an_estimator_that_requests_them(booster_kind: Any
     again = RightSizedClassifier(booster_kind, **limits).fit(scaled, data.y, weight)
     assert np.array_equal(in_pipeline.predict_proba(fresh), again.predict_proba(fresh))
     assert not np.array_equal(weighted, plain)
-
-
-class UntrainedForest(RandomForestClassifier):
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        raise AssertionError("trained")
-
-
-@pytest.mark.parametrize(
-    ("estimator", "stop_table", "message"),
-    [
-        (UntrainedForest(), "robust", "two classes"),
-        (BaggingClassifier(GradientBoostingClassifier()), "lossless", "leave stop_table=None"),
-    ],
-)
-def test_impossible_stop_tables_are_refused_before_the_training(
-    estimator: Any, stop_table: str, message: str, data: Data
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        RightSizedClassifier(estimator, stop_table=stop_table).fit(data.X, data.three)

@@ -11,31 +11,27 @@ import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from rfsize.adapters.registry import integration_named, integration_of
-from rfsize.cli.models import LoadedModel, load_model, load_model_if_any, load_params, save_model, training_data
-from rfsize.cli.predictions import (
-    PREDICTION_FORMATS,
-    features_of_forest,
-    pieces,
-    prediction_format,
-    prediction_writer,
-    predictions_file,
+from rfsize.cli.models import LoadedModel, load_model, load_params, save_model, training_data
+from rfsize.cli.options import (
+    add_data,
+    add_drop,
+    add_inputs,
+    refuse_to_overwrite,
+    table_of,
 )
-from rfsize.cli.tables import FORMATS, STANDARD, Table, like_table, load_features, load_table, taken_out, without
-from rfsize.counting.api import votes
+from rfsize.cli.serving import add_compile, add_predict, add_table, predict
+from rfsize.cli.tables import STANDARD, Table, like_table, load_features, load_table
 from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.inference.compiled import CompiledForest, load
-from rfsize.inference.compiled import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import AVERAGES
 from rfsize.sizing.named_metrics import CRITERIA, METRICS
-from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
 from rfsize.utils.files import written_whole
@@ -78,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check_standard(options: argparse.Namespace) -> None:
     """``ValueError`` where ``-`` stands for what is no table of rows, or two tables come from standard input."""
     given = [name for name, value in vars(options).items() if value == STANDARD or (name == "params" and value == "-")]
-    files = set(given) - {"data", "validation"} - ({"output"} if options.run is _predict else set())
+    files = set(given) - {"data", "validation"} - ({"output"} if options.run is predict else set())
     if files:
         raise ValueError(
             f"found - for the {min(files)}, but only tables of rows are read from standard input, and only predictions "
@@ -105,13 +101,13 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     sizing = commands.add_parser("size", help="print how many trees are enough")
-    _add_inputs(sizing)
+    add_inputs(sizing)
     _add_criterion(sizing)
     sizing.add_argument("--json", action="store_true", help="print the report as JSON")
     sizing.set_defaults(run=_size)
 
     cutting = commands.add_parser("truncate", help="write the forest of the first T* trees")
-    _add_inputs(cutting)
+    add_inputs(cutting)
     _add_criterion(cutting)
     cutting.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the small model to"
@@ -149,76 +145,10 @@ def _parser() -> argparse.ArgumentParser:
     choosing.add_argument("--json", action="store_true", help="print the search as JSON")
     choosing.set_defaults(run=_fraction)
 
-    tabling = commands.add_parser("table", help="write the table by which rows stop voting, from the votes on DATA")
-    _add_inputs(tabling, confidence="share of rows that must get the whole forest's label (default 0.99; 1: all)")
-    tabling.add_argument("--rule", choices=("threshold", "optimal", "robust"), default="threshold")
-    tabling.add_argument("--limit", action="store_true", help="agree with the infinite forest, not the one at hand")
-    tabling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write the table to")
-    tabling.set_defaults(run=_table, alpha=0.99, threshold=0.5)
-
-    compiling = commands.add_parser("compile", help="write a forest that predicts many times faster")
-    _add_model(compiling)
-    compiling.add_argument("--table", type=Path, metavar="FILE", help="what 'rfsize table' wrote")
-    compiling.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
-    _add_missing(compiling)
-    compiling.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
-    compiling.set_defaults(run=_compile)
-
-    predicting = commands.add_parser("predict", help="predict the rows of a table, piece by piece")
-    predicting.add_argument("forest", type=Path, metavar="FILE", help="what 'rfsize compile' wrote, or a model")
-    _add_data(predicting, "rows")
-    predicting.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="CSV or Parquet file, or - for standard output"
-    )
-    predicting.add_argument(
-        "--output-format", choices=PREDICTION_FORMATS, help="format of standard output (default csv)"
-    )
-    predicting.add_argument("--proba", action="store_true", help="write the framework's probabilities as well")
-    predicting.add_argument("--n-jobs", type=int, default=-1, help="threads (default: one per core)")
-    predicting.set_defaults(run=_predict)
+    add_table(commands)
+    add_compile(commands)
+    add_predict(commands)
     return parser
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        type=Path,
-        metavar="MODEL",
-        help="LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
-    )
-
-
-def _add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
-    _add_model(parser)
-    _add_data(parser, "rows to vote on")
-    parser.add_argument("--alpha", type=float, help=confidence)
-    parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
-    parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
-    _add_drop(parser)
-    parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
-    parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
-    parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
-    _add_missing(parser)
-
-
-def _add_missing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--missing", type=float, help="value that an XGBoost forest took for missing, besides NaN")
-
-
-def _add_data(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "data", type=Path, metavar="DATA", help=f"{what}: CSV, Parquet, NPY or NPZ, or - for standard input"
-    )
-    parser.add_argument("--input-format", choices=FORMATS, help="format of standard input (default csv)")
-
-
-def _add_drop(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns of DATA that are no features")
-    parser.add_argument(
-        "--groups",
-        metavar="COLUMN",
-        help="column of DATA that names training rows that belong together, or the word copies or rows",
-    )
 
 
 def _add_criterion(parser: argparse.ArgumentParser) -> None:
@@ -241,9 +171,9 @@ def _add_criterion(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser, "training rows")
+    add_data(parser, "training rows")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
-    _add_drop(parser)
+    add_drop(parser)
     parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
     parser.add_argument("--alpha", type=float, help="share of rows to agree on (default 0.99)")
@@ -266,7 +196,7 @@ def _size(options: argparse.Namespace) -> int:
 
 
 def _truncate(options: argparse.Namespace) -> int:
-    _refuse_to_overwrite(options.output, options.model, options.data)
+    refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
     loaded.integration.check_path(options.output)
     report = _report(options, loaded)
@@ -281,10 +211,10 @@ def _truncate(options: argparse.Namespace) -> int:
 
 def _grow(options: argparse.Namespace) -> int:
     read = [path for path in (options.data, options.model, options.validation) if path is not None]
-    _refuse_to_overwrite(options.output, *read)
+    refuse_to_overwrite(options.output, *read)
     integration = integration_named(options.framework)
     integration.check_path(options.output)
-    X, y, groups = _table_of(options)
+    X, y, groups = table_of(options)
     X_val, y_val = _validation_rows(options, X)
     if not options.json:
         _print_categories(X)
@@ -345,9 +275,9 @@ def _grown_before(path: Path, classes: list[Any] | None) -> Any:
 def _fraction(options: argparse.Namespace) -> int:
     integration = integration_named(options.framework)
     if options.output is not None:
-        _refuse_to_overwrite(options.output, options.data)
+        refuse_to_overwrite(options.output, options.data)
         integration.check_path(options.output)
-    X, y, groups = _table_of(options)
+    X, y, groups = table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
@@ -383,14 +313,6 @@ def _fraction(options: argparse.Namespace) -> int:
     return DONE if found.report is None or found.report.converged else NOT_CONVERGED
 
 
-def _table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Features of DATA, without the columns that are to be dropped, labels, and groups of rows."""
-    table = Table.of(options.data, options.input_format)
-    X, y = load_table(table, options.target)
-    X, groups = taken_out(without(X, options.drop, table), options.groups, table)
-    return X, y, groups
-
-
 def _print_categories(X: Any) -> None:
     """Say which columns are read as categories, since a number that was mistyped once makes text of its column."""
     if hasattr(X, "columns"):
@@ -405,81 +327,8 @@ def _print_classes(classes: list[Any] | None) -> None:
         print("classes: " + ", ".join(f"{code} = {label}" for code, label in enumerate(classes)))
 
 
-def _table(options: argparse.Namespace) -> int:
-    _refuse_to_overwrite(options.output, options.model, options.data)
-    loaded = load_model(options.model)
-    model = loaded.model
-    X, y, groups = _table_of(options)
-    X = loaded.integration.features_of(model, X)
-    y = loaded.labels(y) if options.oob else None
-    bags = {"seed": options.seed, "subsample": options.subsample, "missing": options.missing}
-    counted = votes(model, X, y, oob=options.oob, threshold=options.threshold, groups=groups, **bags)
-    target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
-    table = StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=options.rule, target=target)
-    with written_whole(options.output) as partial:
-        table.save(partial)
-    print(table)
-    if options.oob:
-        # The forest has seen these rows: its trees agree on them more than they will on others.
-        return DONE
-    read = {"threshold": options.threshold, "missing": options.missing}
-    labels, asked = compiled(model, table, **read).predict(X, return_trees=True)
-    differ = np.mean(labels != compiled(model, **read).predict(X))
-    print(f"on DATA, with the trees in their order: {asked.mean():.1f} trees per row, {differ:.3%} other labels")
-    return DONE
-
-
-def _compile(options: argparse.Namespace) -> int:
-    _refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
-    table = None if options.table is None else StopTable.load(options.table)
-    model = load_model(options.model).with_class_names()
-    fast = compiled(model, table, threshold=options.threshold, missing=options.missing)
-    with written_whole(options.output) as partial:
-        fast.save(partial)
-    print(fast)
-    before, after = options.model.stat().st_size, options.output.stat().st_size
-    print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
-    return DONE
-
-
-def _predict(options: argparse.Namespace) -> int:
-    _refuse_to_overwrite(options.output, options.forest, options.data)
-    table, kind = Table.of(options.data, options.input_format), prediction_format(options.output, options.output_format)
-    fast = _forest(options.forest, options.n_jobs)
-    rows, asked = 0, 0
-    with predictions_file(options.output) as file, prediction_writer(file, kind) as write:
-        for piece in pieces(table):
-            X = features_of_forest(fast.forest, piece)
-            labels, trees = fast.predict(X, return_trees=True)
-            columns = {"label": labels, "trees": trees}
-            if options.proba:
-                columns |= {
-                    f"p_{name}": share for name, share in zip(fast.classes, fast.predict_proba(X).T, strict=True)
-                }
-            write(columns)
-            rows, asked = rows + len(labels), asked + int(trees.sum())
-    print(
-        f"wrote {'to standard output' if options.output == STANDARD else options.output}: {rows:,} rows, "
-        f"{asked / max(rows, 1):.1f} of {fast.n_trees:,} trees asked per row",
-        file=sys.stderr if options.output == STANDARD else sys.stdout,
-    )
-    return DONE
-
-
-def _forest(path: Path, n_jobs: int) -> CompiledForest:
-    """What ``rfsize compile`` wrote, or would write of a model."""
-    loaded = load_model_if_any(path)
-    return load(path, n_jobs=n_jobs) if loaded is None else compiled(loaded.with_class_names(), n_jobs=n_jobs)
-
-
-def _refuse_to_overwrite(output: Path, *inputs: Path) -> None:
-    for given in inputs:
-        if STANDARD not in (output, given) and output.exists() and given.exists() and output.samefile(given):
-            raise ValueError(f"{output} is one of the files read; write to another one")
-
-
 def _report(options: argparse.Namespace, loaded: LoadedModel) -> Report:
-    X, y, groups = _table_of(options)
+    X, y, groups = table_of(options)
     return size(
         loaded.model,
         loaded.integration.features_of(loaded.model, X),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.registry import adapter_for, integration_for
@@ -18,16 +19,18 @@ from rfsize.errors import NotAForestError
 from rfsize.inference.compiled import CompiledForest, compile
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sklearn.held_out import CONFIDENCE, check_enough, split
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.validation import choice
+from rfsize.utils.validation import choice, share
 from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import Votes
 
-_TABLES = ("threshold", "optimal", "robust", "lossless")
+_OF_VOTES = ("threshold", "optimal", "robust")
+_TABLES = ("lossless", "certified", *_OF_VOTES)
 
 
 class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[misc]
@@ -47,10 +50,12 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         Confidence α, strictly between 0 and 1; of labels, and of a stop table.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
-        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table``, else the averaged scores (of
-        bagging over other learners than trees, of which these are not known, the vote).
+        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table`` of votes, else the averaged
+        scores (of bagging over other learners than trees, of which these are not known, the vote). With a
+        ``stop_table``, labels go by the same.
     average : {"micro", "macro"}, default "micro"
-        Over what agreement is averaged, as in `size`: rows, or the classes that they are given.
+        Over what agreement is averaged, as in `size`: rows, or the classes that they are given. A certificate is then
+        of each class by itself.
     size_estimator : {"auto", "plugin", "smooth"}, default "auto"
         The ``estimator`` of `size`; of labels.
     criterion : {"label", "probability", "score"}, metric or scorer, default "label"
@@ -70,12 +75,19 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         cross-validation; ``report_.source`` says which, and `oob_refusal_` why.
     cv : int, splitter or iterable of (train, held out) pairs, default 5
         Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
-    stop_table : {None, "lossless", "threshold", "optimal", "robust"}, default None
+    stop_table : {None, "lossless", "certified", "threshold", "optimal", "robust"}, default None
         How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
-        Otherwise by the majority vote, in a compiled forest in which a row asks trees in turn until its label is
-        settled, many times faster. "lossless": when the remaining votes cannot change it. The others are rules of
-        `StopTable.build`, at confidence α and with the votes on the training rows for a prior; their labels differ from
-        those of all trees on a share of up to 1 − α of the rows, on average.
+        Otherwise in a compiled forest, many times faster, in which a row asks trees in turn until its label is settled.
+        "lossless": when the remaining trees cannot change it, so that labels are those of the whole forest, by
+        ``voting``. "certified": by `StopTable.calibrate` on rows that were held out, so that with a confidence of 95 %
+        this forest answers at most a share 1 − α of the rows otherwise than all its trees. The others are rules of
+        `StopTable.build` for the majority vote, with the votes on the training rows for a prior; their labels differ
+        from those of all trees on a share of up to 1 − α of the rows, on average over forests.
+    calibration_fraction : float, default 0.2
+        Share of the rows given to `fit` that ``stop_table="certified"`` holds out, by class alike, and does not train
+        on; not used where `fit` is given ``X_calibration``.
+    random_state : int, RandomState instance or None, default None
+        Draws these rows; the trees are drawn by the estimator's own.
     oob_score : bool, default True
         Whether `fit` ends with one more pass down the trees, for ``oob_decision_function_`` and ``oob_score_``. Of
         bagging over learners that predict probabilities but are no trees it makes none, and there are none.
@@ -95,8 +107,9 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     classes_ : ndarray, shape (n_classes,)
         Class labels.
     oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
-        Out-of-bag probabilities of the training rows, as `oob_predict_proba` gives them, NaN on rows that every tree
-        saw. Only where out-of-bag votes can be had: a forest that was sized by cross-validation has none.
+        Out-of-bag probabilities of the training rows (without those held out), as `oob_predict_proba` gives them, NaN
+        on rows that every tree saw. Only where out-of-bag votes can be had: a forest that was sized by
+        cross-validation has none.
     oob_score_ : float
         Share of the training rows whose label is that of the highest of these; `rfsize.oob_score` has other metrics,
         and intervals.
@@ -105,7 +118,10 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     compiled_ : CompiledForest or None
         What predicts, with labels as in `classes_`; None where ``stop_table`` is.
     table_ : StopTable or None
-        The stop table; None where ``stop_table`` is, or is "lossless".
+        The stop table; None where ``stop_table`` is, or is "lossless". Its ``certificate`` says on how many rows it was
+        certified, and how many of them it answers otherwise.
+    calibration_rows_ : ndarray of int64 or None
+        Which of the rows given to `fit` were held out; None where none were.
     n_features_in_ : int
         Features of a row.
     feature_names_in_ : ndarray of str, shape (n_features,)
@@ -113,8 +129,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
 
     Notes
     -----
-    The estimators themselves predict from averaged scores or probabilities, compiled forests with a stop table by the
-    majority vote. Each rule has a size of its own; ``report_`` has both.
+    The estimators themselves predict from averaged scores or probabilities, and stop tables of votes by the majority
+    vote. Each rule has a size of its own; ``report_`` has both.
 
     References
     ----------
@@ -140,9 +156,11 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     Any forest of scikit-learn does as well, and a stop table predicts faster:
 
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> model = RightSizedClassifier(RandomForestClassifier(random_state=0), alpha=0.95, stop_table="threshold")
-    >>> bool(model.fit(X, y).score(X, y) > 0.9)
-    True
+    >>> model = RightSizedClassifier(
+    ...     RandomForestClassifier(random_state=0), alpha=0.95, stop_table="certified", random_state=0
+    ... )
+    >>> model.fit(X, y).table_.promise, len(model.calibration_rows_)
+    ('certified', 113)
     """
 
     def __init__(
@@ -161,6 +179,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         votes: str = "auto",
         cv: Any = 5,
         stop_table: str | None = None,
+        calibration_fraction: float = 0.2,
+        random_state: Any = None,
         oob_score: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -176,10 +196,18 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         self.votes = votes
         self.cv = cv
         self.stop_table = stop_table
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.oob_score = oob_score
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | str | None = None,
+        X_calibration: Any = None,
     ) -> RightSizedClassifier:
         """Train a forest of T* trees.
 
@@ -194,7 +222,11 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             is about.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
             Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
-            metadata routing, request them by ``set_fit_request(groups=True)``.
+            metadata routing, request them by ``set_fit_request(groups=True)``. Rows that are held out for a stop table
+            are whole groups, but its certificate takes each row for a draw of its own.
+        X_calibration : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_other_rows, n_features)
+            Rows to certify the stop table on in place of rows held out; their labels are not needed. With "threshold",
+            "optimal" or "robust" too, whose tables are then certified. Steps of a pipeline do not transform them.
 
         Returns
         -------
@@ -207,7 +239,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         InbagError, FewVotesError
             If ``votes="oob"`` and out-of-bag votes cannot be had.
         ValueError
-            If the rows, the labels or a parameter do not fit.
+            If the rows, the labels or a parameter do not fit, or the rows held out are too few for a certificate.
 
         Warns
         -----
@@ -217,16 +249,20 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             If labels take so few trees that what they are made from would suffer.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
+        RareClassWarning
+            As in `StopTable.build`.
         """
         goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_labels(y, n_rows(X))
         self._check_table(len(classes))
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
-        held_out = self._fit(data, goal)
-        prior = None if held_out is None else held_out.votes
-        self.compiled_ = None if self.stop_table is None else self._compiled(self.estimator_, data, prior)
-        self.table_ = None if self.compiled_ is None else self.compiled_.table
+        data, unseen = self._with_rows_held_out(data, X_calibration)
+        outputs = self._fit(data, goal)
+        self.compiled_ = self.table_ = None
+        if self.stop_table is not None:
+            self.table_ = self._table(self.estimator_, data, None if outputs is None else outputs.votes, unseen)
+            self.compiled_ = self._compiled(self.estimator_, classes)
         self.classes_ = classes
         return self
 
@@ -293,8 +329,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""
         choice("voting", self.voting, VOTINGS)
-        # A stop table predicts by the majority vote.
-        voting = "hard" if self.voting == "auto" and self.stop_table is not None else self.voting
+        voting = "hard" if self.voting == "auto" and self.stop_table in _OF_VOTES else self.voting
         of_labels = {
             "alpha": self.alpha,
             "voting": voting,
@@ -308,14 +343,15 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
             if not isinstance(goal, LabelGoal):
                 raise ValueError(
-                    f"stop_table={self.stop_table!r} predicts labels by the majority vote, and criterion="
-                    f"{self.criterion!r} sizes something else: leave criterion='label', or stop_table=None"
+                    f"stop_table={self.stop_table!r} settles labels, and criterion={self.criterion!r} sizes something "
+                    "else: leave criterion='label', or stop_table=None"
                 )
-            if voting == "soft":
+            if voting == "soft" and self.stop_table in _OF_VOTES:
                 raise ValueError(
                     f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
-                    "averaged scores: leave voting='auto', or stop_table=None"
+                    "averaged scores: use stop_table='certified', which stops on these, or leave voting='auto'"
                 )
+        share("calibration_fraction", self.calibration_fraction)
         self._check_parameters(
             "RandomForestClassifier, LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1"
         )
@@ -328,7 +364,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
                 f"stop_table={self.stop_table!r} needs a compiled forest, but {self._other_members()}s are no decision "
                 "trees; leave stop_table=None"
             )
-        if self.stop_table not in (None, "lossless"):
+        if self.stop_table in _OF_VOTES:
             StopTable.build(1, alpha=self.alpha, rule=cast(Rule, self.stop_table), n_classes=n_classes)
 
     def _other_members(self) -> str | None:
@@ -336,17 +372,44 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
         return None if base is None or isinstance(base, DecisionTreeClassifier) else type(base).__name__
 
-    def _compiled(self, forest: Any, data: TrainingData, held_out: Votes | None) -> CompiledForest:
+    def _with_rows_held_out(self, data: TrainingData, given: Any) -> tuple[TrainingData, Any]:
+        """The data to train on, and the rows to certify the stop table on, None where it is not to be certified."""
+        self.calibration_rows_: NDArray[np.int64] | None = None
+        if given is not None:
+            if self.stop_table in (None, "lossless"):
+                raise ValueError(
+                    f"X_calibration certifies a stop table, and with stop_table={self.stop_table!r} there is none: "
+                    "leave it out, or set stop_table='certified'"
+                )
+            unseen = self._checked_rows(given, reset=False)
+            check_enough(n_rows(unseen), self.alpha, "soft", None)
+            return data, unseen
+        if self.stop_table != "certified":
+            return data, None
+        training, self.calibration_rows_ = split(data, self.calibration_fraction, self.random_state)
+        check_enough(len(self.calibration_rows_), self.alpha, self.voting, self.calibration_fraction)
+        return training, _safe_indexing(data.X, self.calibration_rows_)
+
+    def _table(self, forest: Any, data: TrainingData, held_out: Votes | None, unseen: Any) -> StopTable | None:
+        """The stop table, certified where there are rows to do it on."""
+        of_certificate: dict[str, Any] = {"confidence": CONFIDENCE, "average": self.average}
+        if self.stop_table == "lossless":
+            return None
+        if self.stop_table == "certified":
+            voting = cast(Literal["auto", "hard", "soft"], self.voting)
+            return StopTable.calibrate(forest, unseen, alpha=self.alpha, voting=voting, **of_certificate)
+        prior = held_out
+        if prior is None:
+            options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+            prior = votes(forest, data.X, data.target(forest), oob=True, **options)
+        n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
+        table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
+        return table if unseen is None else table.certified(forest, unseen, **of_certificate)
+
+    def _compiled(self, forest: Any, classes: NDArray[Any]) -> CompiledForest:
         """The forest with its stop table; it knows the caller's labels."""
-        table = None
-        if self.stop_table != "lossless":
-            prior = held_out
-            if prior is None:
-                options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
-                prior = votes(forest, data.X, data.target(forest), oob=True, **options)
-            n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
-            table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
+        voting = cast(Literal["auto", "hard", "soft"], self.voting)
+        compiled = compile(forest, self.table_, voting=voting)
         n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
-        compiled = compile(forest, table)
-        named = replace(compiled.forest, classes=data.classes)
-        return CompiledForest(named, table, voting=compiled.voting, n_jobs=n_jobs)
+        named = replace(compiled.forest, classes=classes)
+        return CompiledForest(named, self.table_, voting=compiled.voting, n_jobs=n_jobs)

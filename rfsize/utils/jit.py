@@ -12,9 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.sigutils import normalize_signature
+try:
+    import numba
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+    from numba.core.sigutils import normalize_signature
+except ImportError as failed:
+    raise ImportError(
+        f"this part of rfsize is compiled by numba, which cannot be imported ({failed}): install it with pip install "
+        "numba, in a version for this Python and NumPy"
+    ) from failed
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -19,6 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     folder = tmp_path_factory.mktemp("files")
     table = pd.DataFrame(data.X, columns=NAMES)
     train_lightgbm(table, data.y).save_model(folder / "lgb.txt")
+    train_lightgbm(table, data.X[:, 0] + data.X[:, 1] ** 2, objective="regression").save_model(folder / "numbers.txt")
     model = train_xgboost(table, data.y)
     model.save_model(folder / "xgb.json")
     model.save_model(folder / "xgb.ubj")

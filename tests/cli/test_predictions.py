@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
 
 import rfsize
 from helpers.command_line import NAMES, only_line, run
@@ -74,6 +76,12 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["table", "lgb.txt", "rows.npy", "--alpha", "2", "-o", "new.json"], "at most 1"),
         (["table", "lgb.txt", "rows.npy", "-o", "rows.npy"], "is one of the files read"),
         (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "no forest file"),
+        (["table", "lgb.txt", "rows.npy", "--confidence", "0.9", "-o", "new.json"], "add --certify"),
+        (["table", "lgb.txt", "train.npz", "--certify", "--oob", "-o", "new.json"], "such rows certify nothing"),
+        (["table", "lgb.txt", "rows.npy", "--certify", "--rule", "optimal", "-o", "new.json"], "--rule is for tables"),
+        (["table", "lgb.txt", "rows.npy", "--certify", "--alpha", "0.9999", "-o", "new.json"], "give at least"),
+        (["predict", "numbers.txt", "rows.npy", "--proba", "-o", "new.csv"], "neither probabilities nor a majority"),
+        (["predict", "numbers.txt", "rows.npy", "--voting", "hard", "-o", "new.csv"], "no majority vote"),
         (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
     ],
 )
@@ -95,3 +103,66 @@ def test_bad_predictions_leave_nothing_behind(folder: Path, tmp_path: Path, capf
         assert run(folder, "predict", fast, rows, "-o", str(tmp_path / output)) == 2
         assert message in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["fast.npz"]
+
+
+@pytest.mark.parametrize("through", ["model", "compiled forest"])
+def test_numbers_of_a_regression_forest(through: str, folder: Path, tmp_path: Path, data: Data) -> None:
+    forest, out = "numbers.txt", str(tmp_path / "out.csv")
+    if through == "compiled forest":
+        forest = str(tmp_path / "fast.npz")
+        assert run(folder, "compile", "numbers.txt", "-o", forest) == 0
+        assert run(folder, "predict", forest, "rows.npy", "-o", out, "--voting", "hard") == 2
+    assert run(folder, "predict", forest, "rows.npy", "-o", out) == 0
+    written = pd.read_csv(out)
+    assert written.columns.tolist() == ["prediction", "trees"]
+    expected = lgb.Booster(model_file=folder / "numbers.txt").predict(data.fresh)
+    np.testing.assert_allclose(written["prediction"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("voting", [None, "soft", "hard"])
+def test_what_labels_go_by(voting: str | None, folder: Path, tmp_path: Path, data: Data) -> None:
+    asked = [] if voting is None else ["--voting", voting]
+    fast, out = str(tmp_path / "fast.npz"), str(tmp_path / "out.csv")
+    booster = lgb.Booster(model_file=folder / "lgb.txt")
+    averages = (booster.predict(data.fresh) > 0.5).astype(int)
+    majority = rfsize.votes(booster, data.fresh).counts.argmax(axis=1)
+    assert (averages != majority).any()
+    expected = majority if voting == "hard" else averages
+    assert run(folder, "predict", "lgb.txt", "rows.npy", *asked, "-o", out) == 0
+    assert np.array_equal(pd.read_csv(out)["label"], expected)
+    assert run(folder, "compile", "lgb.txt", *asked, "-o", fast) == 0
+    assert run(folder, "predict", fast, "rows.npy", "-o", out) == 0
+    assert np.array_equal(pd.read_csv(out)["label"], expected)
+    assert run(folder, "predict", fast, "rows.npy", "--voting", "hard", "-o", out) == 0
+    assert np.array_equal(pd.read_csv(out)["label"], majority)
+
+
+@pytest.mark.parametrize("model", ["lgb.txt", "xgb.ubj"])
+@pytest.mark.parametrize("voting", ["auto", "hard"])
+def test_a_certified_table(
+    model: str, voting: str, folder: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, fast, out = (str(tmp_path / name) for name in ("table.json", "fast.npz", "out.csv"))
+    options = ["--alpha", "0.9", "--confidence", "0.9", "--voting", voting]
+    assert run(folder, "table", model, "rows.npy", "--certify", *options, "-o", table) == 0
+    printed = capsys.readouterr().out
+    assert "promise: certified for this forest" in printed
+    assert "certified at 90%" in printed
+    found = rfsize.StopTable.load(table)
+    booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
+    settings = {"alpha": 0.9, "confidence": 0.9, "voting": voting}
+    assert found == rfsize.StopTable.calibrate(booster, data.fresh, **settings)
+    assert run(folder, "compile", model, "--table", table, "-o", fast) == 0
+    assert run(folder, "predict", fast, "rows.npy", "-o", out) == 0
+    assert np.array_equal(pd.read_csv(out)["label"], rfsize.compile(booster, found).predict(data.fresh))
+
+
+def test_a_table_of_votes_says_what_it_promises(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And on fresh rows how far it is from the majority of all votes, not from averaged scores."""
+    table = str(tmp_path / "table.json")
+    assert run(folder, "table", "lgb.txt", "rows.npy", "--alpha", "1", "-o", table) == 0
+    printed = capsys.readouterr().out
+    assert "promise: expected on average over forests like this one; --certify" in printed
+    assert "0.000% other labels" in printed

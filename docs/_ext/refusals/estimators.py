@@ -77,11 +77,11 @@ def boosting_estimator(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "a `stop_table` with averaged scores",
+    "a `stop_table` of votes with averaged scores",
     ValueError,
     "predicts by the majority vote, and voting='soft' sizes the averaged scores",
     why="it would be sized for another rule than it predicts by",
-    instead='`voting="auto"`, or `stop_table=None`',
+    instead='`stop_table="certified"`, or `voting="auto"`',
 )
 def table_and_scores(at: AtHand) -> object:
     sized = rfsize.RightSizedClassifier(RandomForestClassifier(), stop_table="threshold", voting="soft")

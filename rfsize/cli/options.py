@@ -1,0 +1,71 @@
+"""Arguments that several commands of the command line share, and what they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model file."""
+    parser.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL",
+        help="LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
+    )
+
+
+def add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
+    """A model, rows, and how the model votes on them."""
+    add_model(parser)
+    add_data(parser, "rows to vote on")
+    parser.add_argument("--alpha", type=float, help=confidence)
+    parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
+    parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
+    add_drop(parser)
+    parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
+    parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
+    parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
+    add_missing(parser)
+
+
+def add_missing(parser: argparse.ArgumentParser) -> None:
+    """What else is missing."""
+    parser.add_argument("--missing", type=float, help="value that an XGBoost forest took for missing, besides NaN")
+
+
+def add_data(parser: argparse.ArgumentParser, what: str) -> None:
+    """A table of rows."""
+    parser.add_argument(
+        "data", type=Path, metavar="DATA", help=f"{what}: CSV, Parquet, NPY or NPZ, or - for standard input"
+    )
+    parser.add_argument("--input-format", choices=FORMATS, help="format of standard input (default csv)")
+
+
+def add_drop(parser: argparse.ArgumentParser) -> None:
+    """Columns that are no features."""
+    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns of DATA that are no features")
+    parser.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="column of DATA that names training rows that belong together, or the word copies or rows",
+    )
+
+
+def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Features of DATA, without the columns that are to be dropped, labels, and groups of rows."""
+    table = Table.of(options.data, options.input_format)
+    X, y = load_table(table, options.target)
+    X, groups = taken_out(without(X, options.drop, table), options.groups, table)
+    return X, y, groups
+
+
+def refuse_to_overwrite(output: Path, *inputs: Path) -> None:
+    """``ValueError`` where the output is one of the files read."""
+    for given in inputs:
+        if STANDARD not in (output, given) and output.exists() and given.exists() and output.samefile(given):
+            raise ValueError(f"{output} is one of the files read; write to another one")
