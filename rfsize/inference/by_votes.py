@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize.inference.rows import Rows
 from rfsize.stopping.rules import lossless_stops
-from rfsize.stopping.stops import BinaryStops, LeaderStops, Stops, WeightedStops
+from rfsize.stopping.stops import BinaryStops, LeaderStops, VoteStops, WeightedStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Int64s
 from rfsize.walking.layout import Forest
@@ -28,11 +28,11 @@ class ByVotes:
         A forest of classes.
     rows : Rows
         Its reader of rows.
-    stops : Stops or None
+    stops : VoteStops or None
         Where voting ends; by default where the trees left can no longer change the majority of all.
     """
 
-    def __init__(self, forest: Forest, rows: Rows, stops: Stops | None) -> None:
+    def __init__(self, forest: Forest, rows: Rows, stops: VoteStops | None) -> None:
         self._forest, self._rows, self._stops = forest, rows, stops
 
     def labels(self, X: Any) -> tuple[Int64s, Int64s]:
@@ -48,10 +48,10 @@ class ByVotes:
         return self._decided(X, None)[0]
 
     @cached_property
-    def _majority(self) -> Stops:
+    def _majority(self) -> VoteStops:
         return majority_stops(self._forest)
 
-    def _decided(self, X: Any, stops: Stops | None, every: int = 1) -> tuple[NDArray[Any], Int64s, Int64s]:
+    def _decided(self, X: Any, stops: VoteStops | None, every: int = 1) -> tuple[NDArray[Any], Int64s, Int64s]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
         from rfsize.inference.vote_kernels import Stop, decide
 
@@ -83,7 +83,7 @@ class ByVotes:
         return stops.winner(in_own_order, len(forest.classes))
 
 
-def majority_stops(forest: Forest) -> Stops:
+def majority_stops(forest: Forest) -> VoteStops:
     """Stops where the trees left can no longer change the majority of all."""
     kind = BinaryStops.kind if len(forest.classes) == 2 else LeaderStops.kind
     return lossless_stops(kind, forest.n_trees)

@@ -55,7 +55,7 @@ class FewRows:
 
     def _numbers(self, frame: Any) -> NDArray[Any] | None:
         """The numbers of a DataFrame that has the columns of training; None of what takes more care."""
-        columns = getattr(frame, "columns", None)
+        columns: Any = getattr(frame, "columns", None)
         if self._has_categories or not hasattr(frame, "iloc") or len(frame) > MOST:
             return None
         if columns is not self._columns:

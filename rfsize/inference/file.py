@@ -257,10 +257,10 @@ def _check_trees(trees: Nodes) -> None:
 
 def _check_head(forest: Forest) -> None:
     _require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
-    n_classes, links = max(2, forest.n_scores), _LINKS_OF_SEVERAL if forest.n_scores > 1 else _LINKS_OF_ONE
-    if not forest.classes.size:
-        n_classes, links = 0, _LINKS_OF_NUMBERS if forest.n_scores == 1 else ()
+    n_classes = max(2, forest.n_scores) if forest.classes.size else 0
+    links = _LINKS_OF_SEVERAL if forest.n_scores > 1 else _LINKS_OF_ONE if n_classes else _LINKS_OF_NUMBERS
     _require(forest.conventions.link in links, "scores of another link")
+    _require(n_classes or forest.n_scores == 1, "several numbers for a row")
     _require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
     _require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
     _require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")

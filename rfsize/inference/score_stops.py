@@ -78,7 +78,7 @@ def by_table(forest: Forest, stops: AverageStops) -> ScoreStop:
     """The stops of a table on averaged scores."""
     n_trees = forest.n_trees
     asked = np.arange(n_trees + 1)
-    start = forest.start.astype(np.float64)
+    start: Floats = forest.start.astype(np.float64)
     share = asked / n_trees * forest.divisor
     if forest.n_scores == 1:
         # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize.stopping.kernels import ternary_index
-from rfsize.stopping.stops import BinaryStops, Stops, TernaryStops, WeightedStops
+from rfsize.stopping.stops import BinaryStops, TernaryStops, VoteStops, WeightedStops
 from rfsize.utils.jit import compiled
 from rfsize.walking.kernels import balanced_depth, descend, walkers
 
@@ -38,7 +38,7 @@ class Stop(NamedTuple):
     needed: Any
 
     @classmethod
-    def of(cls, stops: Stops | None, n_trees: int, every: int = 1) -> Stop:
+    def of(cls, stops: VoteStops | None, n_trees: int, every: int = 1) -> Stop:
         """What `decide` reads of a table; the trees of a weighted one are laid out in the order of its stops."""
         never = cls(
             kind=_NEVER,
