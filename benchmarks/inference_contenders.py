@@ -6,8 +6,9 @@ import json
 import os
 import select
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -321,9 +322,10 @@ def treelite_c(task: Task, threads: int) -> Contender:
     if leaves > MOST_LEAVES_IN_C:
         raise ValueError(f"{leaves:,} leaves take a C compiler minutes, more than {MOST_LEAVES_IN_C:,} are not tried")
     library = task.folder / "forest.so"
-    if not library.exists():
-        tl2cgen.export_lib(_treelite(task), toolchain="gcc", libpath=library, params={"parallel_comp": 8})
-    predictor = tl2cgen.Predictor(library, nthread=threads)
+    with redirect_stdout(sys.stderr):
+        if not library.exists():
+            tl2cgen.export_lib(_treelite(task), toolchain="gcc", libpath=library, params={"parallel_comp": 8})
+        predictor = tl2cgen.Predictor(library, nthread=threads)
     return Contender(
         "treelite, C", lambda X: predictor.predict(tl2cgen.DMatrix(X)), task.own_kind, _read_treelite(task)
     )

@@ -180,7 +180,7 @@ def _draw_bars(ax: Axes, shape: Shape, outcomes: Mapping[str, Outcome]) -> None:
     ax.bar_label(bars, labels, fontsize="small")
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.set_xlim(min(seconds.values()) / 2, max(seconds.values()) * 8)
+    ax.set_xlim(min(seconds.values()) / 2, max(seconds.values()) * 12)
     ax.set_title(f"{shape.framework}: {shape.trees:,} trees of {shape.leaves} leaves", fontsize="medium")
     ax.set_xlabel(f"seconds for {cell.n_rows:,} rows")
     ax.grid(axis="x", which="major", color="0.9")
