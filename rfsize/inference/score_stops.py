@@ -59,10 +59,9 @@ def lossless(forest: Forest, cut: float) -> ScoreStop:
     if forest.n_scores == 1:
         level = cut * forest.divisor
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
-        asked = np.arange(len(low))
         # What the sums may be at most, to leave out looks at which none can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
-        return _stop(reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, 0.0 * asked, np.zeros(1))
+        return _stop(reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_asked(most), axis=1) - np.min(_asked(least), axis=1)
     return _stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
