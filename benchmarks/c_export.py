@@ -6,7 +6,7 @@ Trains a forest of each framework with missing values and, but for scikit-learn,
 ``CompiledForest.to_c`` with and without a stop table, compiles it by ``cc -O2 -std=c99``, and predicts the same rows
 one by one, in one thread. "Differ" counts labels and numbers of trees asked other than the compiled forest's, and gives
 the largest difference of probabilities; flash is text and data of the object file, by ``size``. The stop table is
-certified for α = 0.99 on 10,000 other rows. tl2cgen writes C of the same model, which treelite reads, for the same compiler; its
+certified for α = 0.99 on 10,000 other rows. tl2cgen writes C of the same model, which treelite reads; its
 file's ``predict`` is called row by row. m2cgen and emlearn are shown where they are installed and take the model; their
 rows are not timed. Needs rfsize[bench] and a C compiler.
 """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
-from rfsize.errors import NotAForestError
+from rfsize.errors import ForestFileError, NotAForestError
 from rfsize.inference.by_scores import ByScores
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.c_source import write_c
@@ -146,7 +146,10 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     CompiledForest(50 scikit-learn trees, 3 classes, no stop table)
     """
     forest, table, voting = load_forest(Path(path))
-    return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
+    try:
+        return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
+    except ValueError as error:
+        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
 
 
 class CompiledForest:

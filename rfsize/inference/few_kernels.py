@@ -47,6 +47,7 @@ def predict_few(
     )
     stops = np.int64(stop[0]), np.int64(stop[1]), low, high, needed, stop[-start.size :]
     q, total = np.empty((X.shape[0], n_columns), np.uint16), np.empty((X.shape[0], start.size), start.dtype)
+    own = np.full(1, threshold).astype(start.dtype)[0]  # as precise as what it is compared with
     on_the_way, probability = places_of_row(n_outputs), np.empty((1, max(2, start.size)), start.dtype)
     for row in range(X.shape[0]):
         quantise_row(X, row, columns, reading, q)
@@ -56,7 +57,7 @@ def predict_few(
             predict_from(total[row : row + 1], divisor, slope, link, predicted[row : row + 1])
         elif answer[0, row] < 0:
             predict_from(total[row : row + 1], divisor, slope, link, probability)
-            answer[0, row] = label_of(probability[0], start.size, threshold)
+            answer[0, row] = label_of(probability[0], start.size, own)
     return True
 
 

@@ -42,6 +42,7 @@ _NPY = re.compile(
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
 _LARGEST_METADATA = 64_000_000  # bytes; the largest table takes a few millions, and there may be many categories
 _ROUNDING = 1e-9  # of shares that sum to 1
+_SUMS = 4.0  # sums of scores, and what a link multiplies them by, stay so many times below the largest number
 
 # What reading an archive that anyone may have written can raise; an OSError comes of a place before its beginning.
 _DAMAGE = (
@@ -287,7 +288,8 @@ def _check_scores(forest: Forest) -> None:
     _require(len(start) in (0, forest.n_scores), "not as many sums as scores")
     largest = float(np.abs(value).max()) * (1 if conventions.averages else forest.n_trees)
     largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
-    _require(largest <= LARGEST_SCORE, "a leaf whose score is too large to be added up")
+    most = min(LARGEST_SCORE, float(np.finfo(value.dtype).max) / _SUMS)
+    _require(largest <= most, "a leaf whose score is too large to be added up")
     if conventions.link == "identity" and forest.classes.size:
         _require(value.min() >= -_ROUNDING and value.max() <= 1.0 + _ROUNDING, "a leaf whose share is none")
 

@@ -137,8 +137,10 @@ def _largest_turn(forest: Forest, least: Floats, most: Floats) -> Floats:
 
 def _slack(forest: Forest, largest: Floats, cut: float) -> float:
     """What rounding could move a sum, and the link what comes of it, at most."""
-    slope = forest.conventions.slope
-    steepness = (1.0 + math.exp(abs(slope * cut))) / slope if forest.conventions.link == "logistic" else 1.0
+    slope, steepness = forest.conventions.slope, 1.0
+    if forest.conventions.link == "logistic":
+        with np.errstate(over="ignore"):  # next to a probability of 0 or 1 no stop is safe
+            steepness = float((1.0 + np.exp(abs(slope * cut))) / slope)
     of_link = _OF_A_LINK * max(steepness, abs(cut), 1.0) * forest.divisor
     size = float(np.abs(forest.start).max()) + float(largest.sum(axis=0).max())
     return float(np.finfo(forest.trees.value.dtype).eps) * ((2.0 * forest.n_trees + 8.0) * size + of_link)
