@@ -51,7 +51,9 @@ class Quantiser:
 
         def dense(start: int, stop: int) -> NDArray[np.uint16]:
             q = np.empty((stop - start, forest.n_columns), dtype=np.uint16)
-            quantise_dense(blocks(start, stop), columns, reading, q)
+            rows = blocks(start, stop).view()
+            rows.flags.writeable = False  # as those of frames are: the loop is compiled for one kind only
+            quantise_dense(rows, columns, reading, q)
             return q
 
         def sparse(start: int, stop: int) -> NDArray[np.uint16]:
