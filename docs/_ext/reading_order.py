@@ -10,6 +10,7 @@ _USES = [
     "truncate_a_finished_forest.py",
     "shrink_before_submitting.py",
     "predict_faster.py",
+    "forest_in_c.py",
     "size_what_predict_returns.py",
     "score_out_of_bag.py",
     "scikit_learn_ensembles.py",

@@ -14,43 +14,10 @@ _WIDTH = 112
 # What C99 promises that a compiler takes as one literal.
 _LONGEST_TEXT = 4095
 
-_KEYWORDS = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-    ]
+_IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
+_KEYWORD = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
+    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
 
 
@@ -62,7 +29,7 @@ def checked_name(name: str) -> str:
     ValueError
         If it is none.
     """
-    if not isinstance(name, str) or not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or _KEYWORD.fullmatch(name):
         raise ValueError(
             f"name must be a C identifier that begins with a letter and is no keyword, found {name!r}: it is what the "
             "names of the functions begin with, such as 'forest'"

@@ -1,0 +1,49 @@
+"""
+A forest in C
+=============
+
+A device that runs no Python gets the forest, its stop table and all that reads a row as one file of C.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+from xgboost import XGBClassifier
+
+import rfsize
+
+X, y = load_breast_cancer(return_X_y=True)
+X_train, X_val, y_train, y_val = train_test_split(X, y, test_size=0.6, random_state=0)
+forest = XGBClassifier(
+    n_estimators=1,
+    num_parallel_tree=101,
+    learning_rate=1,
+    subsample=0.632,
+    colsample_bynode=0.3,
+    random_state=0,
+)
+forest.fit(X_train, y_train)
+os.chdir(tempfile.mkdtemp())  # for the file to be written
+
+# %%
+# A table certified on rows that the forest was not trained on says when a row need ask no more trees.
+
+table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.99)
+fast = rfsize.compile(forest, table)
+fast.to_c("tumour.c", name="tumour")
+
+# %%
+# What is in the file is said at its top.
+
+source = Path("tumour.c").read_text()
+print(source.partition("*/")[0])
+print(f"{len(source) / 1e3:.0f} kB of C")
+
+# %%
+# The functions ask as many trees as the compiled forest does.
+
+labels, asked = fast.predict(X_val, return_trees=True)
+print(f"{asked.mean():.1f} of 101 trees asked per row")
