@@ -252,6 +252,19 @@ def test_another_threshold_and_value_for_missing(data: Data, tmp_path: Path) -> 
         compare(fast, X, tmp_path)
 
 
+def test_zeros_that_are_missing(tmp_path: Path) -> None:
+    model, X = lightgbm_with_everything(2, zero_as_missing=True)
+    compare(rfsize.compile(model), X, tmp_path)
+
+
+def test_sums_that_begin_apart(tmp_path: Path) -> None:
+    model, X = xgboost_with_everything(5)
+    rows = xgb.DMatrix(X, feature_types=TYPES, enable_categorical=True)
+    table, forest = rfsize.StopTable.calibrate(model, rows, alpha=0.9), rfsize.compile(model).forest
+    apart = replace(forest, conventions=replace(forest.conventions, start=(0.5, -0.5, 0.25, 0.0, 1.5)))
+    compare(rfsize.CompiledForest(apart, table), X, tmp_path)
+
+
 def test_trees_of_single_leaves(data: Data, tmp_path: Path) -> None:
     compare(rfsize.compile(train_lightgbm(data.X, data.y, 5, min_data_in_leaf=10**6)), data.fresh, tmp_path)
     few = np.zeros_like(data.X[:40])
