@@ -143,7 +143,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
     >>> rfsize.compile(forest).save("forest.npz")
     >>> rfsize.load("forest.npz")
-    CompiledForest(50 scikit-learn trees, 3 classes, no stop table)
+    CompiledForest(50 scikit-learn trees, 3 classes, averaged scores, no stop table)
     """
     forest, table, voting = load_forest(Path(path))
     try:
