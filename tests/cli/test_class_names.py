@@ -56,7 +56,7 @@ def test_predictions_have_the_names_of_the_training(
     assert run(training, "truncate", str(model), *rows, "--alpha", "0.5", "-o", str(small)) in {0, 1}
     names = pd.read_csv(training / table)["level"]
     for given in (model, small):
-        assert run(training, "compile", str(given), "-o", str(fast)) == 0
+        assert run(training, "compile", str(given), "--voting", "hard", "-o", str(fast)) == 0
         forest = rfsize.load(fast)
         assert forest.classes.tolist() == sorted(names.unique())
         assert run(training, "predict", str(fast), table, "-o", str(out), "--proba") == 0

@@ -64,8 +64,7 @@ def test_predict_codes_categories_of_every_piece_alike(
     table.to_csv(tmp_path / "rows.csv", index=False)
     assert run(tmp_path, "compile", "lgb.txt", "-o", str(tmp_path / "fast.npz")) == 0
     assert run(tmp_path, "predict", "fast.npz", "rows.csv", "-o", str(tmp_path / "out.csv")) == 0
-    expected = rfsize.votes(booster, table).winner()
-    assert np.array_equal(pd.read_csv(tmp_path / "out.csv")["label"], expected)
+    assert np.array_equal(pd.read_csv(tmp_path / "out.csv")["label"], booster.predict(table) > 0.5)
 
 
 @pytest.mark.parametrize(
