@@ -148,7 +148,7 @@ def test_a_fold_may_lack_a_class(data: Data) -> None:
         model.fit(data.X[:300], y, np.ones(300))
     counts = reference.counting.cross_validated_votes(forest, data.X[:300], y, np.ones(300), 2, model.report_.available)
     # Which class a vote is for shows in the prior of the table only.
-    table = rfsize.StopTable.build(model.n_trees_, alpha=0.8, prior=rfsize.Votes(counts))
+    table = rfsize.StopTable.build(model.n_trees_, alpha=0.8, prior=rfsize.Votes(counts, model.classes_))
     assert model.table_.to_dict() == table.to_dict()
     assert model.predict_proba(data.fresh).shape == (len(data.fresh), 3)
     # XGBoost knows no class whose index it did not see.

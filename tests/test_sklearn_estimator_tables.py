@@ -149,7 +149,7 @@ def test_rows_are_held_out_of_each_class_alike(data: Data) -> None:
 
 
 def test_weights_groups_and_categories_are_split_alike(data: Data) -> None:
-    patient = np.arange(len(data.X)) // 4
+    patient = np.arange(len(data.X)) // 2
     X = pd.DataFrame(data.X, columns=list("abcdefgh")).assign(
         colour=pd.Categorical(np.array(["blue", "red"])[(data.X[:, 0] > 0).astype(int)])
     )

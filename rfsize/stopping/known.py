@@ -186,11 +186,12 @@ class KnownTable:
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
 
     def warn_of_rare_classes(self) -> None:
-        """`RareClassWarning` where a class loses more than a share `MOST_LOST` of its rows."""
+        """`RareClassWarning` where a class loses a share `MOST_LOST` of its rows, and twice what all may lose."""
+        most = max(MOST_LOST, 2.0 * (1.0 - self.alpha))
         lost = [
             f"{outcome.label!r} ({outcome.share:.2%} of the rows): {outcome.disagreement:.0%}"
             for outcome in self.by_class()
-            if outcome.disagreement > MOST_LOST
+            if outcome.disagreement > most
         ]
         if lost:
             warn(

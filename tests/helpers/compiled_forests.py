@@ -146,3 +146,12 @@ def tree_scores(model: Any, X: np.ndarray) -> np.ndarray:
     """Scores of each tree alone, as stop tables see them, shape (n, T, n_scores)."""
     adapter = adapter_for(model, casts_votes=False)
     return adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset)
+
+
+Models = Callable[[str], Any]
+"""Trained models by their names."""
+
+
+def fresh(rows: np.ndarray) -> np.ndarray:
+    """Rows to calibrate with."""
+    return np.random.default_rng(21).normal(size=(3000, rows.shape[1]))

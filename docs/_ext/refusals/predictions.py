@@ -84,7 +84,7 @@ def score_without_truth(at: AtHand) -> object:
 
 @GROUP.refuses(
     "the logarithmic loss of rows whose class no tree gives any probability",
-    ValueError,
+    rfsize.UndefinedMetricError,
     "the logloss is infinite: no tree asked about",
     why="a constant put in place of 0 would decide the score",
     instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
