@@ -26,19 +26,19 @@ forest = XGBClassifier(
     random_state=0,
 )
 forest.fit(X_train, y_train)
-os.chdir(tempfile.mkdtemp())  # for the file to be written
 
 # %%
 # A table certified on rows that the forest was not trained on says when a row need ask no more trees.
 
+os.chdir(tempfile.mkdtemp())  # for the file to be written
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.99)
 fast = rfsize.compile(forest, table)
 fast.to_c("tumour.c", name="tumour")
+source = Path("tumour.c").read_text()
 
 # %%
 # What is in the file is said at its top.
 
-source = Path("tumour.c").read_text()
 print(source.partition("*/")[0])
 print(f"{len(source) / 1e3:.0f} kB of C")
 

@@ -42,21 +42,6 @@ def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
 
 
 @compiled
-def tree_scores(q: Any, trees: Any, n_outputs: Any, score: Any) -> None:
-    """What each member adds to the sums of quantised rows; ``score`` has shape (rows, members, n_scores)."""
-    _, value, _, tree_start, _, _ = trees
-    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
-    for first in range(0, q.shape[0], TOGETHER):
-        rows, added = q[first : first + TOGETHER], score[first : first + TOGETHER]
-        gather(rows, together)
-        for tree in range(tree_start.size - 1):
-            leaf = to_leaves(rows, trees, tree, together)
-            for part in range(value.shape[1]):
-                for j in range(leaf.size):
-                    added[j, tree // n_outputs, tree % n_outputs + part] = value[leaf[j], part]
-
-
-@compiled
 def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any, asked: Any) -> None:
     """Ask trees until each row's label is settled; ``label`` and ``asked`` have shape (rows,).
 
