@@ -14,12 +14,12 @@ from rfsize.walking.together import TOGETHER, gather, group, to_leaves
 def reach(q: Any, trees: Any, index: Any, leaf: Any) -> None:
     """Write into ``leaf``, shape (rows, trees), the ``index`` of the leaf that each quantised row reaches."""
     _, _, _, tree_start, _, _ = trees
-    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    together, rows = group(min(TOGETHER, q.shape[0]), q.shape[1], trees), np.arange(q.shape[0])
     for first in range(0, q.shape[0], TOGETHER):
-        rows, reached = q[first : first + TOGETHER], leaf[first : first + TOGETHER]
-        gather(rows, together)
+        going, reached = rows[first : first + TOGETHER], leaf[first : first + TOGETHER]
+        gather(q, going, together)
         for tree in range(tree_start.size - 1):
-            place = to_leaves(rows, trees, tree, together)
+            place = to_leaves(q, going.size, trees, tree, together)
             for j in range(place.size):
                 reached[j, tree] = index[place[j]]
 

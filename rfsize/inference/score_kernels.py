@@ -13,7 +13,7 @@ import numpy as np
 
 from rfsize.utils.jit import compiled
 from rfsize.walking.row_kernels import AT_ONCE, leaves_of_row, places_of_row
-from rfsize.walking.together import TOGETHER, gather, group, to_leaves
+from rfsize.walking.together import TOGETHER, gather, group, leave_out, to_leaves
 
 LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order of `LINKS`
 
@@ -29,12 +29,12 @@ _FIRST_STAGE, _STAGES_GROW = 4, 4
 def add_scores(q: Any, trees: Any, n_outputs: Any, total: Any) -> None:
     """Add the scores of all trees on quantised rows to ``total``, shape (rows, n_scores)."""
     _, value, _, tree_start, _, _ = trees
-    together = group(min(TOGETHER, q.shape[0]), q.shape[1], trees)
+    together, rows = group(min(TOGETHER, q.shape[0]), q.shape[1], trees), np.arange(q.shape[0])
     for first in range(0, q.shape[0], TOGETHER):
-        rows, sums = q[first : first + TOGETHER], total[first : first + TOGETHER]
-        gather(rows, together)
+        going, sums = rows[first : first + TOGETHER], total[first : first + TOGETHER]
+        gather(q, going, together)
         for tree in range(tree_start.size - 1):
-            leaf = to_leaves(rows, trees, tree, together)
+            leaf = to_leaves(q, going.size, trees, tree, together)
             # Either several trees make up a member, or a leaf has several scores.
             for part in range(value.shape[1]):
                 for j in range(leaf.size):
@@ -50,17 +50,18 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     """
     _, _, _, tree_start, _, _ = trees
     n_members, member, n = (tree_start.size - 1) // n_outputs, 0, q.shape[0]
-    going, some = np.arange(n), np.empty(TOGETHER, np.int64)
-    together, rows = group(min(TOGETHER, n), q.shape[1], trees), np.empty((min(TOGETHER, n), q.shape[1]), q.dtype)
+    going, together = np.arange(n), group(min(TOGETHER, n), q.shape[1], trees)
     last = max(stop[0], _FIRST_STAGE)
     while n > _FEW and member < n_members:
         # Stage by stage, so that those who ask on are many enough to go down trees together.
-        last = min(last, n_members)
+        last, kept = min(last, n_members), 0
         for first in range(0, n, TOGETHER):
-            here = min(TOGETHER, n - first)
-            some[:here] = going[first : first + here]
-            _settle_together(q, some, here, member, last, trees, n_outputs, stop, rows, together, total, label, asked)
-        n, member, last = still_open(going[:n], label), last, last * _STAGES_GROW
+            some = going[first : min(first + TOGETHER, n)]
+            open_ = _settle_together(q, some, member, last, trees, n_outputs, stop, together, total, label, asked)
+            for j in range(open_):
+                going[kept] = some[j]
+                kept += 1
+        n, member, last = kept, last, last * _STAGES_GROW
     place = places_of_row(n_outputs)
     for j in range(n):
         ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
@@ -70,64 +71,45 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
 def _settle_together(
     q: Any,
     going: Any,
-    n: Any,
     member: Any,
     last: Any,
     trees: Any,
     n_outputs: Any,
     stop: Any,
-    rows: Any,
     together: Any,
     total: Any,
     label: Any,
     asked: Any,
-) -> None:
-    """Ask some members about the ``n`` rows that are ``going``; those that are settled go on until they are many."""
+) -> Any:
+    """Ask some members about the rows that are ``going``, and count those still open, which then stand in front.
+
+    Rows that are settled go on until they are many.
+    """
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    n_members, open_ = (tree_start.size - 1) // n_outputs, n
-    if member == 0:
-        block = q[going[0] : going[0] + n]
-        gather(block, together)
-    else:
-        block = taken(q, going[:n], rows, together)
+    n_members, n, open_ = (tree_start.size - 1) // n_outputs, going.size, going.size
+    gather(q, going, together)
     while member < last and open_ > 0:
         for output in range(n_outputs):
-            leaf = to_leaves(block, trees, member * n_outputs + output, together)
+            leaf = to_leaves(q, n, trees, member * n_outputs + output, together)
             for part in range(value.shape[1]):
                 for j in range(n):
                     total[going[j], output + part] += value[leaf[j], part]
         member += 1
         if member < first_look or member == n_members or (member - first_look) % every:
             continue
-        for j in range(n):
-            if label[going[j]] < 0:
-                answer = _answer(stop, member, going[j], total)
-                if answer >= 0:
-                    label[going[j]], asked[going[j]] = answer, member
-                    open_ -= 1
+        open_ -= _settled_now(stop, member, going[:n], total, label, asked)
         if open_ <= SHARE_OPEN * n:
-            n = still_open(going[:n], label)
-            block = taken(q, going[:n], rows, together)
+            n = leave_out(label, going[:n], together)
+    return still_open(label, going[:n])
 
 
 @compiled
-def taken(q: Any, going: Any, rows: Any, together: Any) -> Any:
-    """Some of the rows, gathered to go down trees together."""
-    for j in range(going.size):
-        for column in range(q.shape[1]):
-            rows[j, column] = q[going[j], column]
-    taken = rows[: going.size]
-    gather(taken, together)
-    return taken
-
-
-@compiled
-def still_open(going: Any, label: Any) -> Any:
-    """Move the rows that have no label to the front, and count them."""
+def still_open(settled: Any, going: Any) -> Any:
+    """Move the rows that are not settled to the front, and count them; ``settled`` is negative for these."""
     kept = 0
     for j in range(going.size):
-        if label[going[j]] < 0:
+        if settled[going[j]] < 0:
             going[kept] = going[j]
             kept += 1
     return kept
@@ -140,7 +122,7 @@ def ask_ahead(
     """Take one row to its label, several members at a time; those beyond the label do not count."""
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    n_members, together = (tree_start.size - 1) // n_outputs, max(1, AT_ONCE // n_outputs)
+    n_members, together, only = (tree_start.size - 1) // n_outputs, max(1, AT_ONCE // n_outputs), np.full(1, row)
     while member < n_members:
         ahead = min(together, n_members - member)
         first = member * n_outputs
@@ -153,28 +135,37 @@ def ask_ahead(
             member += 1
             if member < first_look or member == n_members or (member - first_look) % every:
                 continue
-            answer = _answer(stop, member, row, total)
-            if answer >= 0:
-                label[row], asked[row] = answer, member
+            if _settled_now(stop, member, only, total, label, asked):
                 return
 
 
 @compiled
-def _answer(stop: Any, asked: Any, row: Any, total: Any) -> Any:
-    """The class that a row is answered with after so many trees, -1 where it asks on."""
+def _settled_now(stop: Any, member: Any, going: Any, total: Any, label: Any, asked: Any) -> Any:
+    """Settle those of the rows that are ``going`` which so many members are enough for, and count them."""
     _, _, low, high, needed, drift = stop
+    settled = 0
     if total.shape[1] == 1:
-        score = np.float64(total[row, 0])
-        return 0 if score <= low[asked] else 1 if score >= high[asked] else -1
-    left, leader = 1.0 - asked / (needed.size - 1.0), 0
-    most, next_most = np.float64(total[row, 0]) - left * drift[0], -np.inf
-    for other in range(1, total.shape[1]):
-        score = np.float64(total[row, other]) - left * drift[other]
-        if score > most:
-            leader, most, next_most = other, score, most
-        else:
-            next_most = max(score, next_most)
-    return leader if most - next_most >= needed[asked] else -1
+        lowest, highest = low[member], high[member]
+        for j in range(going.size):
+            row, score = going[j], np.float64(total[going[j], 0])
+            if (score <= lowest or score >= highest) and label[row] < 0:
+                label[row], asked[row] = np.int64(score > lowest), member
+                settled += 1
+        return settled
+    left, lead = 1.0 - member / (needed.size - 1.0), needed[member]
+    for j in range(going.size):
+        row, leader = going[j], 0
+        most, next_most = np.float64(total[row, 0]) - left * drift[0], -np.inf
+        for other in range(1, total.shape[1]):
+            score = np.float64(total[row, other]) - left * drift[other]
+            if score > most:
+                leader, most, next_most = other, score, most
+            else:
+                next_most = max(score, next_most)
+        if most - next_most >= lead and label[row] < 0:
+            label[row], asked[row] = leader, member
+            settled += 1
+    return settled
 
 
 @compiled

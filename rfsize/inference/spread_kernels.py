@@ -14,11 +14,9 @@ from rfsize.inference.score_kernels import (
     SQUARE,
     linked,
     softmax,
-    still_open,
-    taken,
 )
 from rfsize.utils.jit import compiled
-from rfsize.walking.together import TOGETHER, gather, group, to_leaves
+from rfsize.walking.together import TOGETHER, gather, group, leave_out, to_leaves
 
 
 @compiled
@@ -31,44 +29,37 @@ def settle_numbers(
     stopped have those that their mean scores would sum up to. A tree alone scores ``scale`` times its value and
     ``start`` more.
     """
-    together, n = group(min(TOGETHER, q.shape[0]), q.shape[1], trees), min(TOGETHER, q.shape[0])
-    rows, going = np.empty((n, q.shape[1]), q.dtype), np.empty(n, np.int64)
+    together, rows = group(min(TOGETHER, q.shape[0]), q.shape[1], trees), np.arange(q.shape[0])
     sums, settled = np.zeros((2, q.shape[0], start.size)), np.full(q.shape[0], -1, np.int64)
     for first in range(0, q.shape[0], TOGETHER):
-        here = min(TOGETHER, q.shape[0] - first)
-        for j in range(here):
-            going[j] = first + j
-        _settle_together(
-            q, going, here, trees, n_outputs, scale, start, spread, rows, together, sums, settled, total, asked
-        )
+        going = rows[first : first + TOGETHER]
+        _settle_together(q, going, trees, n_outputs, scale, start, spread, together, sums, settled, total, asked)
 
 
 @compiled
 def _settle_together(
     q: Any,
     going: Any,
-    n: Any,
     trees: Any,
     n_outputs: Any,
     scale: Any,
     start: Any,
     spread: Any,
-    rows: Any,
     together: Any,
     sums: Any,
     settled: Any,
     total: Any,
     asked: Any,
 ) -> None:
-    """Settle the ``n`` rows that are ``going``; ``sums`` are those of values and of their squares."""
+    """Settle the rows that are ``going``; ``sums`` are those of values and of their squares."""
     _, value, _, tree_start, _, _ = trees
     limit, every, _, _, _, _ = spread
-    n_members, open_ = (tree_start.size - 1) // n_outputs, n
-    block, mean, predicted = q[going[0] : going[0] + n], np.empty(start.size), np.empty(start.size)
-    gather(block, together)
+    n_members, n, open_ = (tree_start.size - 1) // n_outputs, going.size, going.size
+    mean, predicted = np.empty(start.size), np.empty(start.size)
+    gather(q, going, together)
     for member in range(n_members):
         for output in range(n_outputs):
-            leaf = to_leaves(block, trees, member * n_outputs + output, together)
+            leaf = to_leaves(q, n, trees, member * n_outputs + output, together)
             for part in range(value.shape[1]):
                 k = output + part
                 for j in range(n):
@@ -90,8 +81,7 @@ def _settle_together(
                 asked[row], settled[row] = member + 1, 0
                 open_ -= 1
         if open_ <= SHARE_OPEN * n:
-            n = still_open(going[:n], settled)
-            block = taken(q, going[:n], rows, together)
+            n = leave_out(settled, going[:n], together)
         if open_ == 0:
             return
 

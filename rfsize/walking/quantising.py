@@ -16,8 +16,8 @@ from rfsize.walking.layout import Forest
 
 # Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
 # end go down a tree together.
-_VALUES_PER_BLOCK = 1 << 18
-_FEWEST_ROWS, _MOST_ROWS = 512, 8192
+_VALUES_PER_BLOCK = 1 << 19
+_FEWEST_ROWS, _MOST_ROWS = 512, 16_384
 
 # Takes rows start to stop, and gives them quantised, shape (rows, `Forest.n_columns`).
 Quantise = Callable[[int, int], NDArray[np.uint16]]

@@ -43,13 +43,10 @@ def group(n: Any, n_columns: Any, trees: Any) -> Any:
     many = n if n >= _FEWEST else 0
     bytes_ = many if _ranks_fit_a_byte(trees[0]) else 0
     words = many - bytes_
-    walk = walkers(n)
-    for j in range(n):
-        walk[0][j] = j
     return (
         (np.empty((n_columns, bytes_), np.uint8), np.empty(bytes_, np.uint8)),
         (np.empty((n_columns, words), np.uint16), np.empty(words, np.uint16)),
-        walk,
+        walkers(n),
     )
 
 
@@ -64,27 +61,54 @@ def _ranks_fit_a_byte(nodes: Any) -> Any:
 
 
 @compiled
-def gather(q: Any, together: Any) -> None:
-    """Lay out by columns the quantised rows that `to_leaves` is to take down trees, as many as there is memory for."""
-    (narrow, _), (wide, _), _ = together
-    if q.shape[0] < _FEWEST:
+def gather(q: Any, going: Any, together: Any) -> None:
+    """Lay out by columns the rows of ``q`` that are ``going`` down trees, as many as there is memory for."""
+    (narrow, _), (wide, _), (row, _, _) = together
+    for j in range(going.size):
+        row[j] = going[j]
+    if going.size < _FEWEST:
         return
-    if narrow.size:
-        for column in range(q.shape[1]):
-            for j in range(q.shape[0]):
-                narrow[column, j] = min(q[j, column], _BYTE)
-    else:
-        for column in range(q.shape[1]):
-            for j in range(q.shape[0]):
-                wide[column, j] = q[j, column]
+    for column in range(narrow.shape[0]):
+        if narrow.size:
+            for j in range(going.size):
+                narrow[column, j] = min(q[going[j], column], _BYTE)
+        else:
+            for j in range(going.size):
+                wide[column, j] = q[going[j], column]
 
 
 @compiled
-def to_leaves(q: Any, trees: Any, tree: Any, together: Any) -> Any:
-    """The node of the leaf that each row reaches, of the rows gathered last; it is overwritten by the next call."""
+def leave_out(settled: Any, going: Any, together: Any) -> Any:
+    """Of the rows that are ``going``, which were gathered, keep in front those that are not settled, and count them.
+
+    ``settled`` is negative for a row that is not.
+    """
+    (narrow, _), (wide, _), (row, kept, _) = together
+    n = 0
+    for j in range(going.size):
+        kept[n] = j
+        n += np.int64(settled[going[j]] < 0)
+    for j in range(n):
+        going[j] = going[kept[j]]
+        row[j] = going[j]
+    if n < _FEWEST:
+        return n
+    for column in range(narrow.shape[0]):
+        if narrow.size:
+            for j in range(n):
+                narrow[column, j] = narrow[column, kept[j]]
+        else:
+            for j in range(n):
+                wide[column, j] = wide[column, kept[j]]
+    return n
+
+
+@compiled
+def to_leaves(q: Any, n: Any, trees: Any, tree: Any, together: Any) -> Any:
+    """The node of the leaf that each of the ``n`` rows reaches that were gathered; the next call overwrites it."""
     (narrow, byte), (wide, word), (row, place, open_) = together
     nodes, _, _, tree_start, _, _ = trees
-    n, first, last = q.shape[0], tree_start[tree], tree_start[tree + 1]
+    first, last = tree_start[tree], tree_start[tree + 1]
     splits, steps, is_done = n // _ROWS_PER_SPLIT, 0, False
     if n < _FEWEST:
         for j in range(n):

@@ -28,7 +28,7 @@ from rfsize.walking.layout import (
     Nodes,
 )
 from rfsize.walking.quantising import Quantiser
-from rfsize.walking.together import TOGETHER, gather, group, to_leaves
+from rfsize.walking.together import TOGETHER, gather, group, leave_out, to_leaves
 
 COLUMNS, CATEGORIES = 5, 70
 SIZES = [1, 2, 63, 64, 130, 511, 513]
@@ -100,9 +100,16 @@ def test_drawn_trees(
         q = rng.integers(0, rng.choice([2, 256, 300, HIGHEST_RANK + 1], (n, COLUMNS)), dtype=np.uint16)
         for at_the_edge in (254, 255, 256, 257, HIGHEST_RANK):
             q[rng.random(q.shape) < 0.1] = at_the_edge
-        gather(q, together)
+        going, settled = rng.permutation(n), np.full(n, -1)
+        gather(q, going, together)
         for tree in range(len(splits)):
-            assert np.array_equal(to_leaves(q, tuple(trees), tree, together), followed(q, trees, tree))
+            found = to_leaves(q, len(going), tuple(trees), tree, together)
+            assert np.array_equal(found, followed(q[going], trees, tree))
+            settled[rng.random(n) < 0.3] = 1  # leaving out rows keeps the others in their order
+            others = going[settled[going] < 0]
+            assert leave_out(settled, going, together) == len(others)
+            going = going[: len(others)]
+            assert np.array_equal(going, others)
 
 
 @given(seed=st.integers(0, 10**6), steps=st.integers(0, 9), categorical=st.sampled_from([0, 0.1]))
@@ -190,9 +197,9 @@ def test_leaves_are_those_of_the_framework(name: str) -> None:
     q = Quantiser(forest).blocks(fresh)(0, len(fresh))
     together = group(TOGETHER, q.shape[1], trees)
     for n in (*SIZES, TOGETHER):
-        gather(q[:n], together)
+        gather(q, np.arange(n), together)
         for tree in range(forest.trees.tree_start.size - 1):
-            found = to_leaves(q[:n], trees, tree, together)
+            found = to_leaves(q, n, trees, tree, together)
             assert np.array_equal(found, followed(q[:n], forest.trees, tree))
             # Each of our leaves is one of theirs.
             pairs = np.unique(np.stack([found, leaves[:n, tree]]), axis=1)
