@@ -13,16 +13,22 @@ import numpy as np
 
 from rfsize.utils.jit import compiled
 from rfsize.walking.row_kernels import AT_ONCE, leaves_of_row, places_of_row
-from rfsize.walking.together import TOGETHER, gather, group, leave_out, to_leaves
+from rfsize.walking.together import (
+    FIRST_STAGE,
+    SHARE_OPEN,
+    STAGES_GROW,
+    TOGETHER,
+    gather,
+    group,
+    leave_out,
+    still_open,
+    to_leaves,
+)
 
 LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE = range(6)  # in the order of `LINKS`
 
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
-# Where no more of the rows that go down trees together are open, the others are taken out.
-SHARE_OPEN = 0.75
-# Trees asked in the first stage, and how many times as many are asked by the end of the next.
-_FIRST_STAGE, _STAGES_GROW = 4, 4
 
 
 @compiled
@@ -51,7 +57,7 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     _, _, _, tree_start, _, _ = trees
     n_members, member, n = (tree_start.size - 1) // n_outputs, 0, q.shape[0]
     going, together = np.arange(n), group(min(TOGETHER, n), q.shape[1], trees)
-    last = max(stop[0], _FIRST_STAGE)
+    last = max(stop[0], FIRST_STAGE)
     while n > _FEW and member < n_members:
         # Stage by stage, so that those who ask on are many enough to go down trees together.
         last, kept = min(last, n_members), 0
@@ -61,7 +67,7 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
             for j in range(open_):
                 going[kept] = some[j]
                 kept += 1
-        n, member, last = kept, last, last * _STAGES_GROW
+        n, member, last = kept, last, last * STAGES_GROW
     place = places_of_row(n_outputs)
     for j in range(n):
         ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
@@ -102,17 +108,6 @@ def _settle_together(
         if open_ <= SHARE_OPEN * n:
             n = leave_out(label, going[:n], together)
     return still_open(label, going[:n])
-
-
-@compiled
-def still_open(settled: Any, going: Any) -> Any:
-    """Move the rows that are not settled to the front, and count them; ``settled`` is negative for these."""
-    kept = 0
-    for j in range(going.size):
-        if settled[going[j]] < 0:
-            going[kept] = going[j]
-            kept += 1
-    return kept
 
 
 @compiled

@@ -9,14 +9,13 @@ import numpy as np
 from rfsize.inference.score_kernels import (
     EXP,
     IDENTITY,
-    SHARE_OPEN,
     SOFTMAX,
     SQUARE,
     linked,
     softmax,
 )
 from rfsize.utils.jit import compiled
-from rfsize.walking.together import TOGETHER, gather, group, leave_out, to_leaves
+from rfsize.walking.together import SHARE_OPEN, TOGETHER, gather, group, leave_out, to_leaves
 
 
 @compiled

@@ -14,6 +14,17 @@ from rfsize.stopping.kernels import ternary_index
 from rfsize.stopping.stops import BinaryStops, TernaryStops, VoteStops, WeightedStops
 from rfsize.utils.jit import compiled
 from rfsize.walking.kernels import balanced_depth, descend, walkers
+from rfsize.walking.together import (
+    FIRST_STAGE,
+    SHARE_OPEN,
+    STAGES_GROW,
+    TOGETHER,
+    gather,
+    group,
+    leave_out,
+    still_open,
+    to_leaves,
+)
 
 # Rows so few that each goes down as many trees together instead.
 _FEW = 16
@@ -68,79 +79,140 @@ def decide(q: Any, trees: Any, alone: Any, stop: Any, counts: Any, label: Any, a
     Where a member is a tree for each class, tree k alone scores its value times ``alone[0]`` and ``alone[k + 1]`` more.
 
     ``counts``, of shape (rows, classes), starts at zero and ends with the votes that each row asked for, or their
-    weights. Where ``stop`` never stops, these are all votes; ``label`` and ``asked`` then stay as they are, as they do
-    on rows whose weighted votes are level up to rounding.
+    weights. Where ``stop`` never stops, these are all votes; ``label``, which is -1 before, and ``asked`` then stay as
+    they are, as they do on rows whose weighted votes are level up to rounding.
     """
     _, _, _, tree_start, _, _ = trees
-    _, _, _, weight_of, _, _, _, _ = stop
-    n_outputs = alone.size - 1
-    n_members, n = (tree_start.size - 1) // n_outputs, q.shape[0]
-    walk = walkers(max(n, _FEW * n_outputs))
-    voting, vote, best, answer = np.arange(n), np.empty(n, np.int64), np.empty(n, alone.dtype), np.empty(n, np.int64)
-    member = 0
+    n_members, member, n = (tree_start.size - 1) // (alone.size - 1), 0, q.shape[0]
+    going, together = np.arange(n), group(min(TOGETHER, n), q.shape[1], trees)
+    leaders, last = np.zeros((n, 2), np.int64), FIRST_STAGE
+    leaders[:, 1] = 1
     while n > _FEW and member < n_members:
-        _ask_member(member, q, trees, alone, voting[:n], walk, vote, best)
-        weight = weight_of[member]
-        for j in range(n):
-            counts[voting[j], vote[j]] += weight
+        # Stage by stage, so that those who ask on are many enough to go down trees together.
+        last, kept = min(last, n_members), 0
+        for first in range(0, n, TOGETHER):
+            some = going[first : min(first + TOGETHER, n)]
+            open_ = _decide_together(q, some, member, last, trees, alone, stop, together, leaders, counts, label, asked)
+            for j in range(open_):
+                going[kept] = some[j]
+                kept += 1
+        n, member, last = kept, last, last * STAGES_GROW
+    walk = walkers(_FEW * (alone.size - 1))
+    for j in range(n):
+        _ask_ahead(going[j : j + 1], member, q, trees, alone, stop, walk, leaders, counts, label, asked)
+
+
+@compiled
+def _decide_together(
+    q: Any,
+    going: Any,
+    member: Any,
+    last: Any,
+    trees: Any,
+    alone: Any,
+    stop: Any,
+    together: Any,
+    leaders: Any,
+    counts: Any,
+    label: Any,
+    asked: Any,
+) -> Any:
+    """Ask some members about the rows that are ``going``, and count those still open, which then stand in front.
+
+    Rows that are decided go on until they are many; their votes count no more.
+    """
+    _, _, _, weight_of, _, _, _, _ = stop
+    n, open_, follows = going.size, going.size, _needs_leaders(stop, counts)
+    vote, best = np.empty(n, np.int64), np.empty(n, alone.dtype)
+    gather(q, going, together)
+    while member < last and open_ > 0:
+        _ask_member(member, q, n, trees, alone, together, vote, best)
+        _count(going[:n], vote, weight_of[member], follows, leaders, counts, label)
         member += 1
         if not _looks(stop, member):
             continue
-        kept = 0
-        _answer(stop, member, voting[:n], counts, answer)
-        for j in range(n):
-            if answer[j] >= 0:
-                label[voting[j]], asked[voting[j]] = answer[j], member
-            else:
-                voting[kept] = voting[j]
-                kept += 1
-        n = kept
-    for j in range(n):
-        _ask_ahead(voting[j : j + 1], member, q, trees, alone, stop, walk, counts, answer, label, asked)
+        open_ -= _decided_now(stop, member, going[:n], leaders, counts, label, asked)
+        if open_ <= SHARE_OPEN * n:
+            n = leave_out(label, going[:n], together)
+    return still_open(label, going[:n])
 
 
 @compiled
 def cast(q: Any, trees: Any, alone: Any, votes: Any) -> None:
     """Let every member vote on quantised rows; ``votes`` has shape (rows, members)."""
-    n = q.shape[0]
-    walk, best = walkers(n), np.empty(n, alone.dtype)
-    voting, vote = np.arange(n), np.empty(n, np.int64)
-    for member in range(votes.shape[1]):
-        _ask_member(member, q, trees, alone, voting, walk, vote, best)
-        votes[:, member] = vote
+    together, rows = group(min(TOGETHER, q.shape[0]), q.shape[1], trees), np.arange(q.shape[0])
+    vote, best = np.empty(TOGETHER, np.int64), np.empty(TOGETHER, alone.dtype)
+    for first in range(0, q.shape[0], TOGETHER):
+        going = rows[first : first + TOGETHER]
+        gather(q, going, together)
+        for member in range(votes.shape[1]):
+            _ask_member(member, q, going.size, trees, alone, together, vote, best)
+            for j in range(going.size):
+                votes[going[j], member] = vote[j]
 
 
 @compiled
-def _ask_member(member: Any, q: Any, trees: Any, alone: Any, voting: Any, walk: Any, vote: Any, best: Any) -> None:
-    """Let one member vote on the rows still voting."""
-    _, value, leaf_vote, tree_start, _, _ = trees
-    row, place, _ = walk
+def _ask_member(member: Any, q: Any, n: Any, trees: Any, alone: Any, together: Any, vote: Any, best: Any) -> None:
+    """Let one member vote on the ``n`` rows that were gathered."""
+    _, value, leaf_vote, _, _, _ = trees
     n_outputs = alone.size - 1
     for output in range(n_outputs):
-        tree = member * n_outputs + output
-        for j in range(voting.size):
-            row[j], place[j] = voting[j], tree_start[tree]
-        descend(q, trees, voting.size, balanced_depth(tree_start, tree), walk)
-        for j in range(voting.size):
+        leaf = to_leaves(q, n, trees, member * n_outputs + output, together)
+        for j in range(n):
             if n_outputs == 1:
-                vote[j] = leaf_vote[place[j]]
+                vote[j] = leaf_vote[leaf[j]]
             else:
-                score = alone[output + 1] + value[place[j], 0] * alone[0]
+                score = alone[output + 1] + value[leaf[j], 0] * alone[0]
                 if output == 0 or score > best[j]:
                     best[j], vote[j] = score, output
 
 
 @compiled
+def _needs_leaders(stop: Any, counts: Any) -> Any:
+    """Whether decisions go by who leads; of two classes the counts themselves tell sooner."""
+    return stop[0] == _LEADERS or (stop[0] == _WEIGHTED and counts.shape[1] > 2)
+
+
+@compiled
+def _count(going: Any, vote: Any, weight: Any, follows: Any, leaders: Any, counts: Any, label: Any) -> None:
+    """Add the votes of one member on rows that are not decided, and where asked for keep up who leads, and who is next.
+
+    Only the class that got the vote can move up, so that it need be compared with these two alone. Ties go to the
+    lowest class.
+    """
+    if not follows:
+        for j in range(going.size):
+            if label[going[j]] < 0:
+                counts[going[j], vote[j]] += weight
+        return
+    for j in range(going.size):
+        row, one = going[j], vote[j]
+        if label[row] >= 0:
+            continue
+        counts[row, one] += weight
+        leader, rival = leaders[row]
+        if one != leader and _is_before(one, leader, counts[row]):
+            leaders[row, 0], leaders[row, 1] = one, leader
+        elif one not in (leader, rival) and _is_before(one, rival, counts[row]):
+            leaders[row, 1] = one
+
+
+@compiled
+def _is_before(one: Any, other: Any, counts: Any) -> Any:
+    return counts[one] > counts[other] or (counts[one] == counts[other] and one < other)
+
+
+@compiled
 def _ask_ahead(
-    voting: Any,
+    going: Any,
     member: Any,
     q: Any,
     trees: Any,
     alone: Any,
     stop: Any,
     walk: Any,
+    leaders: Any,
     counts: Any,
-    answer: Any,
     label: Any,
     asked: Any,
 ) -> None:
@@ -148,31 +220,25 @@ def _ask_ahead(
     _, value, leaf_vote, tree_start, _, _ = trees
     _, _, _, weight_of, _, _, _, _ = stop
     walk_row, place, _ = walk
-    n_outputs = alone.size - 1
-    n_members, row = (tree_start.size - 1) // n_outputs, voting[0]
+    n_outputs, vote, follows = alone.size - 1, np.empty(1, np.int64), _needs_leaders(stop, counts)
+    n_members = (tree_start.size - 1) // n_outputs
     while member < n_members:
         ahead = min(_FEW, n_members - member)
         first = member * n_outputs
         for j in range(ahead * n_outputs):
-            walk_row[j], place[j] = row, tree_start[first + j]
+            walk_row[j], place[j] = going[0], tree_start[first + j]
         descend(q, trees, ahead * n_outputs, balanced_depth(tree_start, first), walk)
         for j in range(ahead):
             leaf = place[j * n_outputs : (j + 1) * n_outputs]
-            vote = 0
-            if n_outputs == 1:
-                vote = np.int64(leaf_vote[leaf[0]])
+            vote[0] = np.int64(leaf_vote[leaf[0]]) if n_outputs == 1 else 0
             best = alone[1] + value[leaf[0], 0] * alone[0]
             for output in range(1, n_outputs):
                 score = alone[output + 1] + value[leaf[output], 0] * alone[0]
                 if score > best:
-                    best, vote = score, output
-            counts[row, vote] += weight_of[member]
+                    best, vote[0] = score, output
+            _count(going, vote, weight_of[member], follows, leaders, counts, label)
             member += 1
-            if not _looks(stop, member):
-                continue
-            _answer(stop, member, voting, counts, answer)
-            if answer[0] >= 0:
-                label[row], asked[row] = answer[0], member
+            if _looks(stop, member) and _decided_now(stop, member, going, leaders, counts, label, asked):
                 return
 
 
@@ -186,45 +252,41 @@ def _looks(stop: Any, asked: Any) -> Any:
 
 
 @compiled
-def _answer(stop: Any, asked: Any, voting: Any, counts: Any, answer: Any) -> None:
-    """The class that each voting row's tally is answered with, -1 where it asks on; `stops` has the rules."""
+def _decided_now(stop: Any, member: Any, going: Any, leaders: Any, counts: Any, label: Any, asked: Any) -> Any:
+    """Decide those of the rows that are ``going`` which so many members are enough for, and count them.
+
+    `stops` has the rules.
+    """
     kind, n_trees, _, _, lower, upper, decision, needed = stop
+    decided, follows = 0, _needs_leaders(stop, counts)
     if kind == _BINARY:
-        for j in range(voting.size):
-            count = counts[voting[j], 1]
-            answer[j] = 0 if count <= lower[asked] else 1 if count >= upper[asked] else -1
-    elif kind == _TERNARY:
-        for j in range(voting.size):
-            row = voting[j]
-            answer[j] = decision[ternary_index(asked, np.int64(counts[row, 0]), np.int64(counts[row, 1]))]
-    elif kind == _WEIGHTED and counts.shape[1] == 2:
-        # To look for the leaders would take longer than to walk down a stump.
-        for j in range(voting.size):
-            lead = counts[voting[j], 1] - counts[voting[j], 0]
-            answer[j] = 1 if lead > needed[asked] else 0 if -lead >= needed[asked] else -1
-    elif kind == _WEIGHTED:
-        for j in range(voting.size):
-            leader, rival = _two_leaders(counts, voting[j])
-            lead = counts[voting[j], leader] - counts[voting[j], rival]
-            is_settled = lead > needed[asked] or (lead == needed[asked] and leader < rival)
-            answer[j] = leader if is_settled else -1
-    else:
-        for j in range(voting.size):
-            leader, rival = _two_leaders(counts, voting[j])
-            most, next_most = np.int64(counts[voting[j], leader]), np.int64(counts[voting[j], rival])
-            is_settled = most - next_most + (leader < rival) > n_trees - asked
-            answer[j] = leader if is_settled or most >= upper[most + next_most] else -1
-
-
-@compiled
-def _two_leaders(counts: Any, row: Any) -> Any:
-    """The classes with the most and the second most votes, the lowest where they tie."""
-    leader = 0
-    for other in range(1, counts.shape[1]):
-        if counts[row, other] > counts[row, leader]:
-            leader = other
-    rival = 1 if leader == 0 else 0
-    for other in range(rival + 1, counts.shape[1]):
-        if other != leader and counts[row, other] > counts[row, rival]:
-            rival = other
-    return leader, rival
+        lowest, highest = lower[member], upper[member]
+        for j in range(going.size):
+            row, count = going[j], counts[going[j], 1]
+            if (count <= lowest or count >= highest) and label[row] < 0:
+                label[row], asked[row] = np.int64(count > lowest), member
+                decided += 1
+        return decided
+    for j in range(going.size):
+        row, answer = going[j], -1
+        if label[row] >= 0:
+            continue
+        leader, rival = leaders[row]
+        if not follows:
+            leader = np.int64(counts[row, 1] > counts[row, 0])
+            rival = 1 - leader
+        if kind == _TERNARY:
+            answer = np.int64(decision[ternary_index(member, np.int64(counts[row, 0]), np.int64(counts[row, 1]))])
+        elif kind == _WEIGHTED:
+            lead = counts[row, leader] - counts[row, rival]
+            if lead > needed[member] or (lead == needed[member] and leader < rival):
+                answer = leader
+        else:
+            most, next_most = np.int64(counts[row, leader]), np.int64(counts[row, rival])
+            is_settled = most - next_most + (leader < rival) > n_trees - member
+            if is_settled or most >= upper[most + next_most]:
+                answer = leader
+        if answer >= 0:
+            label[row], asked[row] = answer, member
+            decided += 1
+    return decided

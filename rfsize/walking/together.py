@@ -19,6 +19,11 @@ from rfsize.walking.kernels import balanced_depth, descend, walkers
 # Rows that go down a tree together: as many as stay in the cache.
 TOGETHER = 2048
 
+# Where no more of the rows that go down trees together are open, the others are left out.
+SHARE_OPEN = 0.75
+# Trees asked in the first stage, and how many times as many are asked by the end of the next.
+FIRST_STAGE, STAGES_GROW = 4, 4
+
 # Splits that all rows pass, where ranks fit a byte: the children of as many can be told apart in one. Of words half as
 # many fit a register, and are passed. Further down so few rows meet a split that they had better walk.
 _SPLITS = 127
@@ -101,6 +106,17 @@ def leave_out(settled: Any, going: Any, together: Any) -> Any:
             for j in range(n):
                 wide[column, j] = wide[column, kept[j]]
     return n
+
+
+@compiled
+def still_open(settled: Any, going: Any) -> Any:
+    """Move the rows that are not settled to the front, and count them; ``settled`` is negative for these."""
+    kept = 0
+    for j in range(going.size):
+        if settled[going[j]] < 0:
+            going[kept] = going[j]
+            kept += 1
+    return kept
 
 
 @compiled
