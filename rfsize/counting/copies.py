@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from rfsize.utils import matrix
+from rfsize.utils.table import from_polars, kind_of
 from rfsize.utils.validation import choice
 from rfsize.voting.groups import ALONE, WORDS, Groups
 
@@ -51,7 +52,7 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     ValueError
         If ``groups`` is no such thing, or asks for copies of rows that are not at hand.
     """
-    X = X.get_data() if hasattr(X, "num_row") else matrix.from_polars(X)
+    X = X.get_data() if hasattr(X, "num_row") else from_polars(X)
     X = X.tocsr() if issparse(X) else X
     if groups is None:
         return Groups("unknown") if X is None else found(X)
@@ -155,6 +156,10 @@ def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
     The sum of the hashes of a row's cells, of 64 bits: among ten million rows two that differ have the same one with a
     probability of 3e-6.
     """
+    return np.concatenate([_of_rows(rows, chosen) for _, rows in matrix.pieces(X)])
+
+
+def _of_rows(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
     rows = np.zeros((matrix.n_rows(X), chosen.shape[1]), dtype=np.uint64)
     if issparse(X):
         return _of_sparse(X, chosen)
@@ -189,11 +194,13 @@ def _columns(X: Any) -> Iterator[NDArray[Any]]:
 
     for place in range(matrix.n_features(X)):
         column = X.iloc[:, place] if hasattr(X, "iloc") else X.column(place).to_pandas()
-        kind = matrix.kind_of(column.dtype)
+        kind = kind_of(column.dtype)
         if kind == "category":
             yield column.cat.codes.to_numpy()
         elif kind != "number":
-            yield pd.factorize(column)[0]
+            # The same in all pieces of a table.
+            hashes = pd.util.hash_array(column.to_numpy(dtype=object))
+            yield np.where(column.isna(), 0, hashes.view(np.int64))
         elif isinstance(column.dtype, np.dtype):
             yield column.to_numpy()
         else:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import TreeTable
 from rfsize.utils import matrix
+from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Int64s
 from rfsize.walking.encoding import encoded
@@ -23,8 +24,10 @@ LeafIndex = Callable[[int, int], NDArray[Any]]
 
 ROWS_PER_THREAD = 2048
 
-# Rows whose leaves are compared with the framework's own, and places at which missing values are looked for.
-_ROWS_COMPARED, _PLACES, _ROWS_PER_PLACE = 1024, 64, 4096
+# Rows whose leaves are compared with the framework's own, of all and of a block of pieces; and how many at a place with
+# missing values, out of how many that are looked at there.
+_ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
+_ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
 def leaf_index(adapter: Adapter, X: Any) -> LeafIndex:
@@ -43,16 +46,18 @@ def leaf_index(adapter: Adapter, X: Any) -> LeafIndex:
         return by_framework
     try:
         walk = _CompiledWalk(adapter)
-        by_walk, some = walk.leaf_index(X), matrix.pick(X, _compared_rows(X, walk.forest))
-        reached = walk.leaf_index(some)(0, matrix.n_rows(some))
-    except ValueError:  # of trees or rows that are not compiled
+    except ValueError:  # of trees that are not compiled
         return by_framework
-    if not np.array_equal(reached, adapter.leaf_index(some) + offset):
+    if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         return by_framework
 
     def by_either(start: int, stop: int) -> NDArray[Any]:
+        rows = matrix.take(X, start, stop)
+        # Of pieces each is compared as it comes: to read all over them first would be to read them twice.
+        if isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
+            return by_framework(start, stop)
         try:
-            return by_walk(start, stop)
+            return walk.leaf_index(rows)
         except ValueError:  # which is the framework's to raise, where it refuses these rows
             return by_framework(start, stop)
 
@@ -78,21 +83,27 @@ class _CompiledWalk:
         self.forest = replace(forest, conventions=replace(forest.conventions, refuses_infinite=True))
         self._shape = adapter.leaves.offset.shape
 
-    def leaf_index(self, X: Any) -> LeafIndex:
+    def leaf_index(self, X: Any) -> NDArray[Any]:
+        """The leaves that all rows of ``X`` reach, shape (rows, n_members, n_outputs)."""
         from rfsize.counting.kernels import reach
 
         quantise, trees = Quantiser(self.forest).blocks(X), tuple(self.forest.trees)
+        leaf = np.empty((matrix.n_rows(X), self.forest.trees.tree_start.size - 1), dtype=np.int64)
 
-        def leaves(start: int, stop: int) -> NDArray[Any]:
-            leaf = np.empty((stop - start, self.forest.trees.tree_start.size - 1), dtype=np.int64)
+        def walk(start: int, stop: int) -> None:
+            reach(quantise(start, stop), trees, self._index, leaf[start:stop])
 
-            def walk(first: int, last: int) -> None:
-                reach(quantise(start + first, start + last), trees, self._index, leaf[first:last])
+        each_range(walk, len(leaf), ROWS_PER_THREAD)
+        return leaf.reshape(-1, *self._shape)
 
-            each_range(walk, len(leaf), ROWS_PER_THREAD)
-            return leaf.reshape(-1, *self._shape)
-
-        return leaves
+    def reaches_leaves_of(self, adapter: Adapter, X: Any, n_rows: int) -> bool:
+        """Whether so many rows from all over ``X``, and some with missing values, reach the framework's own leaves."""
+        try:
+            some = matrix.pick(X, _compared_rows(X, self.forest, n_rows))
+            reached = self.leaf_index(some)
+        except ValueError:  # of rows that are not compiled
+            return False
+        return np.array_equal(reached, adapter.leaf_index(some) + adapter.leaves.offset)
 
 
 def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
@@ -104,12 +115,12 @@ def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
     return np.asarray(np.where(table.left == -1, number + np.repeat(offset, table.n_nodes), 0))
 
 
-def _compared_rows(X: Any, forest: Forest) -> Int64s:
+def _compared_rows(X: Any, forest: Forest, at_most: int) -> Int64s:
     """Rows from the first to the last, and some with missing values, where there are any at as many places."""
     n_rows, blocks = matrix.n_rows(X), encoded(X, forest.conventions)
-    rows = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
-    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _PLACES).astype(np.int64):
+    rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
+    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), at_most // _ROWS_OF_PLACE).astype(np.int64):
         values = blocks(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
         missing = np.isnan(values).any(axis=1) if isinstance(values, np.ndarray) else np.zeros(0)
-        rows.append(start + np.flatnonzero(missing)[: _ROWS_COMPARED // _PLACES])
+        rows.append(start + np.flatnonzero(missing)[:_ROWS_OF_PLACE])
     return np.unique(np.concatenate(rows))

@@ -49,9 +49,14 @@ class Rows:
         ValueError
             If they hold what the framework refuses.
         """
+        for first, rows in matrix.pieces(X):
+            self._each_block_of(rows, first, work)
+
+    def _each_block_of(self, X: Any, first: int, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
+        """Of rows in memory, the first of which has this number."""
         rows, quantise = matrix.n_rows(X), self._quantiser.blocks(X)
 
         def block(start: int, stop: int) -> None:
-            work(quantise(start, stop), slice(start, stop))
+            work(quantise(start, stop), slice(first + start, first + stop))
 
         each_range(block, rows, rows_per_block(rows, self._forest.n_columns, n_jobs=self._n_jobs), n_jobs=self._n_jobs)

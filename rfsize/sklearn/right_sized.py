@@ -25,7 +25,8 @@ from rfsize.sizing.truth import Truth
 from rfsize.training.cross_validation import folds_of, held_out_outputs
 from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grown_model
-from rfsize.utils.matrix import as_rows, from_polars
+from rfsize.utils.matrix import as_rows
+from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import choice, sample_weights, whole
 from rfsize.utils.warn import warn

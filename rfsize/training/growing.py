@@ -23,7 +23,8 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.training.grown import grown
-from rfsize.utils.matrix import from_polars, n_rows
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.table import from_polars
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import Groups

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from numbers import Real
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from tqdm.auto import tqdm
+
+from rfsize.utils.pieces import Pieces, pieces_of
+from rfsize.utils.table import column_names, in_memory, picked, sliced
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
 CELLS_PER_BLOCK = 1 << 22
@@ -21,190 +21,22 @@ CELLS_WORTH_COMPILING = 1 << 26
 # A progress bar shows only when counting takes longer than this.
 SECONDS_BEFORE_PROGRESS = 2.0
 
-_ADVICE = "leave such columns out or convert them with .astype(float), and categories to a DataFrame's 'category'"
-_ADVICE_FOR_POLARS = "leave such columns out or convert them with .cast(float), and categories to polars.Categorical"
-_POLARS = {f"{kind}Int{bits}" for kind in ("", "U") for bits in (8, 16, 32, 64)} | {
-    *("Float32", "Float64", "Boolean", "Categorical", "Enum", "String")
-}
-_MOST = int(np.finfo(np.float64).max)
-
 
 def as_rows(X: Any, *, numbers_only: bool = True) -> Any:
-    """``X`` in a form that `take` can slice, a non-empty matrix of what every framework reads as the same numbers.
-
-    What frameworks would read in different ways, or wrongly without a word, is made plain here, where every reading of
-    rows begins: arrays are in native byte order, and sparse matrices hold floats, one for each entry. Where not
-    ``numbers_only``, arrays may hold anything, which members that are no trees may be able to read.
+    """``X`` in a form that `take` can slice: `Pieces`, or what `in_memory` returns.
 
     Raises
     ------
     ValueError
         If ``X`` is missing, is no matrix, has no rows, or holds what is neither number nor category.
     """
-    if X is None:
-        raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
-    if isinstance(X, (list, tuple)):
-        X = np.asarray(X)
-    X = from_polars(X)
-    if issparse(X):
-        X = X.tocsr()
-    if not (hasattr(X, "shape") or hasattr(X, "num_row")):
-        raise ValueError(
-            f"X is a {type(X).__module__}.{type(X).__qualname__}; give a NumPy array, a DataFrame, a SciPy sparse "
-            "matrix or an Arrow table"
-        )
-    shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
-    if len(shape) != 2:
-        raise ValueError(
-            f"X must have two dimensions, rows and features, found shape {tuple(shape)}; a single row is "
-            "X.reshape(1, -1)"
-        )
-    if shape[0] == 0:
-        raise ValueError("X has no rows")
-    names = column_names(X)
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
-    if hasattr(X, "iloc"):
-        _check_frame(X)
-    if hasattr(X, "column_names"):
-        _check_arrow(X)
-    if issparse(X):
-        return _plain_sparse(X)
-    return _plain_array(X, numbers_only) if isinstance(X, np.ndarray) else X
-
-
-def from_polars(X: Any) -> Any:
-    """A Polars frame as the pandas frame of the same columns, which every framework takes; anything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If the frame is lazy, or a column holds what is neither number nor category nor text.
-    """
-    kind = type(X)
-    if kind.__module__.partition(".")[0] != "polars" or kind.__name__ not in {"DataFrame", "LazyFrame"}:
-        return X
-    if kind.__name__ == "LazyFrame":
-        raise ValueError("X is a Polars LazyFrame, whose rows are not there yet: collect() first, and give the result")
-    wrong = {name: str(dtype) for name, dtype in X.schema.items() if type(dtype).__name__ not in _POLARS}
-    if wrong:
-        raise ValueError(f"the Polars columns {_listed(wrong)} of X hold no numbers: {_ADVICE_FOR_POLARS}")
-    # Booleans with gaps would become objects.
-    return X.with_columns(
-        X[name].cast(float) for name, dtype in X.schema.items() if str(dtype) == "Boolean"
-    ).to_pandas()
-
-
-def kind_of(dtype: Any) -> str:
-    """What a column of a DataFrame holds: "number", "category", "text" or "other"."""
-    name = str(dtype)
-    if name == "category":
-        return "category"
-    if getattr(dtype, "kind", "O") in "fiub":
-        return "number"
-    return "text" if name == "object" or name.startswith(("str", "string", "large_string")) else "other"
-
-
-def _check_frame(X: Any) -> None:
-    """Raise ``ValueError`` where columns of a DataFrame are neither numbers nor categories nor text."""
-    wrong = {
-        str(name): str(dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True) if kind_of(dtype) == "other"
-    }
-    if wrong:
-        raise ValueError(f"the columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if str(dtype) == "object" and any(isinstance(value, int) and abs(value) > _MOST for value in X[name]):
-            raise ValueError(
-                f"column '{name}' of X holds a whole number beyond double precision: make it missing, or clip it"
-            )
-
-
-def _check_arrow(X: Any) -> None:
-    """Raise ``ValueError`` where columns of an Arrow table are neither numbers nor text."""
-    import pyarrow as pa
-
-    kinds = {field.name: field.type for field in X.schema}
-    texts = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
-    if texts:
-        raise ValueError(
-            f"the Arrow columns {texts} are dictionaries, which the frameworks do not take: give X.to_pandas()"
-        )
-    wrong = {name: str(kind) for name, kind in kinds.items() if arrow_kind_of(kind) == "other"}
-    if wrong:
-        raise ValueError(f"the Arrow columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
-
-
-def arrow_kind_of(kind: Any) -> str:
-    """What a column of an Arrow table holds: "number", "text" or "other"."""
-    import pyarrow as pa
-
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "text"
-    return "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) else "other"
-
-
-def _listed(kinds: dict[str, str]) -> str:
-    return ", ".join(f"'{name}' ({kind})" for name, kind in kinds.items())
-
-
-def _plain_array(X: NDArray[Any], numbers_only: bool) -> NDArray[Any]:
-    """The array of numbers without a mask, in native byte order."""
-    if isinstance(X, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(X).any(axis=0)
-        if masked.any():
-            raise ValueError(
-                f"X is a masked array with masked values in the columns {np.flatnonzero(masked).tolist()}, which the "
-                "frameworks would read as if they were not masked: give X.filled(np.nan)"
-            )
-        X = X.data
-    if not numbers_only and X.dtype.kind in "OUS":
-        return X
-    if X.dtype.kind == "O":
-        return _floats(X)
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers, found an array of {X.dtype}: {_ADVICE}")
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
-
-
-def _floats(X: NDArray[Any]) -> NDArray[np.float64]:
-    """An array of objects as numbers, None as missing."""
-    others = tuple({kind for kind in set(map(type, X.flat)) if not _is_real(kind)})
-    if others:
-        row, column = next(place for place, value in np.ndenumerate(X) if isinstance(value, others))
-        raise ValueError(
-            f"X is an array of objects that are not all numbers: column {column} holds a "
-            f"{type(X[row, column]).__name__}, in row {row}; {_ADVICE}"
-        )
-    try:
-        return X.astype(np.float64)
-    except OverflowError:
-        pass
-    row, column = next(place for place, value in np.ndenumerate(X) if value is not None and abs(value) > _MOST)
-    raise ValueError(
-        f"column {column} of X holds a whole number beyond double precision, in row {row}: make it missing, or clip it"
-    )
-
-
-def _is_real(kind: type) -> bool:
-    return issubclass(kind, (Real, Decimal, np.bool_, type(None))) and not issubclass(kind, np.timedelta64)
-
-
-def _plain_sparse(X: Any) -> Any:
-    """The matrix with one float for each stored entry; the caller's own stays as it is."""
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
-    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
-        # Whole numbers are taken in single precision, as those of arrays are.
-        X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    found = pieces_of(X)
+    return in_memory(X, numbers_only=numbers_only) if found is None else found
 
 
 def check_columns(X: Any, names: list[str] | None, features: int, *, spaces_become_underscores: bool) -> None:
     """Raise ``ValueError`` where the columns of ``X`` are not those of training: ``names`` if it had any."""
-    found = column_names(X)
+    found = X.names if isinstance(X, Pieces) else column_names(X)
     if found is not None and spaces_become_underscores:
         found = [name.replace(" ", "_") for name in found]
     if found is not None and names is not None and found != names:
@@ -216,14 +48,6 @@ def check_columns(X: Any, names: list[str] | None, features: int, *, spaces_beco
         )
     if n_features(X) != features:
         raise ValueError(f"X has {n_features(X)} columns, but the forest was trained on {features} features")
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a DataFrame or Arrow table, None for what has none."""
-    names = getattr(X, "column_names", None)
-    if names is None and hasattr(X, "iloc"):
-        names = X.columns
-    return None if names is None else [str(name) for name in names]
 
 
 def select(X: Any, names: Sequence[str], *, spaces_become_underscores: bool = False) -> Any:
@@ -245,23 +69,20 @@ def n_features(X: Any) -> int:
 
 
 def take(X: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop`` of what `as_rows` returned, in the same form."""
-    if start == 0 and stop == n_rows(X):
-        return X
-    if hasattr(X, "iloc"):
-        return X.iloc[start:stop]
-    if hasattr(X, "to_batches"):  # an Arrow table
-        return X.slice(start, stop - start)
-    if hasattr(X, "num_row"):  # an XGBoost DMatrix
-        return X.slice(np.arange(start, stop))
-    return X[start:stop]
+    """Rows ``start`` to ``stop`` of what `as_rows` returned, in the same form; of pieces, in that of a piece."""
+    if isinstance(X, Pieces):
+        return X.read(start, stop)
+    return X if start == 0 and stop == n_rows(X) else sliced(X, start, stop)
 
 
 def pick(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of what `as_rows` returned and is no DMatrix, by their numbers, in the same form."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+    """Some rows of what `as_rows` returned and is no DMatrix, by their numbers, ascending, in the form of `take`."""
+    return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
+
+
+def pieces(X: Any) -> Iterable[tuple[int, Any]]:
+    """All rows, as far as they are in memory together, and the number of the first of them."""
+    return X if isinstance(X, Pieces) else [(0, X)]
 
 
 def is_worth_compiling(rows: int, n_trees: int) -> bool:

@@ -1,0 +1,224 @@
+"""Rows that are read piece by piece, because all of them are more than memory holds."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.table import column_names, form_of, in_memory, joined, picked, sliced
+
+# Numbers of a piece where the source leaves its size open: 64 MB in double precision.
+_CELLS = 1 << 23
+
+# Pieces kept: blocks of rows that are worked on may begin in one and end in the next.
+_KEPT = 2
+
+
+class Pieces(ABC):
+    """Rows of one table, of which a piece at a time is in memory.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and features.
+    names : list of str or None
+        Names of the features, if they have any.
+    ends : ndarray of int64, shape (n_pieces,)
+        Rows up to the end of each piece.
+    """
+
+    shape: tuple[int, int]
+    names: list[str] | None = None
+    ends: NDArray[np.int64]
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[int, Any]] = deque(maxlen=_KEPT)
+        self._form: Any = None
+        self._reading = threading.Lock()
+
+    @abstractmethod
+    def load(self, piece: int) -> Any:
+        """The rows of a piece, as the frameworks take them."""
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows ``start`` to ``stop``, in memory; those who read on read each piece once."""
+        if not 0 <= start < stop <= self.shape[0]:
+            raise ValueError(f"rows {start} to {stop} are asked for of {self.shape[0]}")
+        first, last = np.searchsorted(self.ends, (start, stop - 1), side="right")
+        with self._reading:
+            parts = [self._cut(int(piece), start, stop) for piece in range(first, last + 1)]
+        return joined(parts)
+
+    def pick(self, rows: NDArray[np.int64]) -> Any:
+        """Some rows, by their ascending numbers."""
+        parts = []
+        for piece, stop in enumerate(self.ends):
+            begin = self._start(piece)
+            here = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, stop)] - begin
+            if here.size:
+                with self._reading:
+                    parts.append(picked(self._held(piece), here))
+        return joined(parts)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """Each piece, and the number of its first row."""
+        for piece in range(len(self.ends)):
+            with self._reading:
+                rows = self._held(piece)
+            yield self._start(piece), rows
+
+    def _start(self, piece: int) -> int:
+        return int(self.ends[piece - 1]) if piece else 0
+
+    def _cut(self, piece: int, start: int, stop: int) -> Any:
+        begin, rows = self._start(piece), self._held(piece)
+        first, last = max(start - begin, 0), min(stop, int(self.ends[piece])) - begin
+        return rows if (first, last) == (0, rows.shape[0]) else sliced(rows, first, last)
+
+    def _held(self, piece: int) -> Any:
+        for number, rows in self._kept:
+            if number == piece:
+                return rows
+        rows = self._checked(piece, self.load(piece))
+        self._kept.append((piece, rows))
+        return rows
+
+    def _checked(self, piece: int, rows: Any) -> Any:
+        """The rows of a piece in plain form; those of the first tell what all must be."""
+        rows, known = in_memory(rows), self._form
+        expected = int(self.ends[piece]) - self._start(piece), self.shape[1]
+        if rows.shape != expected:
+            raise ValueError(
+                f"piece {piece} of X has shape {tuple(rows.shape)} where {expected} was read before or told: its "
+                "source must give the same rows each time that it is read"
+            )
+        self._form = form_of(rows)
+        if known not in (None, self._form):
+            raise ValueError(
+                f"piece {piece} of X is of another form than those before it: {self._form} where these have {known}; "
+                "all must have the same columns, of the same kinds and with the same categories"
+            )
+        return rows
+
+
+class OfSequences(Pieces):
+    """The rows of LightGBM's ``Sequence`` objects, one after another."""
+
+    def __init__(self, sequences: Sequence[Any]) -> None:
+        super().__init__()
+        lengths = [len(one) for one in sequences]
+        if not sequences or 0 in lengths:
+            raise ValueError(f"X has Sequences of {lengths} rows: give at least one, and none that is empty")
+        width = np.asarray(sequences[0][0]).size
+        step = max(1, _CELLS // max(1, width))
+        self._places = [
+            (one, start, min(start + step, length))
+            for one, length in zip(sequences, lengths, strict=True)
+            for start in range(0, length, step)
+        ]
+        self.ends = np.cumsum([stop - start for _, start, stop in self._places])
+        self.shape = int(self.ends[-1]), width
+
+    def load(self, piece: int) -> Any:
+        """A slice of one Sequence."""
+        sequence, start, stop = self._places[piece]
+        return np.asarray(sequence[start:stop])
+
+
+class OfParquet(Pieces):
+    """The rows of a Parquet file, or of all in a folder in the order of their names, row group by row group."""
+
+    def __init__(self, dataset: Any, leave_out: Sequence[str] = ()) -> None:
+        super().__init__()
+        groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
+        rows = [group.row_groups[0].num_rows for group in groups]
+        if not any(rows):
+            raise ValueError("X has no rows: there are none in these Parquet files")
+        self._groups = [group for group, n_rows in zip(groups, rows, strict=True) if n_rows]
+        self._schema = dataset.schema
+        self.names = [name for name in dataset.schema.names if name not in leave_out]
+        self.ends = np.cumsum([n_rows for n_rows in rows if n_rows])
+        self.shape = int(self.ends[-1]), len(self.names)
+
+    @classmethod
+    def at(cls, path: Path, leave_out: Sequence[str] = ()) -> OfParquet:
+        """Of a file or a folder."""
+        from pyarrow import dataset
+
+        return cls(dataset.dataset(path, format="parquet"), leave_out)
+
+    def load(self, piece: int) -> Any:
+        """An Arrow table."""
+        return self._groups[piece].to_table(schema=self._schema, columns=self.names)
+
+
+class OfIterator(Pieces):
+    """What an ``xgboost.DataIter`` gives, batch by batch, in order: to go back, it is read again from the beginning.
+
+    It is read once through to know how many rows there are.
+    """
+
+    def __init__(self, source: Any) -> None:
+        super().__init__()
+        self._source, self._next = source, 0
+        source.reset()
+        shapes = []
+        while (rows := self._batch()) is not None:
+            if not shapes:
+                self.names = column_names(in_memory(rows))
+            shapes.append(np.shape(rows))
+        if not shapes:
+            raise ValueError(f"X has no rows: {type(source).__name__} gives no batch after its reset()")
+        self.ends = np.cumsum([shape[0] for shape in shapes])
+        self.shape = int(self.ends[-1]), int(shapes[0][1])
+        self._next = len(shapes)
+
+    def load(self, piece: int) -> Any:
+        """A batch, which those before it are read for where it does not follow the last."""
+        if piece < self._next:
+            self._source.reset()
+            self._next = 0
+        rows = None
+        while self._next <= piece:
+            rows = self._batch()
+            self._next += 1
+            if rows is None:
+                raise ValueError(f"X gave {len(self.ends)} batches when it was first read, and now {self._next - 1}")
+        return rows
+
+    def _batch(self) -> Any:
+        """The next batch, None after the last."""
+        given: list[Any] = []
+
+        def take(data: Any = None, **_: Any) -> None:
+            given.append(data)
+
+        goes_on = self._source.next(take)
+        return given[0] if goes_on and given else None
+
+
+def pieces_of(X: Any) -> Pieces | None:
+    """The pieces of what yields rows piece by piece; None of anything else."""
+    if isinstance(X, Pieces):
+        return X
+    if isinstance(X, (str, Path)):
+        return OfParquet.at(Path(X))
+    if _is_a(X, "pyarrow._dataset", "Dataset"):
+        return OfParquet(X)
+    if _is_a(X, "lightgbm.basic", "Sequence"):
+        return OfSequences([X])
+    if isinstance(X, (list, tuple)) and X and all(_is_a(one, "lightgbm.basic", "Sequence") for one in X):
+        return OfSequences(X)
+    return OfIterator(X) if _is_a(X, "xgboost.core", "DataIter") else None
+
+
+def _is_a(X: Any, module: str, name: str) -> bool:
+    """Whether an object is of a class of a package that need not be installed."""
+    return any((kind.__module__, kind.__name__) == (module, name) for kind in type(X).__mro__)

@@ -1,0 +1,216 @@
+"""Rows that are read piece by piece: every answer is that of the same rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+import xgboost as xgb
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+from helpers.forests import Data
+from rfsize.utils.matrix import as_rows, pick, take
+from rfsize.utils.pieces import Pieces
+
+NAMES = [f"x{place}" for place in range(8)]
+
+
+class Slices(lgb.Sequence):
+    """A Sequence that counts the rows read of it."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows, self.read, self.batch_size = rows, 0, 97
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        found = self.rows[index]
+        self.read += len(found) if found.ndim == 2 else 0
+        return found
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Batches(xgb.DataIter):
+    """A DataIter that counts how often it is begun."""
+
+    def __init__(self, batches: list[Any]) -> None:
+        self.batches, self.place, self.begun = batches, 0, 0
+        super().__init__()
+
+    def next(self, input_data: Callable[..., Any]) -> bool:
+        if self.place == len(self.batches):
+            return False
+        input_data(data=self.batches[self.place], label=np.zeros(1))
+        self.place += 1
+        return True
+
+    def reset(self) -> None:
+        self.place, self.begun = 0, self.begun + 1
+
+
+def folder_of(X: np.ndarray, folder: Path) -> Path:
+    """Three files with row groups of 61 rows."""
+    for number, part in enumerate(np.array_split(X, 3)):
+        pa.parquet.write_table(pa.table(dict(zip(NAMES, part.T, strict=True))), folder / f"{number}.parquet", 61)
+    return folder
+
+
+def memory_map(X: np.ndarray, folder: Path) -> Any:
+    np.save(folder / "rows.npy", X)
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
+SOURCES: dict[str, Callable[[np.ndarray, Path], Any]] = {
+    "a Sequence": lambda X, _: Slices(X),
+    "Sequences": lambda X, _: [Slices(part) for part in np.array_split(X, 4)],
+    "a Parquet folder": folder_of,
+    "its name": lambda X, folder: str(folder_of(X, folder)),
+    "a Parquet file": lambda X, folder: folder_of(X, folder) / "0.parquet",
+    "a dataset": lambda X, folder: pyarrow.dataset.dataset(folder_of(X, folder)),
+    "arrays": lambda X, _: Batches(np.array_split(X, 7)),
+    "frames": lambda X, _: Batches([pd.DataFrame(part, columns=NAMES) for part in np.array_split(X, 7)]),
+    "sparse": lambda X, _: Batches([sparse.csr_matrix(part) for part in np.array_split(X, 7)]),
+    "a memory map": memory_map,
+}
+
+
+@pytest.fixture(params=SOURCES)
+def pieces(request: pytest.FixtureRequest, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 12)
+    return SOURCES[request.param](data.X, tmp_path)
+
+
+def in_memory(source: Any, data: Data) -> np.ndarray:
+    return np.array_split(data.X, 3)[0] if isinstance(source, Path) and source.is_file() else data.X
+
+
+def test_votes_and_sizes(booster: Any, data: Data, pieces: Any) -> None:
+    X = in_memory(pieces, data)
+    assert rfsize.votes(booster, pieces) == rfsize.votes(booster, X)
+    assert str(rfsize.size(booster, pieces, alpha=0.9)) == str(rfsize.size(booster, X, alpha=0.9))
+
+
+def test_out_of_bag(booster: Any, data: Data, pieces: Any) -> None:
+    if len(in_memory(pieces, data)) < len(data.X):
+        with pytest.raises(rfsize.InbagError):
+            rfsize.votes(booster, pieces, oob=True)
+        return
+    assert rfsize.votes(booster, pieces, oob=True) == rfsize.votes(booster, data.X, oob=True)
+    found, expected = (rfsize.oob_score(booster, X, data.y, metric="auc") for X in (pieces, data.X))
+    assert (found.value, found.interval) == (expected.value, expected.interval)
+
+
+def test_predictions(booster: Any, data: Data, pieces: Any) -> None:
+    fast, X = rfsize.compile(booster), in_memory(pieces, data)
+    assert np.array_equal(fast.predict(pieces), fast.predict(X))
+    assert np.array_equal(fast.predict_proba(pieces), fast.predict_proba(X))
+
+
+def test_leaves_are_walked_to_and_compared(
+    booster: Any, data: Data, pieces: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With compiled loops, as of many rows; what these say of a piece is believed where the framework says so too."""
+    X = in_memory(pieces, data)
+    expected = rfsize.votes(booster, X)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
+    assert rfsize.votes(booster, pieces) == expected
+    monkeypatch.setattr("rfsize.counting.leaves._CompiledWalk.leaf_index", lambda *_: np.zeros(1))
+    assert rfsize.votes(booster, pieces) == expected
+
+
+def test_scikit_learn(data: Data, pieces: Any) -> None:
+    forest = RandomForestClassifier(20, random_state=0).fit(data.X, data.y)
+    assert rfsize.votes(forest, pieces) == rfsize.votes(forest, in_memory(pieces, data))
+
+
+def test_copies_are_found(data: Data, tmp_path: Path) -> None:
+    X = np.repeat(data.X[:300], 2, axis=0)
+    forest = RandomForestClassifier(40, random_state=0).fit(X, np.repeat(data.y[:300], 2))
+    for name, source in SOURCES.items():
+        if name not in ("a Parquet file", "its name"):
+            folder = tmp_path / name
+            folder.mkdir()
+            votes = rfsize.votes(forest, source(X, folder), oob=True)
+            assert votes == rfsize.votes(forest, X, oob=True, groups="copies")
+
+
+def test_text_is_the_same_in_all_pieces() -> None:
+    """Copies are told by values, wherever these first come up."""
+    from rfsize.counting.copies import copies
+
+    text = ["a", "b", "b", None, "c", "a"]
+    frame = pd.DataFrame({"word": pd.Series(text, dtype=object), "number": 0.0})
+    batches = Batches([frame.iloc[:2], frame.iloc[2:4], frame.iloc[4:]])
+    assert copies(as_rows(batches)).index.tolist() == copies(frame).index.tolist()  # type: ignore[union-attr]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
+def test_any_rows_are_read(lengths: list[int], draw: st.DataObject) -> None:
+    X = np.arange(2.0 * sum(lengths)).reshape(-1, 2)
+    pieces = as_rows([Slices(part) for part in np.split(X, np.cumsum(lengths)[:-1])])
+    for _ in range(5):
+        start = draw.draw(st.integers(0, len(X) - 1))
+        stop = draw.draw(st.integers(start + 1, len(X)))
+        assert np.array_equal(take(pieces, start, stop), X[start:stop])
+        some = np.array(sorted(draw.draw(st.sets(st.integers(0, len(X) - 1), min_size=1))))
+        assert np.array_equal(pick(pieces, some), X[some])
+
+
+def test_each_row_is_read_once(lgb_booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 12)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
+    rows = Slices(data.X)
+    for ask in (rfsize.size, rfsize.count, lambda model, X: rfsize.compile(model).predict(X)):
+        rows.read = 0
+        ask(lgb_booster, rows)
+        assert rows.read == len(data.X)
+    batches = Batches(np.array_split(data.X, 7))
+    rfsize.size(lgb_booster, batches)
+    assert batches.begun == 2  # once to know how many rows there are
+
+
+def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) -> None:
+    source = Batches(np.array_split(data.X, 7))
+    rows: Pieces = as_rows(source)
+    source.batches = source.batches[:5]
+    with pytest.raises(ValueError, match="7 batches when it was first read, and now 5"):
+        rfsize.votes(lgb_booster, rows)
+    source.batches = [data.X[:10]] * 7
+    with pytest.raises(ValueError, match="has shape"):
+        rfsize.votes(lgb_booster, as_rows(rows))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (Batches([]), "gives no batch"),
+        ([Slices(np.ones((3, 2))), Slices(np.ones((0, 2)))], "none that is empty"),
+        (Batches([np.ones((3, 8)), pd.DataFrame(np.ones((3, 8)))]), "another form"),
+        (Batches([np.ones((3, 8)), np.ones((3, 7))]), "has shape"),
+        ("nowhere", "nowhere"),
+    ],
+)
+def test_what_is_refused(lgb_booster: Any, source: Any, message: str) -> None:
+    with pytest.raises((ValueError, OSError), match=message):
+        rfsize.votes(lgb_booster, source)
+
+
+def test_categories_must_be_those_of_the_first_piece(lgb_booster: Any) -> None:
+    frame = pd.DataFrame({name: pd.Categorical(["a", "b"]) if name == "x0" else [0.0, 1.0] for name in NAMES})
+    other = frame.assign(x0=pd.Categorical(["c", "b"]))
+    with pytest.raises(ValueError, match="same categories"):
+        as_rows(Batches([frame, other])).read(0, 4)
