@@ -22,7 +22,7 @@ PAGES = [page for page in MARKDOWN if not any(folder in page.relative_to(ROOT).a
 GUIDE_PAGES = [page for page in sorted(GUIDE.glob("*.md")) if page.stem not in ("index", "command_line")]
 
 # What a reader has before the first line: a trained forest, its rows and labels, or what a forest is trained from.
-AT_HAND = {"model", "forest", "X", "y", "X_train", "y_train", "X_val", "X_test", "y_test", "params", "dtrain"}
+AT_HAND = {"model", "forest", "X", "y", "X_train", "y_train", "X_val", "X_test", "y_test", "params", "dtrain", "folder"}
 
 EXAMPLE = re.compile(r"\]\(\.\./\.\./examples/(\w+\.py)\)")
 

@@ -18,7 +18,7 @@ import rfsize.integrations
 from rfsize.stopping import urn
 from rfsize.theory import binary, multiclass
 
-FRAMEWORKS = ("lightgbm", "xgboost")
+FRAMEWORKS = ("lightgbm", "xgboost", "dask")
 
 EXPORTED = [f"rfsize.{name}" for name in rfsize.__all__ if not name.endswith(("Error", "Warning"))]
 EQUATIONS = [

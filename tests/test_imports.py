@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "integrations.xgboost": OF_A_FRAMEWORK,
     "integrations.sklearn": OF_A_FRAMEWORK,
     "sklearn": PIPELINE,
+    "dask": PIPELINE,
     "testing": {"adapters", "counting", "inference", "sizing", "utils", "errors"},
     "__init__": {*PIPELINE, *FRAMEWORKS, "sklearn", "testing"},
     "cli": {*PIPELINE, "sklearn", "testing", "__init__"},

@@ -13,6 +13,8 @@ _USES = [
     "forest_in_c.py",
     "size_what_predict_returns.py",
     "score_out_of_bag.py",
+    "rows_in_files.py",
+    "rows_on_dask.py",
     "scikit_learn_ensembles.py",
 ]
 

@@ -13,7 +13,7 @@ from rfsize.adapters.base import Adapter, Bags
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.tally import Tally
+from rfsize.counting.tally import Tallied, Tally
 from rfsize.counting.walk import Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
 from rfsize.voting.averages import Averages
@@ -119,24 +119,32 @@ class ForestOnRows:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
         tally = Tally(self.adapter, self.n_rows, len(self.adapter.classes), self.threshold)
         self.visit(tally.add, what="votes")
-        return Votes(tally.counts, self.adapter.classes, self.adapter.n_trees)
+        return Votes(tally.told.counts, self.adapter.classes, self.adapter.n_trees)
 
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
-        tally, every = self._tally()
+        tally = self._tally(range(self.n_rows), self.n_rows)
         self._add_up(tally, what="votes")
-        return self._outputs_of(tally, every)
+        return self._outputs_of(tally.told)
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps."""
-        averages = self._no_averages() if self.adapter.averages_scores else None
-        tally, every = self._tally(averages=averages)
+        return self.told_by(self.tallied(range(self.n_rows), self.n_rows))
+
+    def tallied(self, rows: range, of: int) -> Tallied:
+        """What is added up for `told`, where these rows have such numbers among ``of`` rows given."""
+        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
+        tally = self._tally(rows, of, averages=averages)
         self._add_up(tally, what="votes and scores")
-        return Told(self._outputs_of(tally, every), averages)
+        return tally.told
+
+    def told_by(self, tallied: Tallied) -> Told:
+        """All that `rfsize.count` keeps, of all rows whose parts were added up."""
+        return Told(self._outputs_of(tallied), tallied.averages)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
-        averages, leaves = self._no_averages(), self.adapter.leaves
+        averages, leaves = self._no_averages(range(self.n_rows), self.n_rows), self.adapter.leaves
 
         def fill(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
             averages.fill(rows, leaves.raw_scores(leaf), asked_of(leaf, inbag))
@@ -148,38 +156,43 @@ class ForestOnRows:
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what=what)
 
-    def _no_averages(self) -> Averages:
+    def _no_averages(self, rows: range, of: int) -> Averages:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
-        return Averages.empty(self.n_rows, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
+        return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
-    def _tally(self, **more: Any) -> tuple[Tally, int]:
-        """What adds up votes and scores, and one row in how many is scored."""
-        adapter, once = self.adapter, self.groups.once
-        n_rows, n_classes, n_scores = self.n_rows, len(adapter.classes), adapter.leaves.n_scores
-        every = 1 + n_rows * n_scores**2 // _SCORES_HELD
-        scored = np.ones(n_rows, dtype=np.bool_) if once is None else once.copy()
-        scored &= np.arange(n_rows) % every == 0
-        tally = Tally(
+    def _tally(self, rows: range, of: int, **more: Any) -> Tally:
+        """What adds up votes and scores of rows that have such numbers among ``of`` rows."""
+        adapter, once, number = self.adapter, self.groups.once, np.arange(rows.start, rows.stop)
+        n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
+        scored = number % self._scored_every(of) == 0
+        if once is not None:
+            scored &= once
+        return Tally(
             adapter,
-            n_rows,
+            len(rows),
             n_classes,
             self.threshold,
             scored=scored if adapter.averages_scores else None,
-            in_blocks=rows_in_blocks(n_rows, n_classes, n_scores),
+            in_blocks=number % rows_in_blocks(of, n_classes, n_scores).step == 0,
+            first=rows.start,
             **more,
         )
-        return tally, every
 
-    def _outputs_of(self, tally: Tally, every: int) -> TreeOutputs:
+    def _scored_every(self, n_rows: int) -> int:
+        """One row in so many is scored."""
+        return 1 + n_rows * self.adapter.leaves.n_scores**2 // _SCORES_HELD
+
+    def _outputs_of(self, tallied: Tallied) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
-        adapter, once, blocks = self.adapter, self.groups.once, tally.blocks
-        votes = Votes(tally.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
+        adapter, once, blocks = self.adapter, self.groups.once, tallied.blocks
+        votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
-        cut, obeys, scored = adapter.cut(self.threshold), adapter.predict_obeys, self.groups.scored(every)
-        return TreeOutputs(votes, tally.scores, cut, obeys, scored, blocks, adapter.link)
+        scored = self.groups.scored(self._scored_every(self.n_rows))
+        cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
+        return TreeOutputs(votes, tallied.scores, cut, obeys, scored, blocks, adapter.link)
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""

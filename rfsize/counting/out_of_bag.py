@@ -48,18 +48,19 @@ def out_of_bag(
     ValueError
         If a threshold is given for more than two classes.
     """
-    n_scores = adapter.leaves.n_scores
+    in_blocks = np.zeros(bags.n_rows, dtype=np.bool_)
+    in_blocks[rows_in_blocks(bags.n_rows, n_classes, adapter.leaves.n_scores)] = True
     tally = Tally(
         adapter,
         bags.n_rows,
         n_classes,
         adapter.checked_threshold(threshold),
         scored=np.ones(bags.n_rows, dtype=np.bool_),
-        in_blocks=rows_in_blocks(bags.n_rows, n_classes, n_scores),
+        in_blocks=in_blocks,
     )
 
     def leaves(start: int, stop: int) -> NDArray[Any]:
         return leaf_index(start, stop) + adapter.leaves.offset
 
     visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", groups=groups)
-    return OutOfBag(tally.counts, tally.scores, tally.blocks)
+    return OutOfBag(tally.told.counts, tally.told.scores, tally.told.blocks)

@@ -169,7 +169,7 @@ class OfIterator(Pieces):
         super().__init__()
         self._source, self._next = source, 0
         source.reset()
-        shapes = []
+        shapes: list[tuple[int, ...]] = []
         while (rows := self._batch()) is not None:
             if not shapes:
                 self.names = column_names(in_memory(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +44,10 @@ class Parts:
     def __len__(self) -> int:
         return len(self.ends)
 
+    def known(self, n_rows: int) -> int:
+        """How many of the first rows know the parts."""
+        return -(-n_rows // self.every)
+
     def sums(self, of_trees: NDArray[Any]) -> NDArray[Any]:
         """Sums over the trees of each part, shape (n_rows, n_parts, n), of an array of shape (n_rows, n_trees, n)."""
         return np.asarray(np.add.reduceat(of_trees, np.append(0, self.ends[:-1]), axis=1))
@@ -64,6 +69,8 @@ class Averages:
         Sums of the scores of the trees asked, part by part.
     asked_of : ndarray of uint16, shape (n_rows / every, n_parts, 1 or n_scores)
         Trees asked, part by part.
+    first : int
+        Number of the first row, where they are some of others: those know the parts whose numbers `every` divides.
     """
 
     mean: Floats
@@ -71,19 +78,32 @@ class Averages:
     parts: Parts
     total: NDArray[np.float32]
     asked_of: NDArray[np.uint16]
+    first: int = 0
 
     @classmethod
-    def empty(cls, n_rows: int, n_trees: int, n_scores: int, n_bags: int) -> Averages:
-        """To be filled; ``n_bags`` is 1, or as many as scores where each class has bags of its own."""
-        parts = Parts.of(n_rows, n_trees, n_scores)
-        known = -(-n_rows // parts.every)
+    def empty(cls, rows: range, of: int, n_trees: int, n_scores: int, n_bags: int) -> Averages:
+        """To be filled, for some rows ``of`` so many.
+
+        ``n_bags`` is 1, or as many as scores where each class has bags of its own.
+        """
+        parts, n_rows = Parts.of(of, n_trees, n_scores), len(rows)
+        known = parts.known(rows.stop) - parts.known(rows.start)
         return cls(
             np.zeros((n_rows, n_scores)),
             np.zeros((n_rows, n_bags), dtype=np.int32),
             parts,
             np.zeros((known, len(parts), n_scores), dtype=np.float32),
             np.zeros((known, len(parts), n_bags), dtype=np.uint16),
+            rows.start,
         )
+
+    @classmethod
+    def stacked(cls, some: Sequence[Averages]) -> Averages:
+        """Of rows one after another."""
+        mean, asked, total, asked_of = (
+            np.concatenate([getattr(one, name) for one in some]) for name in ("mean", "asked", "total", "asked_of")
+        )
+        return cls(mean, asked, some[0].parts, total, asked_of, some[0].first)
 
     def fill(self, rows: slice, score: NDArray[Any], asked: NDArray[np.bool_]) -> None:
         """Put in what the trees score on some rows, where they were asked.
@@ -97,9 +117,10 @@ class Averages:
         score = np.where(asked, score, np.float64(0.0))  # XGBoost's are in single precision, and are added in double
         self.asked[rows] = asked.sum(axis=1)
         self.mean[rows] = score.sum(axis=1) / np.maximum(self.asked[rows], 1)
-        every = self.parts.every
-        known = slice(-rows.start % every, None, every)
-        into = slice(-(-rows.start // every), -(-rows.stop // every))
+        start, stop = self.first + rows.start, self.first + rows.stop
+        known = slice(-start % self.parts.every, None, self.parts.every)
+        before = self.parts.known(self.first)
+        into = slice(self.parts.known(start) - before, self.parts.known(stop) - before)
         self.total[into] = self.parts.sums(score[known])
         self.asked_of[into] = self.parts.sums(asked[known].astype(np.uint16))
 

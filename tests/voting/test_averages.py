@@ -20,13 +20,16 @@ def random_scores(n_rows: int, n_trees: int, n_scores: int, n_bags: int) -> tupl
 
 
 def filled(score: np.ndarray, asked: np.ndarray, piece: int) -> Averages:
-    """Put in piece by piece."""
+    """Put in piece by piece; two halves of the rows are stacked."""
     n_rows, n_trees, n_scores = score.shape
-    averages = Averages.empty(n_rows, n_trees, n_scores, asked.shape[2])
-    for start in range(0, n_rows, piece):
-        rows = slice(start, min(start + piece, n_rows))
-        averages.fill(rows, score[rows], asked[rows])
-    return averages
+    halves = []
+    for half in (range(n_rows // 2), range(n_rows // 2, n_rows)):
+        averages = Averages.empty(half, n_rows, n_trees, n_scores, asked.shape[2])
+        for start in range(0, len(half), piece):
+            rows = slice(start, min(start + piece, len(half)))
+            averages.fill(rows, score[half][rows], asked[half][rows])
+        halves.append(averages)
+    return Averages.stacked(halves)
 
 
 def assert_averages(found: Averages, score: np.ndarray, asked: np.ndarray) -> None:

@@ -1,0 +1,39 @@
+"""
+Rows on Dask's workers
+======================
+
+A forest is sized and predicts where the rows lie: on one machine here, on a cluster alike.
+"""
+
+import dask.array as da
+import xgboost as xgb
+from distributed import Client
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import rfsize.dask
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_rest, y, _ = train_test_split(X, digit >= 5, random_state=0)
+params = {"objective": "binary:logistic", "num_parallel_tree": 300, "learning_rate": 1, "subsample": 0.632}
+model = xgb.train(params | {"colsample_bynode": 0.3}, xgb.DMatrix(X_train, y), 1)
+
+# %%
+# On a cluster the client is that of its scheduler.
+
+client = Client(processes=False, dashboard_address=None)
+X = da.from_array(X_rest, chunks=(100, -1))
+
+# %%
+# The rows stay where they are; what comes back is what was counted, the same to the last bit as of rows in memory.
+
+report = rfsize.dask.size(model, X)
+print(report)
+
+# %%
+# Predictions are made when they are asked for. The forest goes to each worker once.
+
+labels = rfsize.dask.predict(rfsize.compile(model), X)
+print(f"{labels}, of {report.n_trees} trees that would be enough")
+print(labels.compute()[:10])
+client.close()

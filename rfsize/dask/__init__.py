@@ -1,0 +1,8 @@
+"""Forests on the rows of Dask arrays and DataFrames: `import rfsize.dask`, with the extra ``rfsize[dask]``."""
+
+from __future__ import annotations
+
+from rfsize.dask.counting import count, size, votes
+from rfsize.dask.predicting import predict, predict_proba
+
+__all__ = ["count", "predict", "predict_proba", "size", "votes"]

@@ -1,0 +1,172 @@
+"""Rows on the workers of a real cluster of processes: every answer is that of the same rows in memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import rfsize
+from helpers.forests import Data
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+import rfsize.dask  # noqa: E402
+
+NAMES = [f"x{place}" for place in range(8)]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def collections(X: np.ndarray) -> dict[str, Any]:
+    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=4)
+    return {
+        "one chunk": da.from_array(X, chunks=(len(X), 8)),
+        "uneven chunks": da.from_array(X, chunks=((1, 299, len(X) - 300), (3, 5))),
+        "chunks of unknown size": frame.to_dask_array(),
+        "a DataFrame": frame,
+        "an empty partition": dd.concat(
+            [frame.partitions[:1], frame.partitions[1:2].query("x0 > 99"), frame.partitions[1:]]
+        ),
+    }
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether two things that were counted are equal, to the last bit of every array."""
+    return pickle.dumps(found) == pickle.dumps(expected)
+
+
+def test_counts_are_those_in_memory(client: Any, booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = rfsize.count(booster, data.X, data.y)
+    for name, X in collections(data.X).items():
+        found = rfsize.dask.count(booster, X, data.y, client=client)
+        assert found.votes == expected.votes, name
+        for of in (found, expected):
+            assert of.told.averages is not None
+        for array in ("mean", "asked", "total", "asked_of"):
+            assert np.array_equal(getattr(found.told.averages, array), getattr(expected.told.averages, array)), name
+        for array in ("rows", "counts", "votes", "total", "squares", "asked"):
+            assert np.array_equal(
+                getattr(found.told.outputs.blocks, array), getattr(expected.told.outputs.blocks, array)
+            )
+        assert str(rfsize.size(found, alpha=0.9)) == str(rfsize.size(expected, alpha=0.9)), name
+
+
+def test_where_a_part_of_the_rows_is_scored(
+    client: Any, lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers do not know of what is patched here: parts are counted in this process."""
+    from rfsize.adapters.registry import adapter_for
+    from rfsize.counting.forest_on_rows import ForestOnRows
+    from rfsize.counting.tally import Tallied
+
+    monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", 2000)
+    monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
+    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 170)
+    adapter = adapter_for(lgb_multiclass, casts_votes=False)
+    whole = ForestOnRows.of(adapter, data.X)
+    expected, cuts = whole.told(), [0, 1, 7, 400, 401, len(data.X)]
+    assert expected.averages is not None
+    assert expected.averages.parts.every > 1
+    parts = [
+        ForestOnRows.of(adapter, data.X[start:stop]).tallied(range(start, stop), len(data.X))
+        for start, stop in pairwise(cuts)
+    ]
+    found = whole.told_by(Tallied.joined(parts))
+    assert found.averages is not None
+    for array in ("mean", "asked", "total", "asked_of"):
+        assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
+    assert np.array_equal(found.outputs.scores.scatter, expected.outputs.scores.scatter)
+    assert np.array_equal(found.outputs.blocks.rows, expected.outputs.blocks.rows)
+
+
+@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"criterion": "auc", "tolerance": 0.01}])
+def test_sizes(client: Any, booster: Any, data: Data, goal: dict[str, Any]) -> None:
+    for X in collections(data.X).values():
+        found = rfsize.dask.size(booster, X, da.from_array(data.y, chunks=500), client=client, **goal)
+        assert str(found) == str(rfsize.size(booster, data.X, data.y, **goal))
+
+
+def test_votes_and_thresholds(client: Any, booster: Any, data: Data) -> None:
+    X = da.from_array(data.X, chunks=(333, 8))
+    found = rfsize.dask.votes(booster, X, client=client, threshold=0.3)
+    assert found == rfsize.votes(booster, data.X, threshold=0.3)
+
+
+def test_what_is_asked_again_is_read_here(client: Any, booster: Any, data: Data) -> None:
+    counted = rfsize.dask.count(booster, da.from_array(data.X, chunks=(333, 8)), data.y, client=client)
+    assert np.array_equal(counted.forest.tree_votes(), rfsize.tree_votes(booster, data.X))
+
+
+def test_regressions(client: Any, data: Data) -> None:
+    forest = RandomForestRegressor(30, random_state=0).fit(data.X[:300], data.X[:300, 0])
+    X = da.from_array(data.X, chunks=(333, 8))
+    goal = {"criterion": "score", "tolerance": 0.2}
+    assert str(rfsize.dask.size(forest, X, client=client, **goal)) == str(rfsize.size(forest, data.X, **goal))
+    fast = rfsize.compile(forest)
+    assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(data.X))
+    with pytest.raises(ValueError, match="no probabilities"):
+        rfsize.dask.predict_proba(fast, X)
+
+
+def test_predictions(client: Any, booster: Any, data: Data) -> None:
+    fast = rfsize.compile(booster)
+    for name, X in collections(data.X).items():
+        labels, shares = rfsize.dask.predict(fast, X), rfsize.dask.predict_proba(fast, X)
+        assert np.array_equal(np.asarray(labels.compute()), fast.predict(data.X)), name
+        assert np.array_equal(np.asarray(shares.compute()), fast.predict_proba(data.X)), name
+        assert labels.dtype == fast.classes.dtype
+        assert type(labels.compute()) is type(labels._meta)
+        assert type(shares.compute()) is type(shares._meta)
+
+
+def test_index_and_divisions_are_kept(client: Any, data: Data) -> None:
+    forest = RandomForestClassifier(10, random_state=0).fit(data.X, np.where(data.y, "yes", "no"))
+    frame = pd.DataFrame(data.X, columns=NAMES, index=np.arange(len(data.X)) * 3)
+    X, fast = dd.from_pandas(frame, npartitions=3), rfsize.compile(forest)
+    labels, shares = rfsize.dask.predict(fast, X), rfsize.dask.predict_proba(fast, X)
+    assert labels.divisions == shares.divisions == X.divisions
+    assert labels.compute().index.equals(frame.index)
+    assert labels.compute().tolist() == fast.predict(data.X).tolist()
+    assert list(shares.columns) == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((3, 8)), "takes Dask arrays and DataFrames"),
+        (da.ones(8), "two dimensions"),
+        (da.ones((0, 8)), "no rows"),
+        (da.ones((3, 7)), "7 columns"),
+    ],
+)
+def test_what_is_refused(client: Any, booster: Any, X: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rfsize.dask.votes(booster, X, client=client)
+
+
+def test_what_is_no_compiled_forest_is_refused(booster: Any) -> None:
+    with pytest.raises(ValueError, match=r"give rfsize\.compile"):
+        rfsize.dask.predict(booster, da.ones((3, 8)))
+
+
+def test_without_a_client(booster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_client() -> Any:
+        raise ValueError("No clients found")
+
+    monkeypatch.setattr(distributed, "default_client", no_client)
+    with pytest.raises(ValueError, match="there is no Dask client"):
+        rfsize.dask.votes(booster, da.ones((3, 8)))
