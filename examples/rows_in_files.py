@@ -29,8 +29,8 @@ for number, part in enumerate(np.array_split(X_rest, 3)):
     pyarrow.parquet.write_table(pa.table(dict(zip(names, part.T, strict=True))), folder / f"{number}.parquet")
 
 # %%
-# XGBoost trains on rows that an iterator gives in batches, and keeps them in files. The same iterator gives the rows that
-# the forest is scored on, out of bag.
+# XGBoost trains on rows that an iterator gives in batches, and keeps them in files. The same iterator gives the rows
+# that the forest is scored on, out of bag.
 
 
 class Batches(xgb.DataIter):
