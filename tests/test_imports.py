@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "integrations.sklearn": OF_A_FRAMEWORK,
     "sklearn": PIPELINE,
     "dask": PIPELINE,
+    "spark": PIPELINE,
     "testing": {"adapters", "counting", "inference", "sizing", "utils", "errors"},
     "__init__": {*PIPELINE, *FRAMEWORKS, "sklearn", "testing"},
     "cli": {*PIPELINE, "sklearn", "testing", "__init__"},

@@ -1,0 +1,99 @@
+"""Predictions of a compiled forest on Spark: `import rfsize.spark`, with the extra ``rfsize[spark]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rfsize.inference.compiled import CompiledForest
+from rfsize.utils.validation import choice
+
+_OUTPUTS = ("prediction", "probability", "prediction and trees")
+
+
+def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any = None) -> Any:
+    """A pandas UDF that predicts with a compiled forest, from the columns that it was trained on.
+
+    Parameters
+    ----------
+    fast : CompiledForest
+        What `rfsize.compile` returned, with a stop table or without. It is broadcast once.
+    output : {"prediction", "probability", "prediction and trees"}, default "prediction"
+        Labels, or numbers of a regression forest; an array of the probabilities of all classes, in the order of
+        ``fast.classes``; or a struct of the prediction and of how many trees the row asked.
+    spark : pyspark.sql.SparkSession, optional
+        The session; by default the active one.
+
+    Returns
+    -------
+    pandas UDF
+        It takes the features as columns, in the order of training, and is used as any other, such as in
+        ``DataFrame.withColumn``.
+
+    Raises
+    ------
+    ValueError
+        If no compiled forest is given, there is no session, or probabilities are asked of a regression; when it is
+        computed, if the columns do not fit the forest.
+
+    Examples
+    --------
+    In a session of Spark, where ``rows`` is a DataFrame with the columns ``names``:
+
+    >>> import rfsize.spark
+    >>> label = rfsize.spark.predict_udf(fast)  # doctest: +SKIP
+    >>> rows.withColumn("label", label(*names))  # doctest: +SKIP
+    """
+    import pandas as pd
+    from pyspark.sql.functions import pandas_udf
+
+    if not isinstance(fast, CompiledForest):
+        raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
+    choice("output", output, _OUTPUTS)
+    if output == "probability" and not fast.classes.size:
+        raise ValueError("the forest predicts numbers, which have no probabilities: leave output out")
+    forest, names = _session(spark).sparkContext.broadcast(fast), fast.forest.feature_names
+
+    def predicted(batches: Any) -> Any:
+        for columns in batches:
+            rows = pd.concat(columns, axis=1)
+            rows.columns = names or [str(place) for place in range(rows.shape[1])]
+            yield _predicted(forest.value, rows if names else rows.to_numpy(), output)
+
+    result: Any = Iterator[pd.DataFrame] if output == "prediction and trees" else Iterator[pd.Series]
+    predicted.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": result}
+    return pandas_udf(predicted, _type_of(fast, output))
+
+
+def _predicted(fast: CompiledForest, rows: Any, output: str) -> Any:
+    """On a worker: what is predicted of a batch of rows."""
+    import pandas as pd
+
+    if output == "probability":
+        return pd.Series(list(fast.predict_proba(rows)))
+    predicted, trees = fast.predict(rows, return_trees=True)
+    if output == "prediction":
+        return pd.Series(predicted)
+    return pd.DataFrame({"prediction": predicted, "trees": trees})
+
+
+def _type_of(fast: CompiledForest, output: str) -> str:
+    """Spark's name of the type of what is predicted."""
+    if output == "probability":
+        return "array<double>"
+    kind = fast.classes.dtype.kind if fast.classes.size else np.dtype(np.float64).kind
+    label = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}.get(kind, "string")
+    return label if output == "prediction" else f"struct<prediction: {label}, trees: bigint>"
+
+
+def _session(spark: Any) -> Any:
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession() if spark is None else spark
+    if found is None:
+        raise ValueError(
+            "there is no active Spark session: make one, SparkSession.builder.getOrCreate(), or give spark="
+        )
+    return found
