@@ -197,10 +197,13 @@ def linked(score: Any, link: Any, one: Any) -> Any:
 
 @compiled
 def softmax(score: Any) -> None:
-    largest, whole = score.max(), 0.0
+    # Loops, for what numba makes of NumPy's max and astype takes half a second to compile.
+    largest, whole = score[0], 0.0
+    for k in range(1, score.size):
+        largest = max(largest, score[k])
     for k in range(score.size):
         score[k] = math.exp(score[k] - largest)
         whole += score[k]
-    rounded = np.full(1, whole).astype(score.dtype)[0]
+    rounded = score.dtype.type(whole)
     for k in range(score.size):
         score[k] /= rounded
