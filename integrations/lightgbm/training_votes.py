@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -25,6 +26,7 @@ from rfsize.integrations.lightgbm.score_noise import (
     rounding_noise,
     tied,
 )
+from rfsize.utils.pieces import pieces_of
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
@@ -364,13 +366,15 @@ class TrainingVoteReader:
 
 def rows_of(dataset: lgb.Dataset) -> Any:
     """The rows of a Dataset, None where it has given them up or never had them; it gives them up when it is binned."""
-    if dataset.data is not None:
-        return dataset.data if hasattr(dataset.data, "shape") else None
-    try:
-        rows = dataset.get_data()
-    except Exception:  # which LightGBM raises of a subset that is not binned yet
+    rows = dataset.data
+    if rows is None:
+        try:
+            rows = dataset.get_data()
+        except Exception:  # which LightGBM raises of a subset that is not binned yet
+            return None
+    if isinstance(rows, (str, Path)):  # a file, which LightGBM alone can read
         return None
-    return rows if hasattr(rows, "shape") else None
+    return rows if hasattr(rows, "shape") else pieces_of(rows)
 
 
 def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
