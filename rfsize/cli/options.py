@@ -41,7 +41,10 @@ def add_missing(parser: argparse.ArgumentParser) -> None:
 def add_data(parser: argparse.ArgumentParser, what: str) -> None:
     """A table of rows."""
     parser.add_argument(
-        "data", type=Path, metavar="DATA", help=f"{what}: CSV, Parquet, NPY or NPZ, or - for standard input"
+        "data",
+        type=Path,
+        metavar="DATA",
+        help=f"{what}: CSV, Parquet, NPY or NPZ, a folder of Parquet files, or - for standard input",
     )
     parser.add_argument("--input-format", choices=FORMATS, help="format of standard input (default csv)")
 

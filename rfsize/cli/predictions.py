@@ -54,9 +54,16 @@ def _csv_pieces(table: Table) -> Iterator[Any]:
 
 def _parquet_pieces(table: Table) -> Iterator[Any]:
     imported_pandas(table)
+    import pyarrow.dataset
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(table.held()) as file:
+    held = table.held()
+    if isinstance(held, Path) and held.is_dir():
+        for batch in pyarrow.dataset.dataset(held, format="parquet").to_batches(batch_size=_ROWS_PER_PIECE):
+            if batch.num_rows:
+                yield batch.to_pandas()
+        return
+    with pyarrow.parquet.ParquetFile(held) as file:
         for batch in file.iter_batches(_ROWS_PER_PIECE):
             yield batch.to_pandas()
 

@@ -22,12 +22,12 @@ FORMATS = tuple(_ENDINGS.values())
 
 
 class Table(NamedTuple):
-    """A table of rows: a file, or standard input, which can be read once.
+    """A table of rows: a file, a folder of Parquet files, or standard input, which can be read once.
 
     Attributes
     ----------
     path : Path
-        The file, or `STANDARD`.
+        The file or folder, or `STANDARD`.
     format : str
         One of `FORMATS`.
     """
@@ -39,6 +39,8 @@ class Table(NamedTuple):
     def of(cls, path: Path, format_: str | None) -> Table:
         """The table at ``path``, whose name tells its format; of standard input the user does, and CSV is the default.
 
+        A folder holds Parquet files, the rows of which are read in the order of their names.
+
         Raises
         ------
         ValueError
@@ -46,6 +48,8 @@ class Table(NamedTuple):
         """
         if path == STANDARD:
             return cls(path, format_ or "csv")
+        if path.is_dir():
+            return cls(path, "parquet")
         found = next((kind for ending, kind in _ENDINGS.items() if path.name.lower().endswith(ending)), None)
         if found is None:
             raise ValueError(f"{path} is not a known kind of table; give {', '.join(_ENDINGS)}")

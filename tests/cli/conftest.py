@@ -25,6 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     model.save_model(folder / "xgb.ubj")
     table.assign(target=data.y).to_csv(folder / "train.csv", index=False)
     table.assign(target=data.y).to_parquet(folder / "train.parquet")
+    (folder / "parts").mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.assign(target=data.y).iloc[rows].to_parquet(folder / "parts" / f"{number}.parquet")
     table.to_csv(folder / "features.csv.gz", index=False)
     np.save(folder / "rows.npy", data.fresh)
     np.savez(folder / "train.npz", X=data.X, y=data.y)

@@ -15,7 +15,7 @@ from helpers.command_line import NAMES, only_line, run
 from helpers.forests import Data, train_lightgbm
 
 
-@pytest.mark.parametrize("rows", ["train.csv", "train.parquet", "train.npz", "features.csv.gz"])
+@pytest.mark.parametrize("rows", ["train.csv", "train.parquet", "parts", "train.npz", "features.csv.gz"])
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.ubj"])
 @pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
 def test_table_compile_predict(

@@ -18,7 +18,7 @@ from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.cli.main import main
 
 
-@pytest.mark.parametrize("rows", ["train.csv", "train.parquet"])
+@pytest.mark.parametrize("rows", ["train.csv", "train.parquet", "parts"])
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.json", "xgb.ubj"])
 def test_size(model: str, rows: str, folder: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "size", model, rows, "--alpha", "0.9", "--json") == 0
