@@ -150,9 +150,19 @@ class OfParquet(Pieces):
     @classmethod
     def at(cls, path: Path, leave_out: Sequence[str] = ()) -> OfParquet:
         """Of a file or a folder."""
-        from pyarrow import dataset
-
-        return cls(dataset.dataset(path, format="parquet"), leave_out)
+        if not path.exists():
+            raise FileNotFoundError(f"X names {path}, which does not exist: give a Parquet file or a folder of them")
+        try:
+            from pyarrow import dataset
+        except ImportError:
+            raise ValueError(f"reading {path} needs pyarrow: pip install rfsize[files]") from None
+        try:
+            return cls(dataset.dataset(path, format="parquet"), leave_out)
+        except (ValueError, OSError) as error:
+            raise ValueError(
+                f"X names {path}, which is no Parquet file nor a folder of them ({error}); read other files first, and "
+                "give their rows"
+            ) from error
 
     def load(self, piece: int) -> Any:
         """An Arrow table."""
