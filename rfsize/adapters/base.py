@@ -219,7 +219,7 @@ class Adapter(ABC):
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
-        X = matrix.as_rows(X, numbers_only=self.reads_numbers_only)
+        X = matrix.features_of(matrix.as_rows(X, numbers_only=self.reads_numbers_only), self.feature_names)
         underscores = self.spaces_become_underscores
         matrix.check_columns(X, self.feature_names, self.n_features, spaces_become_underscores=underscores)
         return X

@@ -36,7 +36,8 @@ class Rows:
         ValueError
             If it does not fit the forest.
         """
-        X, forest = matrix.as_rows(X), self._forest
+        forest = self._forest
+        X = matrix.features_of(matrix.as_rows(X), forest.feature_names)
         underscores = forest.conventions.spaces_become_underscores
         matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
         return X

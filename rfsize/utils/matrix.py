@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from rfsize.utils.pieces import Pieces, pieces_of
+from rfsize.utils.pieces import OfParquet, Pieces, pieces_of
 from rfsize.utils.table import column_names, in_memory, picked, sliced
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
@@ -32,6 +32,12 @@ def as_rows(X: Any, *, numbers_only: bool = True) -> Any:
     """
     found = pieces_of(X)
     return in_memory(X, numbers_only=numbers_only) if found is None else found
+
+
+def features_of(X: Any, names: list[str] | None) -> Any:
+    """Of files that have columns with the names of training these columns; anything else as it is."""
+    is_found = isinstance(X, OfParquet) and names is not None and set(names) <= set(X.names or ())
+    return X.only(names) if is_found else X
 
 
 def check_columns(X: Any, names: list[str] | None, features: int, *, spaces_become_underscores: bool) -> None:

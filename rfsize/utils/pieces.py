@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ class OfSequences(Pieces):
 class OfParquet(Pieces):
     """The rows of a Parquet file, or of all in a folder in the order of their names, row group by row group."""
 
-    def __init__(self, dataset: Any, leave_out: Sequence[str] = ()) -> None:
+    def __init__(self, dataset: Any) -> None:
         super().__init__()
         groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
         rows = [group.row_groups[0].num_rows for group in groups]
@@ -143,12 +144,12 @@ class OfParquet(Pieces):
             raise ValueError("X has no rows: there are none in these Parquet files")
         self._groups = [group for group, n_rows in zip(groups, rows, strict=True) if n_rows]
         self._schema = dataset.schema
-        self.names = [name for name in dataset.schema.names if name not in leave_out]
+        self.names = list(dataset.schema.names)
         self.ends = np.cumsum([n_rows for n_rows in rows if n_rows])
         self.shape = int(self.ends[-1]), len(self.names)
 
     @classmethod
-    def at(cls, path: Path, leave_out: Sequence[str] = ()) -> OfParquet:
+    def at(cls, path: Path) -> OfParquet:
         """Of a file or a folder."""
         if not path.exists():
             raise FileNotFoundError(f"X names {path}, which does not exist: give a Parquet file or a folder of them")
@@ -157,12 +158,19 @@ class OfParquet(Pieces):
         except ImportError:
             raise ValueError(f"reading {path} needs pyarrow: pip install rfsize[files]") from None
         try:
-            return cls(dataset.dataset(path, format="parquet"), leave_out)
+            return cls(dataset.dataset(path, format="parquet"))
         except (ValueError, OSError) as error:
             raise ValueError(
                 f"X names {path}, which is no Parquet file nor a folder of them ({error}); read other files first, and "
                 "give their rows"
             ) from error
+
+    def only(self, names: list[str]) -> OfParquet:
+        """With these columns alone, in this order."""
+        found = copy(self)
+        Pieces.__init__(found)  # keeps no rows that have the others
+        found.names, found.shape = names, (self.shape[0], len(names))
+        return found
 
     def load(self, piece: int) -> Any:
         """An Arrow table."""

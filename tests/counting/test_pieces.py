@@ -136,6 +136,18 @@ def test_scikit_learn(data: Data, pieces: Any) -> None:
     assert rfsize.votes(forest, pieces) == rfsize.votes(forest, in_memory(pieces, data))
 
 
+def test_columns_of_files_are_found_by_name(data: Data, tmp_path: Path) -> None:
+    frame = pd.DataFrame(data.X, columns=NAMES)
+    forest = RandomForestClassifier(20, random_state=0).fit(frame, data.y)
+    frame.assign(label=data.y)[["label", *NAMES[::-1]]].to_parquet(tmp_path / "rows.parquet")
+    path = tmp_path / "rows.parquet"
+    assert rfsize.votes(forest, path) == rfsize.votes(forest, frame)
+    assert rfsize.compile(forest).predict(path).tolist() == forest.predict(frame).tolist()
+    frame.drop(columns="x3").to_parquet(path)
+    with pytest.raises(ValueError, match=r"missing \['x3'\]"):
+        rfsize.votes(forest, path)
+
+
 def test_copies_are_found(data: Data, tmp_path: Path) -> None:
     X = np.repeat(data.X[:300], 2, axis=0)
     forest = RandomForestClassifier(40, random_state=0).fit(X, np.repeat(data.y[:300], 2))
