@@ -17,6 +17,7 @@ from rfsize.errors import NotConvergedWarning
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
 from rfsize.sizing.deviation_report import DeviationReport
+from rfsize.sizing.enough_rows import report_on_enough_rows
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.metric_report import MetricReport
@@ -54,6 +55,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
+    max_rows: int | Literal["auto"] | None = None,
 ) -> SizeReport: ...
 @overload
 def size(
@@ -69,6 +71,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
+    max_rows: int | Literal["auto"] | None = None,
 ) -> DeviationReport: ...
 @overload
 def size(
@@ -89,6 +92,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
+    max_rows: int | Literal["auto"] | None = None,
 ) -> SizeReport | DeviationReport | MetricReport: ...
 def size(
     model: Any,
@@ -108,6 +112,7 @@ def size(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
+    max_rows: int | Literal["auto"] | None = None,
 ) -> Any:
     """How many trees are enough: T*.
 
@@ -173,6 +178,10 @@ def size(
         See `inbag`; used only with ``oob``.
     missing : float, optional
         As in `votes`.
+    max_rows : int or "auto", optional
+        How many of the rows to go by, drawn at random, where there are more; not with ``oob``. "auto" draws as many as
+        narrow the interval of T*: of very many rows, the noise of the trees that all share is what is left of it. The
+        report says how many it took. All by default.
 
     Returns
     -------
@@ -231,10 +240,12 @@ def size(
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
     of_metric: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
     if isinstance(model, Votes):
-        _refuse_beside(model, X, oob=oob, **of_rows)
+        _refuse_beside(model, X, oob=oob, max_rows=max_rows, **of_rows)
         return _report_of_votes(model, goal)
     if isinstance(model, Counted):
-        _refuse_beside(model, X, oob=oob, **(of_rows | _NO_TRUTH))  # the truth may be told later than rows are counted
+        _refuse_beside(
+            model, X, oob=oob, max_rows=max_rows, **(of_rows | _NO_TRUTH)
+        )  # the truth may be told later than rows are counted
         of_metric = {
             "y": model.y if y is None else y,
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
@@ -245,7 +256,13 @@ def size(
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
     forest = _forest_on_rows(adapter, X, oob=oob, **given)
+    if max_rows is not None:
+        return report_on_enough_rows(partial(_report_on_rows, goal), forest, y, sample_weight, max_rows)
     return _sized_by_copies(partial(report_on, goal=goal, **of_metric), forest)
+
+
+def _report_on_rows(goal: Goal, forest: ForestOnRows, y: Any, sample_weight: Any) -> Report:
+    return report_on(forest, goal, y, sample_weight)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -253,8 +270,8 @@ def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
     if X is not None or any(value is not None and value is not False for value in options.values()):
         what = "counted Votes" if isinstance(counted, Votes) else "what rfsize.count counted"
         raise ValueError(
-            f"{what} are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, subsample and "
-            "missing"
+            f"{what} are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, subsample, "
+            "missing and max_rows"
         )
 
 

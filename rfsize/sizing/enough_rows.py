@@ -1,0 +1,60 @@
+"""As many rows as T* needs: where rows are many, the noise of the trees is what makes it uncertain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.sizing.base import Report
+from rfsize.utils import matrix
+from rfsize.utils.validation import choice, whole
+
+# Rows that "auto" begins with, and how many times as many it draws next.
+_FIRST, _GROW = 10_000, 4
+# So many times as many rows halve the noise of rows. Where an interval keeps more than this share of its width, the noise
+# of trees dominates.
+_KEPT = 0.9
+
+# A forest on rows, their truth and their weights.
+Asked = Callable[[ForestOnRows, Any, Any], Report]
+
+
+def report_on_enough_rows(
+    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str
+) -> Report:
+    """The report on so many rows, drawn at random, or with "auto" on as many as narrow its interval.
+
+    Raises
+    ------
+    ValueError
+        If ``max_rows`` is neither, or the rows are those of training.
+    """
+    if forest.bags is not None:
+        raise ValueError(
+            "max_rows draws some of the rows, and out of bag all take part in the proof of the bags: leave max_rows "
+            "out, or give rows that the forest was not trained on"
+        )
+    if not isinstance(max_rows, str):
+        return _on_drawn(report, forest, y, sample_weight, whole("max_rows", max_rows, at_least=1))
+    choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
+    n_rows, width = _FIRST, math.inf
+    while True:
+        found = _on_drawn(report, forest, y, sample_weight, n_rows)
+        low, high = found.interval
+        before, width = width, math.log(high / low)
+        if n_rows >= forest.n_rows or _KEPT * before < width < math.inf:
+            return found
+        n_rows *= _GROW
+
+
+def _on_drawn(report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n_rows: int) -> Report:
+    if n_rows >= forest.n_rows:
+        return report(forest, y, sample_weight)
+    drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
+    y, sample_weight = (None if values is None else np.asarray(values)[drawn] for values in (y, sample_weight))
+    return report(replace(forest, X=matrix.pick(forest.X, drawn)), y, sample_weight)

@@ -1,0 +1,73 @@
+"""Sizes by some of the rows: those of the same rows given alone, and near those of all."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rfsize
+from helpers.forests import Data, train_lightgbm
+
+
+@pytest.fixture(scope="module")
+def many() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(60_000, 8))
+
+
+def test_drawn_rows_are_sized_as_if_given_alone(booster: Any, many: np.ndarray, tmp_path: Path) -> None:
+    drawn = np.sort(np.random.default_rng(0).choice(len(many), 2000, replace=False))
+    y = (many[:, 0] > 0).astype(int)
+    expected = str(rfsize.size(booster, many[drawn], y[drawn], alpha=0.9))
+    assert "2,000 rows" in expected
+    assert str(rfsize.size(booster, many, y, alpha=0.9, max_rows=2000)) == expected
+    frame = pd.DataFrame(many, columns=[f"x{place}" for place in range(8)])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert str(rfsize.size(booster, tmp_path / "rows.parquet", y, alpha=0.9, max_rows=2000)) == expected
+
+
+def test_fewer_rows_are_all_taken(booster: Any, data: Data) -> None:
+    for max_rows in (len(data.X), 10**6, "auto"):
+        found = rfsize.size(booster, data.X, alpha=0.9, max_rows=max_rows)
+        assert str(found) == str(rfsize.size(booster, data.X, alpha=0.9))
+
+
+@pytest.mark.parametrize("goal", [{"alpha": 0.95}, {"criterion": "probability", "tolerance": 0.05}])
+def test_enough_rows_are_drawn(data: Data, many: np.ndarray, goal: dict[str, Any]) -> None:
+    forest = train_lightgbm(data.X, data.y, 60)
+    found, whole = rfsize.size(forest, many, max_rows="auto", **goal), rfsize.size(forest, many, **goal)
+    (low, high), (lowest, highest) = found.interval, whole.interval
+    assert low <= whole.n_trees <= high
+    assert math.log(high / low) < 1.3 * math.log(highest / lowest)
+    assert any(f"{rows:,} rows" in str(found) for rows in (10_000, 40_000)), "all 60,000 were not needed"
+
+
+def test_where_rows_are_what_is_uncertain_more_are_drawn(
+    data: Data, many: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 100)
+    found = rfsize.size(train_lightgbm(data.X, data.y, 60), many, alpha=0.95, max_rows="auto")
+    assert "100 rows" not in str(found).replace(",", "")[-60:]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_rows": 0}, "max_rows"),
+        ({"max_rows": "some"}, "max_rows"),
+        ({"max_rows": 100, "oob": True}, "out of bag all take part in the proof"),
+    ],
+)
+def test_what_is_refused(booster: Any, data: Data, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        rfsize.size(booster, data.X, **options)
+
+
+def test_counted_rows_are_sized_as_they_are(booster: Any, data: Data) -> None:
+    for counted in (rfsize.votes(booster, data.X), rfsize.count(booster, data.X)):
+        with pytest.raises(ValueError, match="max_rows"):
+            rfsize.size(counted, max_rows=100)
