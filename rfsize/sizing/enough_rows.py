@@ -16,8 +16,8 @@ from rfsize.utils.validation import choice, whole
 
 # Rows that "auto" begins with, and how many times as many it draws next.
 _FIRST, _GROW = 10_000, 4
-# So many times as many rows halve the noise of rows. Where an interval keeps more than this share of its width, the noise
-# of trees dominates.
+# So many times as many rows halve the noise of rows. Where an interval keeps more than this share of its width, the
+# noise of trees dominates.
 _KEPT = 0.9
 
 # A forest on rows, their truth and their weights.
