@@ -89,7 +89,7 @@ SOURCES: dict[str, Callable[[np.ndarray, Path], Any]] = {
 @pytest.fixture(params=SOURCES)
 def pieces(request: pytest.FixtureRequest, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 12)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 15)
     return SOURCES[request.param](data.X, tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_any_rows_are_read(lengths: list[int], draw: st.DataObject) -> None:
 
 def test_each_row_is_read_once(lgb_booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 12)
+    monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 15)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
     rows = Slices(data.X)
     for ask in (rfsize.size, rfsize.count, lambda model, X: rfsize.compile(model).predict(X)):
