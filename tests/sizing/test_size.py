@@ -154,7 +154,7 @@ def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh[:, :3]), "3 columns, but the forest was trained on 8"),
         (lambda model, data: rfsize.size(model, data.fresh[0]), "reshape"),
         (lambda model, data: rfsize.size(model, data.fresh[:0]), "no rows"),
-        (lambda model, data: rfsize.size(model, "rows.csv"), "give a NumPy array"),
+        (lambda model, data: rfsize.size(model, {"x0": 1.0}), "give a NumPy array"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha=1.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha=float("nan")), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
