@@ -30,9 +30,9 @@ def count(
 ) -> Counted:
     """Ask the trees about rows that they were not trained on, block by block, where these lie.
 
-    What travels is what is counted: of each row 4 bytes for each class and 24 for each score, and of at most 20,000
-    rows, and of at most 400 MB in all, what its trees say in parts. It is equal to what `rfsize.count` counts of the
-    same rows in memory, to the last bit.
+    What travels is what is counted: 40 bytes a row where one score tells two classes, and besides what parts of the
+    forest say, of all rows at most 400 MB. It is equal to what `rfsize.count` counts of the same rows in memory, to
+    the last bit.
 
     Parameters
     ----------
