@@ -103,32 +103,32 @@ def test_votes_and_sizes(booster: Any, data: Data, pieces: Any) -> None:
     assert str(rfsize.size(booster, pieces, alpha=0.9)) == str(rfsize.size(booster, X, alpha=0.9))
 
 
-def test_out_of_bag(booster: Any, data: Data, pieces: Any) -> None:
+def test_out_of_bag(xgb_booster: Any, data: Data, pieces: Any) -> None:
     if len(in_memory(pieces, data)) < len(data.X):
         with pytest.raises(rfsize.InbagError):
-            rfsize.votes(booster, pieces, oob=True)
+            rfsize.votes(xgb_booster, pieces, oob=True)
         return
-    assert rfsize.votes(booster, pieces, oob=True) == rfsize.votes(booster, data.X, oob=True)
-    found, expected = (rfsize.oob_score(booster, X, data.y, metric="auc") for X in (pieces, data.X))
+    assert rfsize.votes(xgb_booster, pieces, oob=True) == rfsize.votes(xgb_booster, data.X, oob=True)
+    found, expected = (rfsize.oob_score(xgb_booster, X, data.y, metric="auc") for X in (pieces, data.X))
     assert (found.value, found.interval) == (expected.value, expected.interval)
 
 
-def test_predictions(booster: Any, data: Data, pieces: Any) -> None:
-    fast, X = rfsize.compile(booster), in_memory(pieces, data)
+def test_predictions(lgb_booster: Any, data: Data, pieces: Any) -> None:
+    fast, X = rfsize.compile(lgb_booster), in_memory(pieces, data)
     assert np.array_equal(fast.predict(pieces), fast.predict(X))
     assert np.array_equal(fast.predict_proba(pieces), fast.predict_proba(X))
 
 
 def test_leaves_are_walked_to_and_compared(
-    booster: Any, data: Data, pieces: Any, monkeypatch: pytest.MonkeyPatch
+    lgb_booster: Any, data: Data, pieces: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With compiled loops, as of many rows; what these say of a piece is believed where the framework says so too."""
     X = in_memory(pieces, data)
-    expected = rfsize.votes(booster, X)
+    expected = rfsize.votes(lgb_booster, X)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
-    assert rfsize.votes(booster, pieces) == expected
+    assert rfsize.votes(lgb_booster, pieces) == expected
     monkeypatch.setattr("rfsize.counting.leaves._CompiledWalk.leaf_index", lambda *_: np.zeros(1))
-    assert rfsize.votes(booster, pieces) == expected
+    assert rfsize.votes(lgb_booster, pieces) == expected
 
 
 def test_scikit_learn(data: Data, pieces: Any) -> None:

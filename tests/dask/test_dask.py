@@ -94,10 +94,10 @@ def test_where_a_part_of_the_rows_is_scored(
 
 
 @pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"criterion": "auc", "tolerance": 0.01}])
-def test_sizes(client: Any, booster: Any, data: Data, goal: dict[str, Any]) -> None:
+def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) -> None:
     for X in collections(data.X).values():
-        found = rfsize.dask.size(booster, X, da.from_array(data.y, chunks=500), client=client, **goal)
-        assert str(found) == str(rfsize.size(booster, data.X, data.y, **goal))
+        found = rfsize.dask.size(lgb_booster, X, da.from_array(data.y, chunks=500), client=client, **goal)
+        assert str(found) == str(rfsize.size(lgb_booster, data.X, data.y, **goal))
 
 
 def test_votes_and_thresholds(client: Any, booster: Any, data: Data) -> None:
@@ -122,8 +122,8 @@ def test_regressions(client: Any, data: Data) -> None:
         rfsize.dask.predict_proba(fast, X)
 
 
-def test_predictions(client: Any, booster: Any, data: Data) -> None:
-    fast = rfsize.compile(booster)
+def test_predictions(client: Any, lgb_multiclass: Any, data: Data) -> None:
+    fast = rfsize.compile(lgb_multiclass)
     for name, X in collections(data.X).items():
         labels, shares = rfsize.dask.predict(fast, X), rfsize.dask.predict_proba(fast, X)
         assert np.array_equal(np.asarray(labels.compute()), fast.predict(data.X)), name
