@@ -77,7 +77,7 @@ def count(
     >>> counted
     Counted(269 rows (rows given), 2 classes, 50 trees)
     """
-    adapter = adapter_for(_trained(model), casts_votes=False, missing=missing)
+    adapter = adapter_for(model, casts_votes=False, missing=missing)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     threshold = adapter.checked_threshold(threshold)
     blocks = BlocksOnWorkers(X, client)
@@ -173,14 +173,6 @@ def size(
 def _tallied(block: Any, rows: range, adapter: Adapter, threshold: float, n_rows: int) -> Tallied:
     """On a worker: what the trees say of a block of the rows."""
     return ForestOnRows(adapter, adapter.check(block), None, threshold).tallied(rows, n_rows)
-
-
-def _trained(model: Any) -> Any:
-    """The local estimator of one that Dask's frameworks trained; any other model as it is."""
-    kind = type(model)
-    if kind.__module__.startswith("lightgbm.dask"):
-        return model.to_local()
-    return model.get_booster() if kind.__module__.startswith("xgboost.dask") else model
 
 
 def _here(values: Any) -> Any:

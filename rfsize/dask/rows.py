@@ -68,15 +68,15 @@ class BlocksOnWorkers:
         """Rows of all blocks."""
         return int(self.ends[-1])
 
-    def each(self, work: Callable[..., Any], *common: Any) -> Iterator[Any]:
-        """What ``work(block, numbers of its rows, *common)`` returns of each block, in their order.
+    def each(self, work: Callable[..., Any], sent: Any, *options: Any) -> Iterator[Any]:
+        """What ``work(block, numbers of its rows, sent, *options)`` returns of each block, in their order.
 
-        What is in ``common`` is sent to each worker once.
+        ``sent`` is sent to each worker once.
         """
-        sent = [self.client.scatter(one, broadcast=True, hash=False) for one in common]
+        sent = self.client.scatter(sent, broadcast=True, hash=False)
         starts = np.append(0, self.ends[:-1])
         tasks = [
-            self.client.submit(work, part, range(int(start), int(stop)), *sent, pure=False)
+            self.client.submit(work, part, range(int(start), int(stop)), sent, *options, pure=False)
             for part, start, stop in zip(self._parts, starts, self.ends, strict=True)
         ]
         for number, task in enumerate(tasks):

@@ -48,11 +48,12 @@ def predict_few(
     stops = np.int64(stop[0]), np.int64(stop[1]), low, high, needed, stop[-start.size :]
     q, total = np.empty((X.shape[0], n_columns), np.uint16), np.empty((X.shape[0], start.size), start.dtype)
     own = np.full(1, threshold).astype(start.dtype)[0]  # as precise as what it is compared with
+    rows = np.arange(X.shape[0])
     on_the_way, probability = places_of_row(n_outputs), np.empty((1, max(2, start.size)), start.dtype)
     for row in range(X.shape[0]):
         quantise_row(X, row, columns, reading, q)
         answer[0, row], answer[1, row], total[row] = -1, n_bounds - 1, start
-        ask_ahead(row, 0, q, trees, n_outputs, stops, on_the_way, total, answer[0], answer[1])
+        ask_ahead(rows[row : row + 1], 0, q, trees, n_outputs, stops, on_the_way, total, answer[0], answer[1])
         if predicted.shape[0] > 0:
             predict_from(total[row : row + 1], divisor, slope, link, predicted[row : row + 1])
         elif answer[0, row] < 0:

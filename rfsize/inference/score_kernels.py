@@ -21,6 +21,7 @@ from rfsize.walking.together import (
     gather,
     group,
     leave_out,
+    moved_up,
     still_open,
     to_leaves,
 )
@@ -64,13 +65,11 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
         for first in range(0, n, TOGETHER):
             some = going[first : min(first + TOGETHER, n)]
             open_ = _settle_together(q, some, member, last, trees, n_outputs, stop, together, total, label, asked)
-            for j in range(open_):
-                going[kept] = some[j]
-                kept += 1
+            kept = moved_up(going, kept, first, open_)
         n, member, last = kept, last, last * STAGES_GROW
     place = places_of_row(n_outputs)
     for j in range(n):
-        ask_ahead(going[j], member, q, trees, n_outputs, stop, place, total, label, asked)
+        ask_ahead(going[j : j + 1], member, q, trees, n_outputs, stop, place, total, label, asked)
 
 
 @compiled
@@ -112,12 +111,21 @@ def _settle_together(
 
 @compiled
 def ask_ahead(
-    row: Any, member: Any, q: Any, trees: Any, n_outputs: Any, stop: Any, place: Any, total: Any, label: Any, asked: Any
+    going: Any,
+    member: Any,
+    q: Any,
+    trees: Any,
+    n_outputs: Any,
+    stop: Any,
+    place: Any,
+    total: Any,
+    label: Any,
+    asked: Any,
 ) -> None:
-    """Take one row to its label, several members at a time; those beyond the label do not count."""
+    """Take the one row that is ``going`` to its label, several members at a time; those beyond it do not count."""
     _, value, _, tree_start, _, _ = trees
     first_look, every, _, _, _, _ = stop
-    n_members, together, only = (tree_start.size - 1) // n_outputs, max(1, AT_ONCE // n_outputs), np.full(1, row)
+    n_members, together, row = (tree_start.size - 1) // n_outputs, max(1, AT_ONCE // n_outputs), going[0]
     while member < n_members:
         ahead = min(together, n_members - member)
         first = member * n_outputs
@@ -130,7 +138,7 @@ def ask_ahead(
             member += 1
             if member < first_look or member == n_members or (member - first_look) % every:
                 continue
-            if _settled_now(stop, member, only, total, label, asked):
+            if _settled_now(stop, member, going, total, label, asked):
                 return
 
 

@@ -22,6 +22,7 @@ from rfsize.walking.together import (
     gather,
     group,
     leave_out,
+    moved_up,
     still_open,
     to_leaves,
 )
@@ -93,9 +94,7 @@ def decide(q: Any, trees: Any, alone: Any, stop: Any, counts: Any, label: Any, a
         for first in range(0, n, TOGETHER):
             some = going[first : min(first + TOGETHER, n)]
             open_ = _decide_together(q, some, member, last, trees, alone, stop, together, leaders, counts, label, asked)
-            for j in range(open_):
-                going[kept] = some[j]
-                kept += 1
+            kept = moved_up(going, kept, first, open_)
         n, member, last = kept, last, last * STAGES_GROW
     walk = walkers(_FEW * (alone.size - 1))
     for j in range(n):

@@ -243,9 +243,8 @@ def size(
         _refuse_beside(model, X, oob=oob, max_rows=max_rows, **of_rows)
         return _report_of_votes(model, goal)
     if isinstance(model, Counted):
-        _refuse_beside(
-            model, X, oob=oob, max_rows=max_rows, **(of_rows | _NO_TRUTH)
-        )  # the truth may be told later than rows are counted
+        # The truth may be told later than rows are counted.
+        _refuse_beside(model, X, oob=oob, max_rows=max_rows, **(of_rows | _NO_TRUTH))
         of_metric = {
             "y": model.y if y is None else y,
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
@@ -257,12 +256,8 @@ def size(
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
     forest = _forest_on_rows(adapter, X, oob=oob, **given)
     if max_rows is not None:
-        return report_on_enough_rows(partial(_report_on_rows, goal), forest, y, sample_weight, max_rows)
+        return report_on_enough_rows(partial(report_on, goal=goal), forest, y, sample_weight, max_rows)
     return _sized_by_copies(partial(report_on, goal=goal, **of_metric), forest)
-
-
-def _report_on_rows(goal: Goal, forest: ForestOnRows, y: Any, sample_weight: Any) -> Report:
-    return report_on(forest, goal, y, sample_weight)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.base import Report
 from rfsize.utils import matrix
-from rfsize.utils.validation import choice, whole
+from rfsize.utils.validation import choice, one_per_row, whole
 
 # Rows that "auto" begins with, and how many times as many it draws next.
 _FIRST, _GROW = 10_000, 4
@@ -20,8 +20,8 @@ _FIRST, _GROW = 10_000, 4
 # noise of trees dominates.
 _KEPT = 0.9
 
-# A forest on rows, their truth and their weights.
-Asked = Callable[[ForestOnRows, Any, Any], Report]
+# What makes a report of a forest on rows; it is told their truth and their weights, where these are known, by name.
+Asked = Callable[..., Report]
 
 
 def report_on_enough_rows(
@@ -53,8 +53,11 @@ def report_on_enough_rows(
 
 
 def _on_drawn(report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n_rows: int) -> Report:
+    known = {"y": y, "sample_weight": sample_weight}
     if n_rows >= forest.n_rows:
-        return report(forest, y, sample_weight)
+        return report(forest, **known)
     drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
-    y, sample_weight = (None if values is None else np.asarray(values)[drawn] for values in (y, sample_weight))
-    return report(replace(forest, X=matrix.pick(forest.X, drawn)), y, sample_weight)
+    known = {
+        name: None if values is None else one_per_row(values, forest.n_rows)[drawn] for name, values in known.items()
+    }
+    return report(replace(forest, X=matrix.pick(forest.X, drawn)), **known)

@@ -82,7 +82,7 @@ def take(X: Any, start: int, stop: int) -> Any:
 
 
 def pick(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of what `as_rows` returned and is no DMatrix, by their numbers, ascending, in the form of `take`."""
+    """Some rows of what `as_rows` returned, by their numbers, ascending, in the form of `take`."""
     return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
 
 

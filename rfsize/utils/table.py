@@ -225,9 +225,11 @@ def sliced(X: Any, start: int, stop: int) -> Any:
 
 
 def picked(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of what `in_memory` returned and is no DMatrix, by their numbers, in the same form."""
+    """Some rows of what `in_memory` returned, by their numbers, in the same form."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
+    if hasattr(X, "num_row"):  # an XGBoost DMatrix
+        return X.slice(rows)
     return X.take(rows) if hasattr(X, "column_names") else X[rows]
 
 

@@ -120,6 +120,14 @@ def still_open(settled: Any, going: Any) -> Any:
 
 
 @compiled
+def moved_up(going: Any, kept: Any, first: Any, n: Any) -> Any:
+    """Move ``n`` rows from the place ``first`` on behind those that were ``kept``, and count these."""
+    for j in range(n):
+        going[kept + j] = going[first + j]
+    return kept + n
+
+
+@compiled
 def to_leaves(q: Any, n: Any, trees: Any, tree: Any, together: Any) -> Any:
     """The node of the leaf that each of the ``n`` rows reaches that were gathered; the next call overwrites it."""
     (narrow, byte), (wide, word), (row, place, open_) = together
