@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
-from rfsize.utils.pieces import Pieces
 from rfsize.utils.table import arrow_kind_of, kind_of
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
@@ -49,8 +48,6 @@ def _without_refused(blocks: Blocks, conventions: Conventions) -> Blocks:
 
 
 def _blocks(X: Any, conventions: Conventions) -> Blocks:
-    if isinstance(X, Pieces):
-        return lambda start, stop: _blocks(X.read(start, stop), conventions)(0, stop - start)
     if hasattr(X, "num_row"):
         raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read; give the rows as an array or DataFrame")
     if issparse(X):
