@@ -56,12 +56,13 @@ def settle(q: Any, trees: Any, n_outputs: Any, stop: Any, total: Any, label: Any
     all trees where rows ask all; of these, ``label``, which is -1 before, and ``asked`` stay as they are.
     """
     _, _, _, tree_start, _, _ = trees
-    n_members, member, n = (tree_start.size - 1) // n_outputs, 0, q.shape[0]
+    # A plain 0 is a type of its own, for which all that takes it would be compiled once more.
+    n_members, member, n = (tree_start.size - 1) // n_outputs, np.int64(0), q.shape[0]
     going, together = np.arange(n), group(min(TOGETHER, n), q.shape[1], trees)
     last = max(stop[0], FIRST_STAGE)
     while n > _FEW and member < n_members:
         # Stage by stage, so that those who ask on are many enough to go down trees together.
-        last, kept = min(last, n_members), 0
+        last, kept = min(last, n_members), np.int64(0)
         for first in range(0, n, TOGETHER):
             some = going[first : min(first + TOGETHER, n)]
             open_ = _settle_together(q, some, member, last, trees, n_outputs, stop, together, total, label, asked)

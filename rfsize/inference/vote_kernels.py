@@ -84,13 +84,14 @@ def decide(q: Any, trees: Any, alone: Any, stop: Any, counts: Any, label: Any, a
     they are, as they do on rows whose weighted votes are level up to rounding.
     """
     _, _, _, tree_start, _, _ = trees
-    n_members, member, n = (tree_start.size - 1) // (alone.size - 1), 0, q.shape[0]
+    # A plain 0 is a type of its own, for which all that takes it would be compiled once more.
+    n_members, member, n = (tree_start.size - 1) // (alone.size - 1), np.int64(0), q.shape[0]
     going, together = np.arange(n), group(min(TOGETHER, n), q.shape[1], trees)
     leaders, last = np.zeros((n, 2), np.int64), FIRST_STAGE
     leaders[:, 1] = 1
     while n > _FEW and member < n_members:
         # Stage by stage, so that those who ask on are many enough to go down trees together.
-        last, kept = min(last, n_members), 0
+        last, kept = min(last, n_members), np.int64(0)
         for first in range(0, n, TOGETHER):
             some = going[first : min(first + TOGETHER, n)]
             open_ = _decide_together(q, some, member, last, trees, alone, stop, together, leaders, counts, label, asked)
