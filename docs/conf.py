@@ -2,8 +2,10 @@
 
 import dataclasses
 import os
+import shutil
 import sys
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -42,10 +44,12 @@ myst_heading_anchors = 3
 os.environ["TQDM_DISABLE"] = "1"
 # The examples' forests are so small that their threads mostly wait for one another: let them sleep meanwhile.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+_RUNS_SPARK = shutil.which("java") is not None and find_spec("pyspark") is not None
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["auto_examples"],
-    "filename_pattern": r"\.py$",
+    # Elsewhere the page of Spark is shown without its output.
+    "filename_pattern": r"\.py$" if _RUNS_SPARK else r"(?<!_spark)\.py$",
     "within_subsection_order": "reading_order.ByUse",
     "capture_repr": (),
     "abort_on_example_error": True,

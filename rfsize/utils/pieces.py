@@ -134,19 +134,18 @@ class OfSequences(Pieces):
 
 
 class OfParquet(Pieces):
-    """The rows of a Parquet file, or of all in a folder in the order of their names, row group by row group."""
+    """The rows of a Parquet file, or of all in a folder in the order of their names.
+
+    A piece is a row group, or a part of one that is large.
+    """
 
     def __init__(self, dataset: Any) -> None:
         super().__init__()
-        groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
-        rows = [group.row_groups[0].num_rows for group in groups]
-        if not any(rows):
-            raise ValueError("X has no rows: there are none in these Parquet files")
-        self._groups = [group for group, n_rows in zip(groups, rows, strict=True) if n_rows]
+        self._groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
         self._schema = dataset.schema
-        self.names = list(dataset.schema.names)
-        self.ends = np.cumsum([n_rows for n_rows in rows if n_rows])
-        self.shape = int(self.ends[-1]), len(self.names)
+        if not any(group.row_groups[0].num_rows for group in self._groups):
+            raise ValueError("X has no rows: there are none in these Parquet files")
+        self._divide(list(dataset.schema.names))
 
     @classmethod
     def at(cls, path: Path) -> OfParquet:
@@ -169,12 +168,64 @@ class OfParquet(Pieces):
         """With these columns alone, in this order."""
         found = copy(self)
         Pieces.__init__(found)  # keeps no rows that have the others
-        found.names, found.shape = names, (self.shape[0], len(names))
+        found._divide(names)
         return found
+
+    def _divide(self, names: list[str]) -> None:
+        """Take the rows with these columns, in pieces."""
+        self.names, self._step = names, max(1, _CELLS // max(1, len(names)))
+        self._places = []
+        for group in self._groups:
+            n_rows = group.row_groups[0].num_rows
+            step = self._step if self._is_stored_so(group) else max(1, n_rows)
+            self._places += [(group, start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        self.ends = np.cumsum([stop - start for _, start, stop in self._places])
+        self.shape = int(self.ends[-1]), len(names)
+        self._large: _LargeGroup | None = None
+
+    def _is_stored_so(self, group: Any) -> bool:
+        """Whether a file has the columns as all have them: it may lack some, or they are told by its folder."""
+        stored = group.physical_schema
+        return all(
+            stored.get_field_index(name) >= 0 and stored.field(name).type == self._schema.field(name).type
+            for name in self.names or ()
+        )
 
     def load(self, piece: int) -> Any:
         """An Arrow table."""
-        return self._groups[piece].to_table(schema=self._schema, columns=self.names)
+        group, start, stop = self._places[piece]
+        if stop - start == group.row_groups[0].num_rows:
+            return group.to_table(schema=self._schema, columns=self.names)
+        if self._large is None or self._large.group is not group:
+            self._large = _LargeGroup(group, self.names, self._step)
+        return self._large.rows_from(start)
+
+
+class _LargeGroup:
+    """A row group of which no more is decoded than is read, one part after another."""
+
+    def __init__(self, group: Any, names: list[str] | None, step: int) -> None:
+        self.group, self._names, self._step = group, names, step
+        self._begin()
+
+    def rows_from(self, start: int) -> Any:
+        """The part that begins at a row."""
+        if start < self._next:
+            self._begin()
+        while True:
+            begin, part = self._next, next(self._parts)
+            self._next += part.num_rows
+            if begin == start:
+                return part
+
+    def _begin(self) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        # Without buffers the columns of the whole row group would be read at once.
+        file = parquet.ParquetFile(self.group.open(), buffer_size=1 << 20, pre_buffer=False)
+        batches = file.iter_batches(self._step, [self.group.row_groups[0].id], self._names)
+        self._next, self._parts = 0, (pa.Table.from_batches([batch]).select(self._names) for batch in batches)
 
 
 class OfIterator(Pieces):

@@ -103,6 +103,24 @@ def test_votes_and_sizes(booster: Any, data: Data, pieces: Any) -> None:
     assert str(rfsize.size(booster, pieces, alpha=0.9)) == str(rfsize.size(booster, X, alpha=0.9))
 
 
+def test_files_that_lack_what_others_have(
+    lgb_booster: Any, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are missing in a file, of another type, or told by its folder are read as in the others."""
+    monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
+    frame = pd.DataFrame(data.X, columns=NAMES).assign(x7=lambda rows: (rows.x6 > 0).astype(float))
+    half, large = frame.x7 > 0, tmp_path / "large"
+    for value, part in frame.groupby("x7"):
+        (large / f"x7={value}").mkdir(parents=True)
+        kept = part.drop(columns="x7").astype({"x0": np.float32}) if value else part.drop(columns=["x1", "x7"])
+        kept.to_parquet(large / f"x7={value}" / "rows.parquet")
+    schema = pa.schema([(name, pa.float64()) for name in NAMES])
+    rows = pyarrow.dataset.dataset(large, schema=schema, partitioning="hive")
+    frame.loc[half, "x0"], frame.loc[~half, "x1"] = frame.x0[half].astype(np.float32), np.nan
+    expected = pd.concat([frame[~half], frame[half]])
+    assert rfsize.votes(lgb_booster, rows) == rfsize.votes(lgb_booster, expected.to_numpy())
+
+
 def test_out_of_bag(xgb_booster: Any, data: Data, pieces: Any) -> None:
     if len(in_memory(pieces, data)) < len(data.X):
         with pytest.raises(rfsize.InbagError):

@@ -1,0 +1,45 @@
+"""
+Predictions on Spark
+====================
+
+A forest is broadcast once, and predicts where Spark keeps the rows.
+"""
+
+from pyspark.sql import SparkSession
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+import rfsize
+import rfsize.spark
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+names = [name.replace(" ", "_") for name in X.columns]
+X_train, X_rest, y_train, _ = train_test_split(X.set_axis(names, axis=1), y, test_size=0.5, random_state=0)
+model = RandomForestClassifier(300, random_state=0).fit(X_train, y_train)
+
+# %%
+# A stop table that is certified on rows of their own makes each row ask fewer trees, on Spark as elsewhere.
+
+X_certify, X_new = train_test_split(X_rest, test_size=0.3, random_state=0)
+table = rfsize.StopTable.calibrate(model, X_certify, alpha=0.95)
+fast = rfsize.compile(model, table)
+
+# %%
+# On a cluster the session is the one that is there.
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.createDataFrame(X_new)
+
+# %%
+# The column function goes wherever Spark takes one.
+
+label = rfsize.spark.predict_udf(fast)
+rows.withColumn("label", label(*names)).select(*names[:3], "label").show(5)
+
+# %%
+# It can tell how many trees each row asked, or the probabilities of all classes.
+
+asked = rfsize.spark.predict_udf(fast, "prediction and trees")
+rows.select(asked(*names).alias("answer")).select("answer.*").groupBy("prediction").avg("trees").show()
+spark.stop()
