@@ -53,13 +53,11 @@ class BlocksOnWorkers:
     def __init__(self, X: Any, client: Any) -> None:
         self.client = _client(client)
         X = checked_collection(X)
-        parts = X.to_delayed()
-        self._parts = self.client.compute(list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts))
-        lengths = np.array(self.client.gather(self.client.map(len, self._parts, pure=False)), dtype=np.int64)
+        lengths = _lengths(X, self.client)
         if not lengths.sum():
             raise ValueError("X has no rows")
         # Partitions that a filter has emptied say nothing.
-        self._parts = [part for part, length in zip(self._parts, lengths, strict=True) if length]
+        self._parts = [part for part, length in zip(_parts(X), lengths, strict=True) if length]
         self.ends: NDArray[np.int64] = np.cumsum(lengths[lengths > 0])
         self.n_features = int(X.shape[1])
 
@@ -73,12 +71,17 @@ class BlocksOnWorkers:
 
         ``sent`` is sent to each worker once.
         """
+        from dask import delayed
+
         sent = self.client.scatter(sent, broadcast=True, hash=False)
-        starts = np.append(0, self.ends[:-1])
-        tasks = [
-            self.client.submit(work, part, range(int(start), int(stop)), sent, *options, pure=False)
-            for part, start, stop in zip(self._parts, starts, self.ends, strict=True)
-        ]
+        starts, on_worker = np.append(0, self.ends[:-1]), delayed(work, pure=False)
+        # Of blocks that are read when they are asked for, a worker holds those alone that it works on.
+        tasks = self.client.compute(
+            [
+                on_worker(part, range(int(start), int(stop)), sent, *options)
+                for part, start, stop in zip(self._parts, starts, self.ends, strict=True)
+            ]
+        )
         for number, task in enumerate(tasks):
             yield task.result()
             tasks[number] = None  # the workers need not keep it any longer
@@ -98,7 +101,27 @@ class _FromWorkers(Pieces):
 
     def load(self, piece: int) -> Any:
         """One block, brought here."""
-        return self._client.gather(self._parts[piece])
+        return self._client.compute(self._parts[piece]).result()
+
+
+def _parts(X: Any) -> list[Any]:
+    """The blocks of rows, each as a task that is not begun."""
+    parts = X.to_delayed()
+    return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
+
+
+def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
+    """Rows of each block; where these are not known, all are read for it, of a DataFrame one column of each."""
+    if hasattr(X, "map_blocks"):
+        known = np.array(X.chunks[0], dtype=np.float64)
+        if not np.isnan(known).any():
+            return known.astype(np.int64)
+        from dask import delayed
+
+        found = client.gather(client.compute([delayed(len)(part) for part in _parts(X)]))
+    else:
+        found = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
+    return np.array(found, dtype=np.int64)
 
 
 def _client(client: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,24 @@ def test_forests_that_were_trained_on_workers(client: Any, data: Data) -> None:
         assert rfsize.dask.votes(model, X, client=client) == rfsize.votes(model, data.X)
         labels = rfsize.dask.predict(rfsize.compile(model), X).compute()
         assert np.array_equal(labels, model.predict(X).compute())
+
+
+def test_workers_hold_the_blocks_alone_that_they_work_on(client: Any) -> None:
+    rng, width = np.random.default_rng(0), 200
+    X = rng.normal(size=(300, width))
+    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
+
+    def rows(n_blocks: int) -> Any:
+        return da.random.default_rng(0).normal(size=(4000 * n_blocks, width), chunks=(4000, -1))
+
+    def most_held(dask_worker: Any) -> int:
+        return getrusage(RUSAGE_SELF).ru_maxrss * 1024
+
+    rfsize.dask.votes(forest, rows(6), client=client)  # so that all is loaded and compiled
+    before = client.run(most_held)
+    rfsize.dask.votes(forest, rows(50), client=client)
+    grown = [after - before[worker] for worker, after in client.run(most_held).items()]
+    assert max(grown) < 12 * rows(1).nbytes < rows(25).nbytes
 
 
 def test_regressions(client: Any, data: Data) -> None:
