@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tally import Tallied
 from rfsize.dask.rows import BlocksOnWorkers
-from rfsize.sizing.api import size as size_of_counted
+from rfsize.sizing.api import size as size_here
 from rfsize.sizing.base import Report
 from rfsize.voting.votes import Votes
 
@@ -130,6 +130,7 @@ def size(
     threshold: float = 0.5,
     sample_weight: Any = None,
     missing: float | None = None,
+    max_rows: int | Literal["auto"] | None = None,
     **goal: Any,
 ) -> Report:
     """How many trees are enough, by rows that the forest was not trained on: `rfsize.size` of what `count` counts.
@@ -138,6 +139,8 @@ def size(
     ----------
     model, X, y, client, threshold, sample_weight, missing
         As in `count`.
+    max_rows : int or "auto", optional
+        As in `rfsize.size`. Those drawn, and no others, are brought to this process.
     **goal
         ``alpha``, ``voting``, ``average``, ``estimator``, ``criterion`` and ``tolerance`` as in `rfsize.size`.
 
@@ -165,8 +168,12 @@ def size(
     >>> report.n_trees == rfsize.size(forest, X[300:], alpha=0.95).n_trees
     True
     """
-    counted = count(model, X, y, client=client, threshold=threshold, sample_weight=sample_weight, missing=missing)
-    report: Report = size_of_counted(counted, **goal)
+    of_rows: dict[str, Any] = {"threshold": threshold, "sample_weight": sample_weight, "missing": missing}
+    if max_rows is not None:
+        drawn_from = BlocksOnWorkers(X, client).pieces()
+        of_rows["sample_weight"] = _here(sample_weight)
+        return size_here(model, drawn_from, _here(y), max_rows=max_rows, **of_rows, **goal)
+    report: Report = size_here(count(model, X, y, client=client, **of_rows), **goal)
     return report
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.pieces import Pieces
+from rfsize.utils.table import in_memory, joined, picked
 
 
 def checked_collection(X: Any) -> Any:
@@ -103,6 +104,19 @@ class _FromWorkers(Pieces):
         """One block, brought here."""
         return self._client.compute(self._parts[piece]).result()
 
+    def pick(self, rows: NDArray[np.int64]) -> Any:
+        """Some rows, which alone are brought here."""
+        from dask import delayed
+
+        starts, on_worker = np.append(0, self.ends[:-1]), delayed(_picked)
+        here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
+        some = [
+            on_worker(part, numbers - start)
+            for part, numbers, start in zip(self._parts, here, starts, strict=True)
+            if numbers.size
+        ]
+        return joined(self._client.gather(self._client.compute(some)))
+
 
 def _parts(X: Any) -> list[Any]:
     """The blocks of rows, each as a task that is not begun."""
@@ -122,6 +136,10 @@ def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
     else:
         found = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
     return np.array(found, dtype=np.int64)
+
+
+def _picked(block: Any, rows: NDArray[np.int64]) -> Any:
+    return picked(in_memory(block), rows)
 
 
 def _client(client: Any) -> Any:

@@ -95,6 +95,15 @@ def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) 
         assert str(found) == str(rfsize.size(lgb_booster, data.X, data.y, **goal))
 
 
+@pytest.mark.parametrize("max_rows", [700, "auto"])
+def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 400)
+    expected = rfsize.size(lgb_booster, data.X, alpha=0.9, max_rows=max_rows)
+    for X in collections(data.X).values():
+        found = rfsize.dask.size(lgb_booster, X, client=client, alpha=0.9, max_rows=max_rows)
+        assert str(found) == str(expected)
+
+
 def test_votes_and_thresholds(client: Any, booster: Any, data: Data) -> None:
     X = da.from_array(data.X, chunks=(333, 8))
     found = rfsize.dask.votes(booster, X, client=client, threshold=0.3)
