@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+# Read when a framework is loaded: threads that wait, of tests or of what they start, leave the processor to others.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from helpers.forests import ROWS, Data, train_lightgbm, train_xgboost
 

@@ -207,9 +207,13 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("labels", list(LABELS))
 @pytest.mark.parametrize(
-    ("name", "table"), [*((name, None) for name in KINDS), ("lightgbm", "threshold"), ("xgboost", "threshold")]
+    ("labels", "name", "table"),
+    [
+        *((labels, name, None) for labels in LABELS for name in ("lightgbm", "bagging of others")),
+        *(("objects", name, None) for name in KINDS if name not in ("lightgbm", "bagging of others")),
+        *(("text", name, "threshold") for name in ("lightgbm", "xgboost")),
+    ],
 )
 def test_labels_come_back_as_they_were_given(labels: str, name: str, table: str | None, data: Data) -> None:
     kind, classes, limits = KINDS[name], LABELS[labels], {"alpha": 0.8, "min_trees": 20, "cv": 2}

@@ -58,8 +58,7 @@ def case(request: pytest.FixtureRequest, forest: tuple[Any, np.ndarray], data: D
 Case = tuple[Any, dict[str, Any], rfsize.Counted]
 
 
-@pytest.mark.parametrize("voting", ["hard", "soft"])
-@pytest.mark.parametrize("estimator", ["plugin", "smooth"])
+@pytest.mark.parametrize(("voting", "estimator"), [("hard", "plugin"), ("soft", "smooth")])
 def test_reports_on_labels(voting: str, estimator: str, case: Case) -> None:
     model, given, counted = case
     options: dict[str, Any] = {"alpha": 0.9, "voting": voting, "estimator": estimator}

@@ -142,7 +142,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
 
 def test_size_is_that_of_fresh_rows() -> None:
     X, y = twice(*continuous(1500))
-    model = RandomForestClassifier(300, random_state=0, n_jobs=2).fit(X, y)
+    model = RandomForestClassifier(300, random_state=0).fit(X, y)
     truth = rfsize.size(model, continuous(20_000, seed=1)[0], alpha=0.97).n_trees
     low, high = rfsize.size(model, X, oob=True, alpha=0.97).interval
     assert low <= truth <= high

@@ -68,14 +68,14 @@ def true_size(voting: str) -> float:
 )
 def test_intervals_hold_the_truth_where_rows_err_together(voting: str, estimator: str, n_classes: int) -> None:
     truth, held, held_by_rows = true_size(voting), 0, 0
-    for seed in range(40):
+    for seed in range(24):
         told = forest(seed, 0.5, n_classes)
         low, high = interval(told, voting, estimator)
         held += low <= truth <= high
         low, high = interval(of_rows_alone(told), voting, estimator)
         held_by_rows += low <= truth <= high
-    assert 34 <= held <= 40
-    assert held_by_rows <= 24
+    assert held >= 20
+    assert held_by_rows <= 14
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
@@ -94,11 +94,11 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
 
 
 def test_the_upper_end_is_one_sided() -> None:
-    """Of 60 forests, eight in ten are not underestimated."""
+    """Of 40 forests, eight in ten are not underestimated."""
     truth = true_size("hard")
     goal = LabelGoal(ALPHA, "hard", "smooth")
     reports = [
-        rfsize.SizeReport.of(forest(seed, 0.5, n_rows=1500), goal, available=TREES, source="") for seed in range(60)
+        rfsize.SizeReport.of(forest(seed, 0.5, n_rows=1500), goal, available=TREES, source="") for seed in range(40)
     ]
     enough = [report.upper(0.8) >= truth for report in reports]
     assert 0.65 <= np.mean(enough) <= 0.95

@@ -233,11 +233,11 @@ N_TREES = 100
 def lightgbm(n_trees: int, seed: int, X: np.ndarray = X, y: np.ndarray = Y) -> Any:
     params = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6, "seed": seed, "verbose": -1}
     params |= {"objective": "multiclass", "num_class": 3} if y.max() > 1 else {"objective": "binary"}
-    return lgb.train({**params, "num_threads": 2}, lgb.Dataset(X, y), n_trees)
+    return lgb.train({**params, "num_threads": 1}, lgb.Dataset(X, y), n_trees)
 
 
 def xgboost(n_trees: int, seed: int, X: np.ndarray = X, y: np.ndarray = Y) -> Any:
-    params = {"num_parallel_tree": n_trees, "learning_rate": 1.0, "subsample": 0.6, "seed": seed, "nthread": 2}
+    params = {"num_parallel_tree": n_trees, "learning_rate": 1.0, "subsample": 0.6, "seed": seed, "nthread": 1}
     params |= {"objective": "multi:softprob", "num_class": 3} if y.max() > 1 else {"objective": "binary:logistic"}
     return xgb.train({**params, "max_depth": 6}, xgb.DMatrix(X, y), 1)
 
