@@ -1,4 +1,4 @@
-"""Seconds to the first prediction of a fresh install, of later processes, and of `import rfsize`.
+"""Seconds to the first prediction of a fresh install, of later processes, of `import rfsize`, and of loading a file.
 
     python benchmarks/first_prediction.py
 
@@ -28,6 +28,7 @@ from problems import draw
 import rfsize
 
 TREES, LEAVES, ROWS = 101, 31, 1000
+LARGE = 501, 255
 TRAIN = {"LightGBM": train_lightgbm, "XGBoost": train_xgboost}
 
 # By name, what is predicted after another; ``X`` are 1000 rows.
@@ -91,6 +92,22 @@ def compiled_forests(folder: Path, frameworks: list[str]) -> dict[str, Path]:
     return files
 
 
+def large_forest(folder: Path) -> Path:
+    """A forest of many leaves in a file."""
+    rfsize.compile(train_lightgbm(*draw(np.random.default_rng(0), 10_000), *LARGE)).save(folder / "large.npz")
+    return folder / "large.npz"
+
+
+def loading(file: Path) -> float:
+    """Seconds to load a forest, the median of seven times."""
+    taken = []
+    for _ in range(7):
+        start = time.perf_counter()
+        rfsize.load(file)
+        taken.append(time.perf_counter() - start)
+    return float(np.median(taken))
+
+
 def main() -> None:
     """Print the table, a line for each prediction of each forest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,7 +135,10 @@ def main() -> None:
                 ]
                 print(f"| {forest} | {what} | " + " | ".join(f"{cell:.3f} s" for cell in cells) + " |", flush=True)
                 importing += [one.importing for pair in runs for one in pair]
+        sizes = [(Path(file).stat().st_size / 1e6, loading(file)) for file in (*files.values(), large_forest(folder))]
     print(f"\n`import rfsize`: {np.median(importing):.2f} s (median of {len(importing)} processes)")
+    for what, (size, seconds) in zip([*files, f"LightGBM, {LARGE[0]} trees of {LARGE[1]} leaves"], sizes, strict=True):
+        print(f"file of {what}: {size:.2f} MB, loaded in {seconds:.3f} s")
 
 
 if __name__ == "__main__":

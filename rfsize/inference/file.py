@@ -1,4 +1,4 @@
-"""A compiled forest as one file: an uncompressed npz archive without pickles, checked in every detail when read.
+"""A compiled forest as one file: an npz archive without pickles, checked in every detail when read.
 
 Nothing is allocated for a size that the file merely claims, and nothing is walked over that has not been checked:
 whoever wrote the file may be careless or hostile.
@@ -21,7 +21,7 @@ from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
 from rfsize.stopping.table import StopTable
-from rfsize.utils.files import stored_member, written_whole
+from rfsize.utils.files import member_of, written_whole
 from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import LINKS
 from rfsize.walking import layout
@@ -41,6 +41,9 @@ _NPY = re.compile(
 )
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
 _LARGEST_METADATA = 64_000_000  # bytes; the largest table takes a few millions, and there may be many categories
+# What a file unpacks to is at most so many times its size, which nodes that name their children stay far below; and more
+# where it is little.
+_UNPACKED, _LITTLE = 100, 1 << 20
 _ROUNDING = 1e-9  # of shares that sum to 1
 _SUMS = 4.0  # sums of scores, and what a link multiplies them by, stay so many times below the largest number
 
@@ -97,7 +100,7 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str
     arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
     text = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
     with written_whole(path) as partial, partial.open("wb") as file:
-        np.savez(file, metadata=text, classes=classes, **arrays)
+        np.savez_compressed(file, metadata=text, classes=classes, **arrays)
 
 
 def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
@@ -169,6 +172,8 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
                 _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in names), "it has other arrays")
                 headers = {name: _header(archive, name) for name in names}
                 _check_sizes({name: header.size for name, header in headers.items()})
+                unpacked = sum(header.size * header.dtype.itemsize for header in headers.values())
+                _require(unpacked <= _UNPACKED * path.stat().st_size + _LITTLE, f"it unpacks to {unpacked:,} bytes")
                 return {name: _array(archive, name, header) for name, header in headers.items()}
         except _DAMAGE as error:
             if isinstance(error, ForestFileError):
@@ -187,7 +192,6 @@ class _Header(NamedTuple):
 def _header(archive: zipfile.ZipFile, name: str) -> _Header:
     """The header of an array, by the one form that `save_forest` writes; NumPy's own reader evaluates any."""
     member = archive.getinfo(f"{name}.npy")
-    _require(member.compress_type == zipfile.ZIP_STORED, "it is compressed")
     with archive.open(member) as file:
         start = file.read(_LONGEST_HEADER)
     found = _NPY.match(start)
@@ -219,7 +223,7 @@ def _check_sizes(sizes: dict[str, int]) -> None:
 
 
 def _array(archive: zipfile.ZipFile, name: str, header: _Header) -> NDArray[Any]:
-    content = stored_member(archive, f"{name}.npy", at_most=header.begins + header.size * header.dtype.itemsize)
+    content = member_of(archive, f"{name}.npy", at_most=header.begins + header.size * header.dtype.itemsize)
     array = (
         np.frombuffer(content, dtype=header.dtype, offset=header.begins) if header.size else np.zeros(0, header.dtype)
     )

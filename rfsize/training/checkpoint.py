@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import Trainer
-from rfsize.utils.files import stored_member, written_whole
+from rfsize.utils.files import member_of, written_whole
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
@@ -115,7 +115,7 @@ class SearchFile:
         file = path.open("rb")  # where that fails, the file is not to blame
         try:
             with file, zipfile.ZipFile(file) as archive:
-                text = json.loads(stored_member(archive, _TEXT, at_most=_LARGEST_TEXT))
+                text = json.loads(member_of(archive, _TEXT, at_most=_LARGEST_TEXT))
                 digests = _checked_digests(text)
                 if text["version"] != _VERSION:
                     self._probe = replace(self._probe, blocks=None)
@@ -149,7 +149,7 @@ class SearchFile:
         for name, like in _arrays(self._probe).items():
             shape, dtype = like.shape, _STORED[name]
             size = math.prod(shape) * np.dtype(dtype).itemsize
-            content = stored_member(archive, f"{key}/{name}", at_most=size)
+            content = member_of(archive, f"{key}/{name}", at_most=size)
             if digests is not None and _digest_of(content) != digests[f"{key}/{name}"]:
                 raise ValueError(f"the digest of {key}/{name} does not fit its content")
             found[name] = np.frombuffer(content, dtype).reshape(shape)

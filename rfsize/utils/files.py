@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,19 +20,27 @@ def written_whole(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def stored_member(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
-    """What is stored under a name; what is not compressed cannot be larger than the file.
+def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
+    """What an archive holds under a name, which may be deflated.
 
     Raises
     ------
     ValueError
-        If it is compressed, or takes more than ``at_most`` bytes.
+        If it is compressed in another way, or takes more than ``at_most`` bytes.
     KeyError
         If there is none.
     """
     member = archive.getinfo(name)
-    # Memory is asked for by what it is said to take when compressed.
     is_stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
-    if not is_stored or member.file_size > at_most:
-        raise ValueError(f"{name!r} is compressed, or of another size than it should have")
-    return archive.read(member)
+    # Memory is asked for by what it is said to take when compressed, which can be no more than the archive.
+    is_whole = member.compress_size <= _size(archive) and member.file_size <= at_most
+    if not is_whole or not (is_stored or member.compress_type == zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name!r} is compressed in an unknown way, or of another size than it should have")
+    with archive.open(member) as file:
+        return file.read(at_most)
+
+
+def _size(archive: zipfile.ZipFile) -> int:
+    """Bytes of the archive itself."""
+    assert archive.fp is not None
+    return archive.fp.seek(0, os.SEEK_END)

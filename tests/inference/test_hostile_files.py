@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,18 @@ def test_a_member_that_claims_to_take_gigabytes_when_compressed(saved: bytes, tm
         with pytest.raises(rfsize.ForestFileError) as refused:
             rfsize.load(path)
         assert not isinstance(refused.value.__cause__, MemoryError)
+
+
+def test_a_small_file_that_unpacks_to_gigabytes(saved: bytes, tmp_path: Path) -> None:
+    with np.load(io.BytesIO(saved)) as archive:
+        arrays = dict(archive)
+    arrays["trees.nodes"] = np.zeros(1 << 23, dtype=np.uint64)
+    np.savez_compressed(tmp_path / "forest.npz", **arrays)
+    tracemalloc.start()
+    with pytest.raises(rfsize.ForestFileError, match="unpacks to"):
+        rfsize.load(tmp_path / "forest.npz")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    tracemalloc.stop()
 
 
 def metadata_with(**fields: Any) -> Any:
