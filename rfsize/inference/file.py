@@ -41,7 +41,7 @@ _NPY = re.compile(
 )
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
 _LARGEST_METADATA = 64_000_000  # bytes; the largest table takes a few millions, and there may be many categories
-# What a file unpacks to is at most so many times its size, which nodes that name their children stay far below; and more
+# What a file unpacks to is at most so many times its size, far beyond that of nodes that name their children; and more
 # where it is little.
 _UNPACKED, _LITTLE = 100, 1 << 20
 _ROUNDING = 1e-9  # of shares that sum to 1
