@@ -6,6 +6,7 @@ counting votes and proving bags are then the same for all of them.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -59,6 +60,14 @@ class Leaves:
     def n_scores(self) -> int:
         """Scores of a member: 1, or one for each class."""
         return self.raw.shape[1] if self.raw.ndim > 1 else self.offset.shape[1]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the leaves' scores in the order of the trees, by which a forest is told from others."""
+        found = hashlib.sha256(str(self.raw.shape).encode())
+        for array in (self.offset, self.raw):
+            found.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        return found.hexdigest()
 
     def raw_scores(self, leaf: NDArray[Any]) -> NDArray[np.floating[Any]]:
         """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
@@ -190,6 +199,11 @@ class Adapter(ABC):
             f"rfsize does not know how {self.framework} draws its bags, so that no row is known to be out of bag; give "
             "validation rows and leave oob=False"
         )
+
+    @property
+    def digest(self) -> str | None:
+        """By which the forest is told from others; None where it is not known."""
+        return self.leaves.digest
 
     def tree_table(self, threshold: float) -> TreeTable:
         """The forest's trees, for compiling them; a two-class tree votes for class 1 above ``threshold``."""

@@ -22,7 +22,7 @@ from rfsize.adapters.trees import Conventions, Missing, Reading
 from rfsize.errors import ForestFileError, TableError
 from rfsize.stopping.table import StopTable
 from rfsize.utils.files import member_of, written_whole
-from rfsize.utils.validation import MAX_CLASSES
+from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest, Nodes
@@ -94,6 +94,7 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str
         "conventions": _conventions_to_dict(forest.conventions),
         "threshold": forest.threshold,
         "voting": voting,
+        "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
     arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
@@ -133,6 +134,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
             classes=arrays["classes"],
             conventions=_conventions_from_dict(metadata["conventions"]),
             threshold=metadata["threshold"],
+            digest=_digest(metadata.get("digest")),
         )
         _check_trees(forest.trees)
         _check_head(forest)
@@ -154,6 +156,11 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
 def _require(fits: Any, what: str) -> None:
     if not fits:
         raise ForestFileError(f"the forest file is damaged, or was not written by rfsize: {what}{_AGAIN}")
+
+
+def _digest(value: Any) -> str | None:
+    _require(value is None or is_digest(value), "its digest is none")
+    return value
 
 
 def _whole(value: Any, at_least: int) -> int:

@@ -44,6 +44,12 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
             f"the table is for {table.n_trees} trees and {_spoken(table.n_classes)}, the forest has {forest.n_trees} "
             f"trees and {_spoken(n_classes)}: make one for {forest.n_trees} trees"
         )
+    certified = None if table.certificate is None else table.certificate.forest
+    if None not in (certified, forest.digest) and certified != forest.digest:
+        raise ValueError(
+            "the table is certified for another forest of as many trees, and a certificate holds for one forest, its "
+            "trees in their order: make one for this forest, StopTable.calibrate(model, X)"
+        )
     if n_classes and table.criterion == "score":
         raise ValueError(
             "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "

@@ -59,6 +59,10 @@ class CompiledTrees(Adapter):
             provable=np.zeros(len(raw), dtype=np.bool_),
         )
 
+    @property
+    def digest(self) -> str | None:
+        return self._forest.digest
+
     def check(self, X: Any) -> Any:
         return self._rows.checked(X)
 

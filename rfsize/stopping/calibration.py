@@ -45,12 +45,15 @@ class Wanted:
     average : {"micro", "macro"}
     certified : bool
         Whether the rows were not trained on, so that their number bounds what fresh rows do.
+    forest : str or None
+        `Adapter.digest` of the forest.
     """
 
     alpha: float
     confidence: float
     average: str
     certified: bool
+    forest: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,7 @@ class Tallies:
         counts = self.counts(rule)
         if not wanted.certified:
             return {"counts": counts}
-        return {"certificate": Certificate(counts, wanted.confidence, wanted.average)}
+        return {"certificate": Certificate(counts, wanted.confidence, wanted.average, wanted.forest)}
 
 
 def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, dict[str, Any]]:
@@ -343,4 +346,4 @@ def certified_votes(
         if boldest(differing, sizes, wanted.alpha, wanted.confidence, wanted.average) < 0:
             break
         best, stops, counts = float(alpha), bolder, found
-    return best, stops, Certificate(counts, wanted.confidence, wanted.average)
+    return best, stops, Certificate(counts, wanted.confidence, wanted.average, wanted.forest)

@@ -108,11 +108,15 @@ class Certificate:
     confidence : float
     average : {"micro", "macro"}
         Whether the bound is of the share of all rows, or of the share of each class that the forest predicts on them.
+    forest : str or None
+        SHA-256 of the leaves of the forest that it holds for, with which alone the table can be compiled; None where it
+        is not known.
     """
 
     counts: ClassCounts
     confidence: float
     average: str = "micro"
+    forest: str | None = None
 
     @property
     def rows(self) -> int:

@@ -32,7 +32,7 @@ from rfsize.stopping.stops import (
     ternary_index,
 )
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import MAX_CLASSES
+from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS, Link
 
 FORMAT, VERSION = "rfsize.StopTable", 2
@@ -144,6 +144,7 @@ def _plain_certificate(certificate: Certificate) -> dict[str, Any]:
         **_plain_counts(certificate.counts),
         "confidence": certificate.confidence,
         "average": certificate.average,
+        "forest": certificate.forest,
     }
 
 
@@ -333,11 +334,16 @@ def _counts(value: Any, n_trees: int, n_classes: int, more: tuple[str, ...] = ()
 def _certificate(value: Any, n_trees: int, n_classes: int) -> Certificate | None:
     if value is None:
         return None
-    counts = _counts(value, n_trees, n_classes, ("confidence", "average"))
+    if type(value) is dict:
+        value = {"forest": None, **value}  # which tables did not tell at first
+    counts = _counts(value, n_trees, n_classes, ("confidence", "average", "forest"))
     confidence = value["confidence"]
     if type(confidence) is not float or not 0.0 < confidence < 1.0:
         refuse(f"confidence must be a fraction above 0 and below 1, found {_short(confidence)}")
-    return Certificate(counts, confidence, _choice(value, "average", AVERAGES))
+    forest = value["forest"]
+    if forest is not None and not is_digest(forest):
+        refuse(f"forest must be the SHA-256 of a forest's leaves or null, found {_short(forest)}")
+    return Certificate(counts, confidence, _choice(value, "average", AVERAGES), forest)
 
 
 def _stops(value: Any, kind: str, n_trees: int, n_classes: int) -> Stops:

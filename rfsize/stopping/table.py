@@ -271,13 +271,14 @@ class StopTable(KnownTable):
         choice("voting", voting, VOTINGS)
         choice("average", average, AVERAGES)
         tolerance = checked_tolerance(criterion, tolerance, voting)
-        wanted = Wanted(share("alpha", alpha), share("confidence", confidence), average, certified=not oob)
+        alpha, confidence = share("alpha", alpha), share("confidence", confidence)
         of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
         of_labels = criterion == "label"
         trees = TreesOnRows.of(
             model, X, casts_votes=of_labels, threshold=threshold, oob=oob, missing=missing, **of_rows
         )
         adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
+        wanted = Wanted(alpha, confidence, average, certified=not oob, forest=adapter.digest)
         if of_labels and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
             table = cls._certified_votes(trees, wanted)
         else:
@@ -354,7 +355,7 @@ class StopTable(KnownTable):
         True
         """
         choice("average", average, AVERAGES)
-        wanted = Wanted(self.alpha, share("confidence", confidence), average, certified=True)
+        confidence = share("confidence", confidence)
         if self.kind in ("weighted", "averages", "spread") or self.target != "ensemble" or self.alpha == 1.0:
             raise ValueError(
                 "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
@@ -368,6 +369,7 @@ class StopTable(KnownTable):
                 f"the table is for {self.n_trees:,} trees and {self.n_classes} classes, the forest has "
                 f"{adapter.n_trees:,} and {adapter.classes.size}: build a table for it"
             )
+        wanted = Wanted(self.alpha, confidence, average, certified=True, forest=adapter.digest)
         table = replace(self, classes=known_labels(adapter.classes))._certified_on(VotesOnRows.of(trees), wanted)
         table.warn_of_rare_classes()
         return table

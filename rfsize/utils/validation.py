@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -98,3 +99,8 @@ def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 MAX_CLASSES = 10_000
+
+
+def is_digest(value: Any) -> bool:
+    """Whether a value is a SHA-256 in hexadecimal."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None

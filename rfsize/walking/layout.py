@@ -107,6 +107,8 @@ class Forest:
         How rows are read and scores become predictions.
     threshold : float
         Probability of class 1 above which it is predicted; two classes only.
+    digest : str or None
+        `Adapter.digest` of the model that it was compiled from; None in files of older versions.
     """
 
     trees: Nodes
@@ -117,6 +119,7 @@ class Forest:
     classes: NDArray[Any]
     conventions: Conventions
     threshold: float = 0.5
+    digest: str | None = None
 
     @classmethod
     def of(cls, adapter: Adapter, table: TreeTable, threshold: float = 0.5) -> Forest:
@@ -142,6 +145,7 @@ class Forest:
             classes=adapter.classes,
             conventions=adapter.conventions,
             threshold=threshold,
+            digest=adapter.digest,
         )
 
     @property

@@ -289,6 +289,18 @@ def compiling_no_trees(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "compiling a forest with a table that is certified for another",
+    ValueError,
+    "the table is certified for another forest of as many trees, and a certificate holds for one forest",
+    why="a bound of how often this forest disagrees with itself says nothing of others",
+    instead="`StopTable.calibrate(model, X)` with this one",
+)
+def a_table_of_another_forest(at: AtHand) -> object:
+    table = rfsize.StopTable.calibrate(at.model, at.X_val, alpha=0.9)
+    return rfsize.compile(at.lightgbm(seed=2), table)
+
+
+@GROUP.refuses(
     "compiling an XGBoost forest of categories that are not ASCII",
     NotAForestError,
     "holds categories that are not ASCII, and XGBoost does not say where each of their names ends",
