@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
@@ -127,7 +128,7 @@ class TrainingVoteReader:
         self._draws: Draws | None = None
         if valid is None:
             label = np.asarray(self.dataset.get_label())
-            self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
+            self._draws = Draws(rebuilt_bags(forest, Layout.alone(n_rows), label > 0), 0, n_rows)
         n_classes = max(n_outputs, 2) if forest.casts_votes else 0
         self._cut = float(logit(threshold))
         self.cut = self._cut / self.link.slope

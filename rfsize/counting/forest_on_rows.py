@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.base import Adapter, Bags, LaidOutBags
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
+from rfsize.counting.seen import SeenByGroup
 from rfsize.counting.tally import Tallied, Tally
 from rfsize.counting.walk import Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
+from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
@@ -112,8 +115,8 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaves, groups = self._leaves, self.groups
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, groups=groups, cells=cells)
+        leaves, seen = self._leaves, self._seen
+        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, seen=seen, cells=cells)
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
@@ -133,10 +136,18 @@ class ForestOnRows:
 
     def tallied(self, rows: range, of: int) -> Tallied:
         """What is added up for `told`, where these rows have such numbers among ``of`` rows given."""
-        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
-        tally = self._tally(rows, of, averages=averages)
+        tally = self._tally_of_all(rows, of)
         self._add_up(tally, what="votes and scores")
         return tally.told
+
+    def part(self, start: int, stop: int) -> PartOfTraining:
+        """What is to be known of training rows ``start`` to ``stop`` where they are asked about apart from the others.
+
+        Only of bags that can be taken apart, see `LaidOutBags.part`.
+        """
+        assert isinstance(self.bags, LaidOutBags)
+        seen = None if self._seen is None else self._seen.part(start, stop)
+        return PartOfTraining(range(start, stop), self.n_rows, self.threshold, self.bags.part(start, stop), seen)
 
     def told_by(self, tallied: Tallied) -> Told:
         """All that `rfsize.count` keeps, of all rows whose parts were added up."""
@@ -160,13 +171,15 @@ class ForestOnRows:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
         return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
+    def _tally_of_all(self, rows: range, of: int) -> Tally:
+        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
+        return self._tally(rows, of, averages=averages)
+
     def _tally(self, rows: range, of: int, **more: Any) -> Tally:
         """What adds up votes and scores of rows that have such numbers among ``of`` rows."""
-        adapter, once, number = self.adapter, self.groups.once, np.arange(rows.start, rows.stop)
+        adapter, number = self.adapter, np.arange(rows.start, rows.stop)
         n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
         scored = number % self._scored_every(of) == 0
-        if once is not None:
-            scored &= once
         return Tally(
             adapter,
             len(rows),
@@ -184,15 +197,18 @@ class ForestOnRows:
 
     def _outputs_of(self, tallied: Tallied) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
-        adapter, once, blocks = self.adapter, self.groups.once, tallied.blocks
+        adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
+        every = self._scored_every(self.n_rows)
         votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
-        scored = self.groups.scored(self._scored_every(self.n_rows))
+        if once is not None:
+            scores = scores.take(once[::every])
+        scored = self.groups.scored(every)
         cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
-        return TreeOutputs(votes, tallied.scores, cut, obeys, scored, blocks, adapter.link)
+        return TreeOutputs(votes, scores, cut, obeys, scored, blocks, adapter.link)
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""
@@ -217,8 +233,54 @@ class ForestOnRows:
         return mask
 
     @cached_property
+    def _seen(self) -> SeenByGroup | None:
+        return None if self.bags is None else SeenByGroup.of(self.bags, self.groups)
+
+    @cached_property
     def _leaves(self) -> LeafIndex:
         return leaf_index(self.adapter, self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfTraining:
+    """What is to be known of some of the training rows, to ask about them the trees that did not see them.
+
+    Attributes
+    ----------
+    rows : range
+        Their numbers among all.
+    of : int
+        How many all are.
+    threshold : float
+        As of `ForestOnRows`.
+    bags : LaidOutBags
+        Theirs.
+    seen : SeenByGroup or None
+        Trees that saw others of their groups.
+    """
+
+    rows: range
+    of: int
+    threshold: float
+    bags: LaidOutBags
+    seen: SeenByGroup | None
+
+    def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
+        """What is added up for `ForestOnRows.told` of these rows, and `BagProof.sums`: all rows together prove them."""
+        forest = ForestOnRows(adapter, X, self.bags, self.threshold)
+        tally, proof = forest._tally_of_all(self.rows, self.of), BagProof(adapter, self.bags)
+        with np.errstate(over="ignore", invalid="ignore"):
+            visit_leaves(
+                adapter,
+                self.bags,
+                len(self.rows),
+                forest._leaves,
+                tally.add,
+                what="votes and scores",
+                seen=self.seen,
+                part_of=proof,
+            )
+        return tally.told, proof.sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,9 +86,9 @@ def pick(X: Any, rows: NDArray[np.int64]) -> Any:
     return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
 
 
-def pieces(X: Any) -> Iterable[tuple[int, Any]]:
-    """All rows, as far as they are in memory together, and the number of the first of them."""
-    return X if isinstance(X, Pieces) else [(0, X)]
+def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+    """What ``work(rows, *options)`` returns of all rows, as far as they are in memory together."""
+    return X.each(work, *options) if isinstance(X, Pieces) else iter([work(X, *options)])
 
 
 def is_worth_compiling(rows: int, n_trees: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,10 @@ class Pieces(ABC):
                 rows = self._held(piece)
             yield self._start(piece), rows
 
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """What ``work(rows, *options)`` returns of the rows of each piece, in order; where they lie, if that is apart."""
+        return (work(rows, *options) for _, rows in self)
+
     def _start(self, piece: int) -> int:
         return int(self.ends[piece - 1]) if piece else 0
 
@@ -93,20 +97,24 @@ class Pieces(ABC):
 
     def _checked(self, piece: int, rows: Any) -> Any:
         """The rows of a piece in plain form; those of the first tell what all must be."""
-        rows, known = in_memory(rows), self._form
+        rows = in_memory(rows)
         expected = int(self.ends[piece]) - self._start(piece), self.shape[1]
         if rows.shape != expected:
             raise ValueError(
                 f"piece {piece} of X has shape {tuple(rows.shape)} where {expected} was read before or told: its "
                 "source must give the same rows each time that it is read"
             )
-        self._form = form_of(rows)
-        if known not in (None, self._form):
+        self._check_form(piece, form_of(rows))
+        return rows
+
+    def _check_form(self, piece: int, form: Any) -> None:
+        """Raise ``ValueError`` where pieces differ in form."""
+        if self._form not in (None, form):
             raise ValueError(
-                f"piece {piece} of X is of another form than those before it: {self._form} where these have {known}; "
+                f"piece {piece} of X is of another form than those before it: {form} where these have {self._form}; "
                 "all must have the same columns, of the same kinds and with the same categories"
             )
-        return rows
+        self._form = form
 
 
 class OfSequences(Pieces):
