@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -132,26 +133,44 @@ class ForestOnRows:
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps."""
-        return self.told_by(self.tallied(range(self.n_rows), self.n_rows))
-
-    def tallied(self, rows: range, of: int) -> Tallied:
-        """What is added up for `told`, where these rows have such numbers among ``of`` rows given."""
-        tally = self._tally_of_all(rows, of)
+        tally = self._tally_of_all(range(self.n_rows), self.n_rows)
         self._add_up(tally, what="votes and scores")
-        return tally.told
-
-    def part(self, start: int, stop: int) -> PartOfTraining:
-        """What is to be known of training rows ``start`` to ``stop`` where they are asked about apart from the others.
-
-        Only of bags that can be taken apart, see `LaidOutBags.part`.
-        """
-        assert isinstance(self.bags, LaidOutBags)
-        seen = None if self._seen is None else self._seen.part(start, stop)
-        return PartOfTraining(range(start, stop), self.n_rows, self.threshold, self.bags.part(start, stop), seen)
+        return self.told_by(tally.told)
 
     def told_by(self, tallied: Tallied) -> Told:
-        """All that `rfsize.count` keeps, of all rows whose parts were added up."""
+        """All that `rfsize.count` keeps, of what was added up."""
         return Told(self._outputs_of(tallied), tallied.averages)
+
+    def part(self, rows: range) -> PartOfRows:
+        """What is to be known of some of the rows to ask about them apart; of bags that can be taken apart."""
+        bags = seen = None
+        if self.bags is not None:
+            assert isinstance(self.bags, LaidOutBags)
+            bags = self.bags.part(rows.start, rows.stop)
+            seen = None if self._seen is None else self._seen.part(rows.start, rows.stop)
+        return PartOfRows(rows, self.n_rows, self.threshold, bags, seen)
+
+    def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
+        """What was added up of all rows, part by part, once their bags are proven.
+
+        Parameters
+        ----------
+        parts : iterable
+            What `PartOfRows.tallied` returned, in the order of the rows.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be proven.
+        """
+        proof, tallied = None if self.bags is None else BagProof(self.adapter, self.bags), []
+        for told, sums in parts:
+            tallied.append(told)
+            if proof is not None:
+                proof.include(sums)
+        if proof is not None:
+            proof.conclude()
+        return Tallied.joined(tallied)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -242,8 +261,8 @@ class ForestOnRows:
 
 
 @dataclass(frozen=True, eq=False)
-class PartOfTraining:
-    """What is to be known of some of the training rows, to ask about them the trees that did not see them.
+class PartOfRows:
+    """What is to be known of some of the rows to ask the trees about them, where they lie apart from the others.
 
     Attributes
     ----------
@@ -253,8 +272,8 @@ class PartOfTraining:
         How many all are.
     threshold : float
         As of `ForestOnRows`.
-    bags : LaidOutBags
-        Theirs.
+    bags : LaidOutBags or None
+        Theirs, for votes and scores of trees that did not train on them.
     seen : SeenByGroup or None
         Trees that saw others of their groups.
     """
@@ -262,13 +281,14 @@ class PartOfTraining:
     rows: range
     of: int
     threshold: float
-    bags: LaidOutBags
+    bags: LaidOutBags | None
     seen: SeenByGroup | None
 
     def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
-        """What is added up for `ForestOnRows.told` of these rows, and `BagProof.sums`: all rows together prove them."""
+        """What is added up of these rows, and for the proof of the bags, which takes all rows: see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
-        tally, proof = forest._tally_of_all(self.rows, self.of), BagProof(adapter, self.bags)
+        tally = forest._tally_of_all(self.rows, self.of)
+        proof = None if self.bags is None else BagProof(adapter, self.bags)
         with np.errstate(over="ignore", invalid="ignore"):
             visit_leaves(
                 adapter,
@@ -280,7 +300,7 @@ class PartOfTraining:
                 seen=self.seen,
                 part_of=proof,
             )
-        return tally.told, proof.sums
+        return tally.told, [] if proof is None else proof.sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.layout import Layout
 from rfsize.utils.pieces import Pieces
+from rfsize.utils.table import form_of, in_memory
 
 
 def checked_collection(X: Any) -> Any:
@@ -34,12 +39,17 @@ def checked_collection(X: Any) -> Any:
     )
 
 
+def is_dask_matrix(X: Any) -> bool:
+    """Whether ``X`` is a ``DaskDMatrix`` of XGBoost, or one of its kinds."""
+    return any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__)
+
+
 class BlocksOnWorkers:
     """The blocks of rows of a Dask collection, each worked on where it lies.
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
+    X : dask.array.Array, dask.dataframe.DataFrame or xgboost.dask.DaskDMatrix
         The rows.
     client : distributed.Client or None
         Where they lie; by default the client that is in use.
@@ -52,36 +62,77 @@ class BlocksOnWorkers:
 
     def __init__(self, X: Any, client: Any) -> None:
         self.client = _client(client)
-        X = checked_collection(X)
-        parts = X.to_delayed()
-        self._parts = self.client.compute(list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts))
-        lengths = np.array(self.client.gather(self.client.map(len, self._parts, pure=False)), dtype=np.int64)
-        if not lengths.sum():
+        self._matrix = X if is_dask_matrix(X) else None
+        if self._matrix is not None:
+            self._parts, self.n_features = self._parts_of_matrix(self._matrix), int(X.num_col())
+        else:
+            X = checked_collection(X)
+            parts, self.n_features = X.to_delayed(), int(X.shape[1])
+            self._parts = self.client.compute(list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts))
+        lengths = self.client.gather(self.client.map(_n_rows, self._parts, pure=False))
+        self.lengths: NDArray[np.int64] = np.array(lengths, dtype=np.int64)
+        if not self.lengths.sum():
             raise ValueError("X has no rows")
         # Partitions that a filter has emptied say nothing.
         self._parts = [part for part, length in zip(self._parts, lengths, strict=True) if length]
-        self.ends: NDArray[np.int64] = np.cumsum(lengths[lengths > 0])
-        self.n_features = int(X.shape[1])
+        self.ends: NDArray[np.int64] = np.cumsum(self.lengths[self.lengths > 0])
+
+    def _parts_of_matrix(self, X: Any) -> list[Any]:
+        """The rows that a DaskDMatrix holds on the workers, in their order."""
+        held = sorted((part for parts in X.worker_map.values() for part in parts), key=lambda x: X.partition_order[x.key])
+        if "base_margin" in self.client.submit(list, held[0], pure=False).result():
+            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+        return list(self.client.map(operator.itemgetter("data"), held, pure=False))
+
+    def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
+        """Where the rows lay: as a DaskDMatrix keeps it, or by the partitions of each machine; by default on one.
+
+        Raises
+        ------
+        ValueError
+            If it is given beside a DaskDMatrix, or does not name each partition once.
+        """
+        if self._matrix is not None:
+            if machines is not None:
+                raise ValueError("X is a DaskDMatrix, which keeps where its rows lay: leave layout out")
+            order = self._matrix.partition_order
+            machines = [[order[part.key] for part in parts] for parts in self._matrix.worker_map.values()]
+        if machines is None:
+            return Layout.alone(self.n_rows)
+        return Layout.of_parts(self.lengths, machines)
+
+    def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
+        """Have an adapter take for missing what a DaskDMatrix was told to, besides NaN.
+
+        Raises
+        ------
+        ValueError
+            If ``missing`` is given beside it.
+        """
+        if self._matrix is None:
+            return
+        if missing is not None:
+            raise ValueError("X is a DaskDMatrix, which was told what means missing when it was made: leave missing out")
+        if not math.isnan(self._matrix.missing):
+            adapter.read_as_missing(self._matrix.missing)
 
     @property
     def n_rows(self) -> int:
         """Rows of all blocks."""
         return int(self.ends[-1])
 
-    def each(self, work: Callable[..., Any], sent: Any, *options: Any) -> Iterator[Any]:
-        """What ``work(block, numbers of its rows, sent, *options)`` returns of each block, in their order.
+    def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any]) -> Iterator[Any]:
+        """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
 
-        ``sent`` is sent to each worker once.
+        ``sent`` is sent to each worker once, and what ``of_rows`` returns with the block's own task.
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
         starts = np.append(0, self.ends[:-1])
         tasks = [
-            self.client.submit(work, part, range(int(start), int(stop)), sent, *options, pure=False)
+            self.client.submit(work, part, sent, of_rows(range(int(start), int(stop))), pure=False)
             for part, start, stop in zip(self._parts, starts, self.ends, strict=True)
         ]
-        for number, task in enumerate(tasks):
-            yield task.result()
-            tasks[number] = None  # the workers need not keep it any longer
+        yield from _results(tasks)
 
     def pieces(self) -> Pieces:
         """The rows as what reads them to this process, a block at a time."""
@@ -99,6 +150,31 @@ class _FromWorkers(Pieces):
     def load(self, piece: int) -> Any:
         """One block, brought here."""
         return self._client.gather(self._parts[piece])
+
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """What ``work(rows, *options)`` returns of each block, where it lies."""
+        tasks = [self._client.submit(_of_form, part, work, *options, pure=False) for part in self._parts]
+        for piece, (form, found) in enumerate(_results(tasks)):
+            self._check_form(piece, form)
+            yield found
+
+
+def _of_form(part: Any, work: Callable[..., Any], *options: Any) -> tuple[Any, Any]:
+    """On a worker: the form of a block, and what is made of it."""
+    rows = in_memory(part)
+    return form_of(rows), work(rows, *options)
+
+
+def _n_rows(part: Any) -> int:
+    """On a worker: rows of a block, which may be sparse."""
+    return int(part.shape[0])
+
+
+def _results(tasks: list[Any]) -> Iterator[Any]:
+    """What tasks return, in their order."""
+    for number, task in enumerate(tasks):
+        yield task.result()
+        tasks[number] = None  # the workers need not keep it any longer
 
 
 def _client(client: Any) -> Any:

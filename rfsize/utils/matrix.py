@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,11 @@ def take(X: Any, start: int, stop: int) -> Any:
 def pick(X: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of what `as_rows` returned, by their numbers, ascending, in the form of `take`."""
     return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
+
+
+def pieces(X: Any) -> Iterable[tuple[int, Any]]:
+    """All rows, as far as they are in memory together, and the number of the first of them."""
+    return X if isinstance(X, Pieces) else [(0, X)]
 
 
 def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:

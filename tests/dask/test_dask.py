@@ -65,7 +65,6 @@ def test_where_a_part_of_the_rows_is_scored(
     """The workers do not know of what is patched here: parts are counted in this process."""
     from rfsize.adapters.registry import adapter_for
     from rfsize.counting.forest_on_rows import ForestOnRows
-    from rfsize.counting.tally import Tallied
 
     monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", 2000)
     monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
@@ -76,10 +75,9 @@ def test_where_a_part_of_the_rows_is_scored(
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
     parts = [
-        ForestOnRows.of(adapter, data.X[start:stop]).tallied(range(start, stop), len(data.X))
-        for start, stop in pairwise(cuts)
+        whole.part(range(start, stop)).tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
     ]
-    found = whole.told_by(Tallied.joined(parts))
+    found = whole.told_by(whole.joined(parts))
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
