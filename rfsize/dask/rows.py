@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
-from rfsize.utils.pieces import Pieces
+from rfsize.utils.pieces import Pieces, PiecesElsewhere
 from rfsize.utils.table import form_of, in_memory
 
 
@@ -79,7 +79,9 @@ class BlocksOnWorkers:
 
     def _parts_of_matrix(self, X: Any) -> list[Any]:
         """The rows that a DaskDMatrix holds on the workers, in their order."""
-        held = sorted((part for parts in X.worker_map.values() for part in parts), key=lambda x: X.partition_order[x.key])
+        held = sorted(
+            (part for parts in X.worker_map.values() for part in parts), key=lambda x: X.partition_order[x.key]
+        )
         if "base_margin" in self.client.submit(list, held[0], pure=False).result():
             raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
         return list(self.client.map(operator.itemgetter("data"), held, pure=False))
@@ -112,7 +114,9 @@ class BlocksOnWorkers:
         if self._matrix is None:
             return
         if missing is not None:
-            raise ValueError("X is a DaskDMatrix, which was told what means missing when it was made: leave missing out")
+            raise ValueError(
+                "X is a DaskDMatrix, which was told what means missing when it was made: leave missing out"
+            )
         if not math.isnan(self._matrix.missing):
             adapter.read_as_missing(self._matrix.missing)
 
@@ -139,7 +143,7 @@ class BlocksOnWorkers:
         return _FromWorkers(self.client, self._parts, self.ends, self.n_features)
 
 
-class _FromWorkers(Pieces):
+class _FromWorkers(PiecesElsewhere):
     """The rows of futures."""
 
     def __init__(self, client: Any, parts: list[Any], ends: NDArray[np.int64], n_features: int) -> None:
@@ -152,17 +156,25 @@ class _FromWorkers(Pieces):
         return self._client.gather(self._parts[piece])
 
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """What ``work(rows, *options)`` returns of each block, where it lies."""
-        tasks = [self._client.submit(_of_form, part, work, *options, pure=False) for part in self._parts]
+        """What ``work(number of its first row, its rows, *options)`` returns of each block, on its worker.
+
+        ``options`` are sent to each worker once.
+        """
+        sent = self._client.scatter(options, broadcast=True, hash=False) if options else []
+        starts = np.append(0, self.ends[:-1])
+        tasks = [
+            self._client.submit(_of_form, part, work, int(start), *sent, pure=False)
+            for part, start in zip(self._parts, starts, strict=True)
+        ]
         for piece, (form, found) in enumerate(_results(tasks)):
             self._check_form(piece, form)
             yield found
 
 
-def _of_form(part: Any, work: Callable[..., Any], *options: Any) -> tuple[Any, Any]:
+def _of_form(part: Any, work: Callable[..., Any], first: int, *options: Any) -> tuple[Any, Any]:
     """On a worker: the form of a block, and what is made of it."""
     rows = in_memory(part)
-    return form_of(rows), work(rows, *options)
+    return form_of(rows), work(first, rows, *options)
 
 
 def _n_rows(part: Any) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from rfsize.utils.pieces import OfParquet, Pieces, pieces_of
+from rfsize.utils.pieces import OfParquet, Pieces, PiecesElsewhere, pieces_of
 from rfsize.utils.table import column_names, in_memory, picked, sliced
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
@@ -92,8 +92,10 @@ def pieces(X: Any) -> Iterable[tuple[int, Any]]:
 
 
 def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-    """What ``work(rows, *options)`` returns of all rows, as far as they are in memory together."""
-    return X.each(work, *options) if isinstance(X, Pieces) else iter([work(X, *options)])
+    """What ``work(first, rows, *options)`` returns of each of the `pieces`, where they lie."""
+    if isinstance(X, PiecesElsewhere):
+        return X.each(work, *options)
+    return (work(first, rows, *options) for first, rows in pieces(X))
 
 
 def is_worth_compiling(rows: int, n_trees: int) -> bool:

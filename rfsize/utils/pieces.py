@@ -75,10 +75,6 @@ class Pieces(ABC):
                 rows = self._held(piece)
             yield self._start(piece), rows
 
-    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """What ``work(rows, *options)`` returns of the rows of each piece, in order; where they lie, if that is apart."""
-        return (work(rows, *options) for _, rows in self)
-
     def _start(self, piece: int) -> int:
         return int(self.ends[piece - 1]) if piece else 0
 
@@ -115,6 +111,14 @@ class Pieces(ABC):
                 "all must have the same columns, of the same kinds and with the same categories"
             )
         self._form = form
+
+
+class PiecesElsewhere(Pieces):
+    """Pieces that are worked on where they lie, as on the workers of a cluster; one at a time may be brought here."""
+
+    @abstractmethod
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """What ``work(number of its first row, its rows, *options)`` returns of each piece, in order."""
 
 
 class OfSequences(Pieces):

@@ -74,9 +74,7 @@ def test_where_a_part_of_the_rows_is_scored(
     expected, cuts = whole.told(), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
-    parts = [
-        whole.part(range(start, stop)).tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
-    ]
+    parts = [whole.part(range(start, stop)).tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)]
     found = whole.told_by(whole.joined(parts))
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
