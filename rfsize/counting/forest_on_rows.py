@@ -285,7 +285,7 @@ class PartOfRows:
     seen: SeenByGroup | None
 
     def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
-        """What is added up of these rows, and for the proof of the bags, which takes all rows: see `ForestOnRows.joined`."""
+        """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally = forest._tally_of_all(self.rows, self.of)
         proof = None if self.bags is None else BagProof(adapter, self.bags)

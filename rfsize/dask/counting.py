@@ -118,6 +118,7 @@ def count(
     of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold, **of_bags}
     adapter = adapter_for(model, casts_votes=False, missing=missing)
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     forest, tallied = _asked(adapter, X, y, missing=missing, **options)
     return Counted(forest, _here(y), _here(sample_weight), forest.told_by(tallied))
 
@@ -313,7 +314,6 @@ def _asked(
     if oob:
         bags = adapter.laid_out_bags(blocks.layout(layout), _here(y), _here(sample_weight), seed, subsample)
         forest = replace(forest, bags=bags, groups=resolved(_here(groups), forest.X, blocks.n_rows))
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     return forest, forest.joined(blocks.each(_tallied, adapter, forest.part))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -21,13 +20,6 @@ distributed = pytest.importorskip("distributed")
 import rfsize.dask  # noqa: E402
 
 NAMES = [f"x{place}" for place in range(8)]
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 def collections(X: np.ndarray) -> dict[str, Any]:
