@@ -78,7 +78,7 @@ class LightGbmBags(LaidOutBags):
         chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300))
         for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= -40.0):
             alone = copy.copy(self)
-            alone.layout, alone.levels = self.layout.only(machine), self.levels[machine_of_row == machine]
+            alone.layout, alone.levels = self.layout.only(int(machine)), self.levels[machine_of_row == machine]
             draws = Draws(alone, 0, alone.n_rows)
             start = 0
             for _, trees in self.blocks:

@@ -207,8 +207,8 @@ class XgboostBags(LaidOutBags):
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
             "booster what its DMatrix took for missing=. Where several workers trained it, rfsize.dask must be told "
-            "which rows lay on which: give the DaskDMatrix of the training as X, or layout=. Bags cannot be rebuilt with "
-            "base_margin, feature_weights or seed_per_iteration, or drawn on a GPU, or by tree_method='exact'."
+            "which rows lay on which: give the DaskDMatrix of the training as X, or layout=. Bags cannot be rebuilt "
+            "with base_margin, feature_weights or seed_per_iteration, or drawn on a GPU, or by tree_method='exact'."
         )
 
 
