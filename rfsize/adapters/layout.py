@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -81,11 +83,14 @@ class Layout:
             If ``machines`` does not name each part once.
         """
         lengths = np.asarray(lengths, dtype=np.int64)
-        held = [list(parts) for parts in machines]
-        if sorted(part for parts in held for part in parts) != list(range(len(lengths))):
+        try:
+            held = [[index(part) for part in parts] for parts in machines]
+        except TypeError:  # of what is no list of lists of whole numbers
+            held = []
+        if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
                 f"layout must name each of the {len(lengths)} partitions of X once, by its number from 0, in a list of "
-                f"those that lay on each worker, found {held}"
+                f"those that lay on each worker, found {machines!r}"
             )
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):
