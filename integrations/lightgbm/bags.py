@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import itertools
 import math
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Bags, Leaves
+from rfsize.adapters.base import LaidOutBags, Leaves
+from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.matrix import is_worth_compiling
@@ -49,7 +51,7 @@ def shared_bags(forest: ForestText) -> str | None:
     )
 
 
-class LightGbmBags(Bags):
+class LightGbmBags(LaidOutBags):
     """Bags drawn by LightGBM's bagging strategy.
 
     Each block of 1024 rows has a linear congruential generator of its own, seeded ``bagging_seed`` + block;
@@ -58,27 +60,38 @@ class LightGbmBags(Bags):
     consists of has a seed of its own.
     """
 
-    def __init__(self, forest: ForestText, n_rows: int, levels: NDArray[np.int64] | int) -> None:
-        self.n_rows = n_rows
+    def __init__(self, forest: ForestText, layout: Layout, levels: NDArray[np.int64] | int) -> None:
+        self.layout = layout
         self.trees_per_bag = int(forest.number("bagging_freq"))
-        self.levels = np.broadcast_to(levels, n_rows)
+        self.levels = np.broadcast_to(levels, layout.n_rows)
         self.blocks = forest.blocks()
         self.n_members = sum(trees for _, trees in self.blocks)
         self.is_full = self._full_bags()
 
     def _full_bags(self) -> NDArray[np.bool_]:
-        """Trees after the first bag of all rows in their block: LightGBM draws no more, and uses all rows for good."""
-        full = np.zeros(self.n_members, dtype=np.bool_)
-        chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300)).sum()
-        if chance < -40.0:
-            return full
-        draws = Draws(self, 0, self.n_rows)
-        start = 0
-        for _, trees in self.blocks:
-            block = range(start, start + trees)
-            full[next((tree for tree in block if draws.drawn(tree).all()), start + trees) : start + trees] = True
-            start += trees
+        """Trees after the first bag of all rows of a machine in their block, shape (n_machines, n_members).
+
+        LightGBM draws no more there, and uses all of them for good.
+        """
+        full = np.zeros((len(self.layout.sizes), self.n_members), dtype=np.bool_)
+        machine_of_row = self.layout.machine_of_row
+        chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300))
+        for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= -40.0):
+            alone = copy.copy(self)
+            alone.layout, alone.levels = self.layout.only(int(machine)), self.levels[machine_of_row == machine]
+            draws = Draws(alone, 0, alone.n_rows)
+            start = 0
+            for _, trees in self.blocks:
+                block = range(start, start + trees)
+                first = next((tree for tree in block if draws.drawn(tree).all()), start + trees)
+                full[machine, first : start + trees] = True
+                start += trees
         return full
+
+    def part(self, start: int, stop: int) -> LightGbmBags:
+        part = cast(LightGbmBags, super().part(start, stop))
+        part.levels = self.levels[start:stop]
+        return part
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         draws = Draws(self, start, stop)
@@ -86,7 +99,8 @@ class LightGbmBags(Bags):
             inbag = draws.drawn_of_all()
         else:
             inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
-        inbag[:, self.is_full] = True
+        for run in self.layout.runs(start, stop):
+            inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
 
     def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -99,8 +113,8 @@ class LightGbmBags(Bags):
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training (and y, where the bagging is "
-            "balanced); bags drawn on a GPU, by several machines, or with parameters that were changed during training "
-            "cannot be rebuilt."
+            "balanced); where several workers trained the forest, rfsize.dask must be told which rows lay on which, by "
+            "layout=. Bags drawn on a GPU, or with parameters that were changed during training, cannot be rebuilt."
         )
 
 
@@ -111,7 +125,9 @@ class Draws:
     """
 
     def __init__(self, bags: LightGbmBags, start: int, stop: int) -> None:
-        block, place = np.divmod(np.arange(start, stop), _RNG_BLOCK)
+        runs = list(bags.layout.runs(start, stop))
+        number = np.concatenate([np.arange(run.first, run.stop) for run in runs])
+        block, place = np.divmod(number, _RNG_BLOCK)
         multiplier, increment = np.array([_jump(steps) for steps in range(_RNG_BLOCK + 1)], dtype=np.uint32).T
         self._first = [
             ((seed + block) % 2**32).astype(np.uint32) * multiplier[place + 1] + increment[place + 1]
@@ -121,10 +137,14 @@ class Draws:
         self._first_tree.append(bags.n_members)
         self._levels = bags.levels[start:stop]
         self._trees_per_bag = bags.trees_per_bag
-        # A block draws once for each of its rows, and the last one has fewer.
-        last_block = (bags.n_rows - 1) // _RNG_BLOCK * _RNG_BLOCK
-        cut = max(last_block - start, 0)
-        self._parts = ((slice(0, cut), _RNG_BLOCK), (slice(cut, None), bags.n_rows - last_block))
+        # A block draws once for each of its rows, and the last one of each machine has fewer.
+        self._parts: list[tuple[slice, int]] = []
+        for run in runs:
+            n_rows = int(bags.layout.sizes[run.machine])
+            last_block = (n_rows - 1) // _RNG_BLOCK * _RNG_BLOCK
+            cut = run.rows.start + min(max(last_block - run.first, 0), run.stop - run.first)
+            parts = (slice(run.rows.start, cut), _RNG_BLOCK), (slice(cut, run.rows.stop), n_rows - last_block)
+            self._parts += [(rows, length) for rows, length in parts if rows.start < rows.stop]
 
     def drawn(self, tree: int) -> NDArray[np.bool_]:
         """Mask of the rows drawn for ``tree``."""
@@ -149,9 +169,10 @@ class Draws:
         return inbag
 
 
-def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | None) -> LightGbmBags:
+def rebuilt_bags(forest: ForestText, layout: Layout, positive: NDArray[np.bool_] | None) -> LightGbmBags:
     """The bags of a forest, their sizes already found to match."""
-    refuse_other_samplers(forest.parameters)
+    refuse_other_samplers(forest.parameters, n_machines=len(layout.sizes))
+    n_rows = layout.n_rows
     _refuse_no_bagging(forest)
     candidates = _candidate_levels(forest, positive)
     # Trees of one leaf store no bag size. One candidate is checked on three bags, so that wrong rows are refused
@@ -164,9 +185,9 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
         )
     checked = list(sizes)[: 3 if len(candidates) == 1 else None]
     for levels in candidates:
-        bags = LightGbmBags(forest, n_rows, levels)
+        bags = LightGbmBags(forest, layout, levels)
         draws = Draws(bags, 0, n_rows)
-        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if not bags.is_full[tree]):
+        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if not bags.is_full[:, tree].any()):
             return bags
     raise InbagError(
         f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (the first holds "
@@ -174,13 +195,11 @@ def rebuilt_bags(forest: ForestText, n_rows: int, positive: NDArray[np.bool_] | 
     )
 
 
-def refuse_other_samplers(parameters: dict[str, str]) -> None:
+def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
     """Raise `InbagError` where a model text's parameters name a sampler whose bags cannot be rebuilt."""
     other = {
         "data_sample_strategy": ("bagging", "rows were sampled by gradient (GOSS)"),
         "bagging_by_query": ("0", "whole queries were sampled"),
-        "tree_learner": ("serial", "the forest was trained by several machines"),
-        "num_machines": ("1", "the forest was trained by several machines"),
     }
     for name, (expected, what) in other.items():
         if parameters.get(name, expected) != expected:
@@ -188,6 +207,24 @@ def refuse_other_samplers(parameters: dict[str, str]) -> None:
                 f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; give validation rows and leave "
                 "oob=False"
             )
+    _refuse_other_machines(parameters, n_machines)
+
+
+def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
+    """Raise `InbagError` where other machines trained the forest than those on which its rows are said to have lain."""
+    learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
+    if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
+        return
+    if (trained, learner) == ("1", "serial"):
+        raise InbagError(
+            f"the forest was trained by one machine, and layout names {n_machines} that held rows: leave layout out, "
+            "where X are the training rows in their order"
+        )
+    raise InbagError(
+        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each of which "
+        f"drew bags of its own rows, and here they are taken to have lain on {n_machines}: give them to rfsize.dask, "
+        "with the partitions that lay on each of its workers as layout=; or give validation rows and leave oob=False"
+    )
 
 
 def _refuse_no_bagging(forest: ForestText) -> None:

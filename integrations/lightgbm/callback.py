@@ -97,7 +97,10 @@ class SizeCallback:
     NotAForestError
         While training, if the booster is not a random forest, or one of no labels, which T*(α) is of.
     InbagError
-        While training, if the bags cannot be rebuilt and proven (GOSS, several machines, a GPU).
+        While training, if the bags cannot be rebuilt and proven (GOSS, a GPU).
+    ValueError
+        At the first tree, if several machines train the forest together, as ``lightgbm.dask`` has its workers do: one
+        that stops would leave the others waiting. Each refuses alike, so that none waits; take `rfsize.dask.grow`.
     ValueError
         While training, if votes are lost in rounding and the Dataset has not kept its rows.
     ValueError

@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.base import Adapter, Leaves
 from rfsize.adapters.damage import refuse
+from rfsize.adapters.layout import Layout
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
@@ -89,12 +90,18 @@ class LightGbmForest(Adapter):
         return conventions(self._forest)
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> LightGbmBags:
+        return self.laid_out_bags(Layout.alone(n_rows), y, sample_weight, seed, subsample)
+
+    def laid_out_bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> LightGbmBags:
+        n_rows = layout.n_rows
         if seed is not None or subsample is not None:
             raise InbagError(
                 "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
         balanced = any(float(self._forest.parameters.get(f"{sign}_bagging_fraction", 1)) < 1 for sign in ("pos", "neg"))
-        bags = rebuilt_bags(self._forest, n_rows, self._positive(y, n_rows) if balanced and y is not None else None)
+        bags = rebuilt_bags(self._forest, layout, self._positive(y, n_rows) if balanced and y is not None else None)
         if y is not None:
             bags.labels = leaf_labels(self._forest, self.classes, y, sample_weight, n_rows)
         return bags

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
@@ -111,6 +112,7 @@ class TrainingVoteReader:
         groups: Groups = ALONE,
     ) -> None:
         forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
+        _refuse_several_machines(booster, forest.parameters)
         forest.parameters.update(exact_fractions(params))
         if threshold != 0.5 and forest.n_outputs > 1:
             raise ValueError(
@@ -127,7 +129,7 @@ class TrainingVoteReader:
         self._draws: Draws | None = None
         if valid is None:
             label = np.asarray(self.dataset.get_label())
-            self._draws = Draws(rebuilt_bags(forest, n_rows, label > 0), 0, n_rows)
+            self._draws = Draws(rebuilt_bags(forest, Layout.alone(n_rows), label > 0), 0, n_rows)
         n_classes = max(n_outputs, 2) if forest.casts_votes else 0
         self._cut = float(logit(threshold))
         self.cut = self._cut / self.link.slope
@@ -375,6 +377,19 @@ def rows_of(dataset: lgb.Dataset) -> Any:
     if isinstance(rows, (str, Path)):  # a file, which LightGBM alone can read
         return None
     return rows if hasattr(rows, "shape") else pieces_of(rows)
+
+
+def _refuse_several_machines(booster: lgb.Booster, parameters: dict[str, str]) -> None:
+    """Raise ``ValueError`` while several machines train one forest, at the first tree of each of them."""
+    machines = parameters.get("num_machines", "1")
+    if machines != "1":
+        # Whoever holds the error holds the booster, and later trainings in this process would wait for its network.
+        booster.free_network()
+        raise ValueError(
+            f"{machines} machines train this forest together, as lightgbm.dask has its workers do, each on rows of its "
+            "own: SizeCallback would end the training of one and leave the others waiting for it. Leave the callback "
+            "out and take rfsize.dask.grow, or size the finished forest by rfsize.dask.size"
+        )
 
 
 def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Bags, Leaves
+from rfsize.adapters.base import LaidOutBags, Leaves
+from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.utils.matrix import CELLS_PER_BLOCK, is_worth_compiling
 from rfsize.utils.validation import share
@@ -87,7 +88,7 @@ def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     return DrawnBags(subsample, np.array(seeds, dtype=np.uint64))
 
 
-class XgboostBags(Bags):
+class XgboostBags(LaidOutBags):
     """Bags drawn by XGBoost's histogram updater with uniform sampling on the CPU.
 
     The Mersenne twister of the booster's seed gives one seed per tree; from it a multiplicative congruential
@@ -96,8 +97,8 @@ class XgboostBags(Bags):
 
     Parameters
     ----------
-    n_rows : int
-        Training rows.
+    layout : Layout
+        Where the training rows lay.
     tree_of : ndarray of int64, shape (n_members, n_outputs)
         Trees of the booster that make up each member.
     drawn : DrawnBags
@@ -110,13 +111,13 @@ class XgboostBags(Bags):
 
     def __init__(
         self,
-        n_rows: int,
+        layout: Layout,
         tree_of: NDArray[np.int64],
         drawn: DrawnBags,
         mass: NDArray[np.float64],
         hessian: NDArray[np.float64],
     ) -> None:
-        self.n_rows = n_rows
+        self.layout = layout
         self.drawn = drawn
         self._hessian = hessian
         self._tree_of = tree_of
@@ -132,16 +133,25 @@ class XgboostBags(Bags):
     def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
         with np.errstate(over="ignore"):
-            drawn = _steps(start, stop)[:, None] * tree_seed & _RNG_MASK
+            drawn = self._steps(start, stop)[:, None] * tree_seed & _RNG_MASK
         return drawn.astype(np.float64) < self._level
 
     def _drawn_by_loop(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """`_inbag` by a compiled loop."""
         from rfsize.integrations.xgboost.kernels import draw
 
-        steps, inbag = _steps(start, stop), np.empty((stop - start, tree_seed.size), dtype=np.bool_)
+        steps, inbag = self._steps(start, stop), np.empty((stop - start, tree_seed.size), dtype=np.bool_)
         draw(steps, tree_seed, _RNG_MASK, self._level, inbag)
         return inbag
+
+    def _steps(self, start: int, stop: int) -> NDArray[np.uint64]:
+        """What a seed is multiplied by for each of the rows, by its number on its machine."""
+        return np.concatenate([_steps(run.first, run.stop) for run in self.layout.runs(start, stop)])
+
+    def part(self, start: int, stop: int) -> XgboostBags:
+        part = cast(XgboostBags, super().part(start, stop))
+        part._mass = self._mass[start:stop]
+        return part
 
     def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
@@ -196,8 +206,9 @@ class XgboostBags(Bags):
         return (
             "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
             "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
-            "booster what its DMatrix took for missing=. Bags cannot be rebuilt with base_margin, feature_weights or "
-            "seed_per_iteration, or drawn on a GPU, by several machines, or by tree_method='exact'."
+            "booster what its DMatrix took for missing=. Where several workers trained it, rfsize.dask must be told "
+            "which rows lay on which: give the DaskDMatrix of the training as X, or layout=. Bags cannot be rebuilt "
+            "with base_margin, feature_weights or seed_per_iteration, or drawn on a GPU, or by tree_method='exact'."
         )
 
 

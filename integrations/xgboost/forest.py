@@ -22,6 +22,7 @@ from rfsize.adapters.damage import (
     refuse,
     whole_number,
 )
+from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
@@ -188,7 +189,13 @@ class XgboostForest(Adapter):
         return X
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
+        return self.laid_out_bags(Layout.alone(n_rows), y, sample_weight, seed, subsample)
+
+    def laid_out_bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> XgboostBags:
         self._refuse_other_samplings()
+        n_rows = layout.n_rows
         is_given = seed is not None or subsample is not None
         mass = self._row_masses(n_rows, y, sample_weight)
         stored = np.empty(self.tree_of.size)
@@ -196,7 +203,7 @@ class XgboostForest(Adapter):
         found: dict[bytes, XgboostBags] = {}
         likeliest = None
         for drawn in self._possible_bags(seed, subsample):
-            bags = XgboostBags(n_rows, self.tree_of, drawn, mass, self._unit_hessian)
+            bags = XgboostBags(layout, self.tree_of, drawn, mass, self._unit_hessian)
             likeliest = likeliest or bags
             if bags.sizes_fit(stored):
                 found[drawn.tree_seed.tobytes()] = bags

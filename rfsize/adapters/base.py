@@ -6,6 +6,7 @@ counting votes and proving bags are then the same for all of them.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
@@ -136,6 +138,30 @@ class Bags(ABC):
         """What a failed proof may mean for this framework and what to do, as a clause."""
 
 
+class LaidOutBags(Bags):
+    """Bags that each machine drew over its own rows, by the numbers that these have there.
+
+    Attributes
+    ----------
+    layout : Layout
+        Where the rows lay; of a forest that one machine trained, all of them in their order.
+    """
+
+    layout: Layout
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Training rows."""
+        return self.layout.n_rows
+
+    def part(self, start: int, stop: int) -> LaidOutBags:
+        """The bags of rows ``start`` to ``stop`` alone, to be taken elsewhere; only all rows together prove them."""
+        part = copy.copy(self)
+        part.layout = self.layout.part(start, stop)
+        part.labels = None if self.labels is None else self.labels.part(start, stop)
+        return part
+
+
 class Adapter(ABC):
     """A forest of one framework.
 
@@ -198,6 +224,15 @@ class Adapter(ABC):
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so that no row is known to be out of bag; give "
             "validation rows and leave oob=False"
+        )
+
+    def laid_out_bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> LaidOutBags:
+        """The forest's bags over training rows that lay on machines as ``layout`` tells, not yet proven."""
+        raise InbagError(
+            f"rfsize does not know how {self.framework} lays rows out on workers, so that no row is known to be out of "
+            "bag; give the training rows in memory, or in pieces, to rfsize itself, or validation rows with oob=False"
         )
 
     @property

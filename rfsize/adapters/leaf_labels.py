@@ -40,6 +40,13 @@ class LeafLabels:
     weight: Callable[[int, int], Floats] | None = None
     error: Floats | float = 0.0
 
+    def part(self, start: int, stop: int) -> LeafLabels:
+        """What rows ``start`` to ``stop`` add; what the leaves imply, which no row adds to, is left behind."""
+        nothing = np.zeros(0)
+        weights = None if self.weight is None else self.weight(start, stop)
+        weight = None if weights is None else lambda first, last: weights[first:last]
+        return LeafLabels(self.target[start:stop], nothing, nothing, weight)
+
 
 def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64] | None:
     """Index into ``classes``, which are sorted, of each label; None where some are not the model's, and tell nothing.

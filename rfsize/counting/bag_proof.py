@@ -12,6 +12,7 @@ from rfsize.counting.label_proof import LabelProof
 from rfsize.counting.leaf_sums import LeafSums
 from rfsize.counting.leaves import is_worth_compiling
 from rfsize.errors import InbagError
+from rfsize.utils.typing import Floats
 
 
 class BagProof:
@@ -34,6 +35,16 @@ class BagProof:
         if self._labels is not None:
             self._labels.add(start, stop, sums, mass)
         return inbag
+
+    @property
+    def sums(self) -> list[Floats]:
+        """What was added up by leaf, of the rows so far."""
+        return [self._rebuilt, *(self._labels.sums if self._labels is not None else ())]
+
+    def include(self, sums: list[Floats]) -> None:
+        """Add what another proof of the same forest added up of other rows."""
+        for own, others in zip(self.sums, sums, strict=True):
+            own += others
 
     def conclude(self) -> None:
         if not self._bags.need_proof:

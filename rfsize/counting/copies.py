@@ -156,7 +156,11 @@ def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
     The sum of the hashes of a row's cells, of 64 bits: among ten million rows two that differ have the same one with a
     probability of 3e-6.
     """
-    return np.concatenate([_of_rows(rows, chosen) for _, rows in matrix.pieces(X)])
+    return np.concatenate(list(matrix.of_pieces(X, _of_piece, chosen)))
+
+
+def _of_piece(_: int, X: Any, chosen: NDArray[np.bool_]) -> Hashes:
+    return _of_rows(X, chosen)
 
 
 def _of_rows(X: Any, chosen: NDArray[np.bool_]) -> Hashes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.base import Adapter, Bags, LaidOutBags
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
+from rfsize.counting.seen import SeenByGroup
 from rfsize.counting.tally import Tallied, Tally
 from rfsize.counting.walk import Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
+from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
@@ -112,8 +116,8 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaves, groups = self._leaves, self.groups
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, groups=groups, cells=cells)
+        leaves, seen = self._leaves, self._seen
+        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, seen=seen, cells=cells)
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
@@ -129,18 +133,44 @@ class ForestOnRows:
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps."""
-        return self.told_by(self.tallied(range(self.n_rows), self.n_rows))
-
-    def tallied(self, rows: range, of: int) -> Tallied:
-        """What is added up for `told`, where these rows have such numbers among ``of`` rows given."""
-        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
-        tally = self._tally(rows, of, averages=averages)
+        tally = self._tally_of_all(range(self.n_rows), self.n_rows)
         self._add_up(tally, what="votes and scores")
-        return tally.told
+        return self.told_by(tally.told)
 
     def told_by(self, tallied: Tallied) -> Told:
-        """All that `rfsize.count` keeps, of all rows whose parts were added up."""
+        """All that `rfsize.count` keeps, of what was added up."""
         return Told(self._outputs_of(tallied), tallied.averages)
+
+    def part(self, rows: range) -> PartOfRows:
+        """What is to be known of some of the rows to ask about them apart; of bags that can be taken apart."""
+        bags = seen = None
+        if self.bags is not None:
+            assert isinstance(self.bags, LaidOutBags)
+            bags = self.bags.part(rows.start, rows.stop)
+            seen = None if self._seen is None else self._seen.part(rows.start, rows.stop)
+        return PartOfRows(rows, self.n_rows, self.threshold, bags, seen)
+
+    def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
+        """What was added up of all rows, part by part, once their bags are proven.
+
+        Parameters
+        ----------
+        parts : iterable
+            What `PartOfRows.tallied` returned, in the order of the rows.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be proven.
+        """
+        proof, tallied = None if self.bags is None else BagProof(self.adapter, self.bags), []
+        for told, sums in parts:
+            tallied.append(told)
+            if proof is not None:
+                proof.include(sums)
+        if proof is not None:
+            proof.conclude()
+        return Tallied.joined(tallied)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -160,13 +190,15 @@ class ForestOnRows:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
         return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
+    def _tally_of_all(self, rows: range, of: int) -> Tally:
+        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
+        return self._tally(rows, of, averages=averages)
+
     def _tally(self, rows: range, of: int, **more: Any) -> Tally:
         """What adds up votes and scores of rows that have such numbers among ``of`` rows."""
-        adapter, once, number = self.adapter, self.groups.once, np.arange(rows.start, rows.stop)
+        adapter, number = self.adapter, np.arange(rows.start, rows.stop)
         n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
         scored = number % self._scored_every(of) == 0
-        if once is not None:
-            scored &= once
         return Tally(
             adapter,
             len(rows),
@@ -184,15 +216,18 @@ class ForestOnRows:
 
     def _outputs_of(self, tallied: Tallied) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
-        adapter, once, blocks = self.adapter, self.groups.once, tallied.blocks
+        adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
+        every = self._scored_every(self.n_rows)
         votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:
             return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
-        scored = self.groups.scored(self._scored_every(self.n_rows))
+        if once is not None:
+            scores = scores.take(once[::every])
+        scored = self.groups.scored(every)
         cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
-        return TreeOutputs(votes, tallied.scores, cut, obeys, scored, blocks, adapter.link)
+        return TreeOutputs(votes, scores, cut, obeys, scored, blocks, adapter.link)
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""
@@ -217,8 +252,55 @@ class ForestOnRows:
         return mask
 
     @cached_property
+    def _seen(self) -> SeenByGroup | None:
+        return None if self.bags is None else SeenByGroup.of(self.bags, self.groups)
+
+    @cached_property
     def _leaves(self) -> LeafIndex:
         return leaf_index(self.adapter, self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfRows:
+    """What is to be known of some of the rows to ask the trees about them, where they lie apart from the others.
+
+    Attributes
+    ----------
+    rows : range
+        Their numbers among all.
+    of : int
+        How many all are.
+    threshold : float
+        As of `ForestOnRows`.
+    bags : LaidOutBags or None
+        Theirs, for votes and scores of trees that did not train on them.
+    seen : SeenByGroup or None
+        Trees that saw others of their groups.
+    """
+
+    rows: range
+    of: int
+    threshold: float
+    bags: LaidOutBags | None
+    seen: SeenByGroup | None
+
+    def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
+        """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
+        forest = ForestOnRows(adapter, X, self.bags, self.threshold)
+        tally = forest._tally_of_all(self.rows, self.of)
+        proof = None if self.bags is None else BagProof(adapter, self.bags)
+        with np.errstate(over="ignore", invalid="ignore"):
+            visit_leaves(
+                adapter,
+                self.bags,
+                len(self.rows),
+                forest._leaves,
+                tally.add,
+                what="votes and scores",
+                seen=self.seen,
+                part_of=proof,
+            )
+        return tally.told, [] if proof is None else proof.sums
 
 
 @dataclass(frozen=True, eq=False)

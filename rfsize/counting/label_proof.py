@@ -22,8 +22,13 @@ class LabelProof:
     def __init__(self, adapter: Adapter, labels: LeafLabels) -> None:
         self._adapter = adapter
         self._labels = labels
-        self._target = np.zeros(len(labels.stored))
-        self._weight = None if labels.weight is None else np.zeros(len(labels.stored))
+        self._target = np.zeros(len(adapter.leaves.score))
+        self._weight = None if labels.weight is None else np.zeros(len(adapter.leaves.score))
+
+    @property
+    def sums(self) -> list[Floats]:
+        """What was added up by leaf."""
+        return [self._target] if self._weight is None else [self._target, self._weight]
 
     def add(self, start: int, stop: int, sums: LeafSums, mass: Floats) -> None:
         """Add up rows ``start`` to ``stop`` by leaf, each with its mass as `Bags.row_mass` gives it."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.seen import SeenByGroup
 from rfsize.counting.tally import Tally
 from rfsize.counting.walk import visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
@@ -62,5 +63,6 @@ def out_of_bag(
     def leaves(start: int, stop: int) -> NDArray[Any]:
         return leaf_index(start, stop) + adapter.leaves.offset
 
-    visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", groups=groups)
+    seen = SeenByGroup.of(bags, groups)
+    visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", seen=seen)
     return OutOfBag(tally.told.counts, tally.told.scores, tally.told.blocks)

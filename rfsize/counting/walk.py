@@ -13,7 +13,6 @@ from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.leaves import LeafIndex
 from rfsize.counting.seen import SeenByGroup
 from rfsize.utils.matrix import blocks
-from rfsize.voting.groups import ALONE, Groups
 
 # What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it or its group.
 Visit = Callable[[slice, NDArray[Any], NDArray[np.bool_] | None], None]
@@ -27,8 +26,9 @@ def visit_leaves(
     visit: Visit,
     *,
     what: str,
-    groups: Groups = ALONE,
+    seen: SeenByGroup | None = None,
     cells: int = 0,
+    part_of: BagProof | None = None,
 ) -> None:
     """Visit all rows, block by block; returns only once the bags are proven.
 
@@ -49,23 +49,24 @@ def visit_leaves(
         Where leaves come from, such as `leaves.leaf_index`, and where they go.
     what : str
         Named by the progress bar.
-    groups : Groups, optional
-        Rows that belong together; only with ``bags``.
+    seen : SeenByGroup, optional
+        Where rows belong together: which trees saw one of them; only with ``bags``.
     cells : int, default 0
         Numbers that ``visit`` holds for each row besides.
+    part_of : BagProof, optional
+        Where other rows belong to the proof: what is to add these up, and is not concluded here.
 
     Raises
     ------
     InbagError
         If the bags cannot be proven.
     """
-    proof = None if bags is None else BagProof(adapter, bags)
-    seen = None if bags is None or groups.index is None else SeenByGroup(bags, groups)
+    proof = part_of if bags is None or part_of is not None else BagProof(adapter, bags)
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
         leaf = leaf_index(start, stop)
         inbag = None if proof is None else proof.add(start, stop, leaf)
         visit(slice(start, stop), leaf, inbag if seen is None or inbag is None else seen.with_group(start, stop, inbag))
-    if proof is not None:
+    if proof is not None and part_of is None:
         proof.conclude()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.pieces import Pieces
-from rfsize.utils.table import in_memory, joined, picked
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.layout import Layout
+from rfsize.utils.pieces import Pieces, PiecesElsewhere
+from rfsize.utils.table import form_of, in_memory, joined, picked
 
 
 def checked_collection(X: Any) -> Any:
@@ -35,12 +39,17 @@ def checked_collection(X: Any) -> Any:
     )
 
 
+def is_dask_matrix(X: Any) -> bool:
+    """Whether ``X`` is a ``DaskDMatrix`` of XGBoost, or one of its kinds."""
+    return any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__)
+
+
 class BlocksOnWorkers:
     """The blocks of rows of a Dask collection, each worked on where it lies.
 
     Parameters
     ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
+    X : dask.array.Array, dask.dataframe.DataFrame or xgboost.dask.DaskDMatrix
         The rows.
     client : distributed.Client or None
         Where they lie; by default the client that is in use.
@@ -53,46 +62,86 @@ class BlocksOnWorkers:
 
     def __init__(self, X: Any, client: Any) -> None:
         self.client = _client(client)
-        X = checked_collection(X)
-        lengths = _lengths(X, self.client)
-        if not lengths.sum():
+        self._matrix = X if is_dask_matrix(X) else None
+        if self._matrix is None:
+            X = checked_collection(X)
+            parts, self.n_features, self.lengths = _parts(X), int(X.shape[1]), _lengths(X, self.client)
+        else:
+            parts, self.n_features = self._parts_of_matrix(self._matrix), int(X.num_col())
+            self.lengths = _lengths_of(parts, self.client)
+        if not self.lengths.sum():
             raise ValueError("X has no rows")
         # Partitions that a filter has emptied say nothing.
-        self._parts = [part for part, length in zip(_parts(X), lengths, strict=True) if length]
-        self.ends: NDArray[np.int64] = np.cumsum(lengths[lengths > 0])
-        self.n_features = int(X.shape[1])
+        self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
+        self.ends: NDArray[np.int64] = np.cumsum(self.lengths[self.lengths > 0])
+
+    def _parts_of_matrix(self, X: Any) -> list[Any]:
+        """The rows that a DaskDMatrix holds on the workers, in their order."""
+        from dask import delayed
+
+        held = sorted(
+            (part for parts in X.worker_map.values() for part in parts), key=lambda x: X.partition_order[x.key]
+        )
+        if "base_margin" in self.client.submit(list, held[0], pure=False).result():
+            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+        rows = delayed(operator.itemgetter("data"))
+        return [rows(part) for part in held]
+
+    def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
+        """Where the rows lay: as a DaskDMatrix keeps it, or by the partitions of each machine; by default on one.
+
+        Raises
+        ------
+        ValueError
+            If it is given beside a DaskDMatrix, or does not name each partition once.
+        """
+        if self._matrix is not None:
+            if machines is not None:
+                raise ValueError("X is a DaskDMatrix, which keeps where its rows lay: leave layout out")
+            order = self._matrix.partition_order
+            machines = [[order[part.key] for part in parts] for parts in self._matrix.worker_map.values()]
+        if machines is None:
+            return Layout.alone(self.n_rows)
+        return Layout.of_parts(self.lengths, machines)
+
+    def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
+        """Have an adapter take for missing what a DaskDMatrix was told to, besides NaN.
+
+        Raises
+        ------
+        ValueError
+            If ``missing`` is given beside it.
+        """
+        if self._matrix is None:
+            return
+        if missing is not None:
+            raise ValueError(
+                "X is a DaskDMatrix, which was told what means missing when it was made: leave missing out"
+            )
+        if not math.isnan(self._matrix.missing):
+            adapter.read_as_missing(self._matrix.missing)
 
     @property
     def n_rows(self) -> int:
         """Rows of all blocks."""
         return int(self.ends[-1])
 
-    def each(self, work: Callable[..., Any], sent: Any, *options: Any) -> Iterator[Any]:
-        """What ``work(block, numbers of its rows, sent, *options)`` returns of each block, in their order.
+    def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any]) -> Iterator[Any]:
+        """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
 
-        ``sent`` is sent to each worker once.
+        ``sent`` is sent to each worker once, and what ``of_rows`` returns with the block's own task.
         """
-        from dask import delayed
-
         sent = self.client.scatter(sent, broadcast=True, hash=False)
-        starts, on_worker = np.append(0, self.ends[:-1]), delayed(work, pure=False)
-        # Of blocks that are read when they are asked for, a worker holds those alone that it works on.
-        tasks = self.client.compute(
-            [
-                on_worker(part, range(int(start), int(stop)), sent, *options)
-                for part, start, stop in zip(self._parts, starts, self.ends, strict=True)
-            ]
-        )
-        for number, task in enumerate(tasks):
-            yield task.result()
-            tasks[number] = None  # the workers need not keep it any longer
+        starts = np.append(0, self.ends[:-1])
+        own = [(sent, of_rows(range(int(start), int(stop)))) for start, stop in zip(starts, self.ends, strict=True)]
+        yield from _each(self.client, work, self._parts, own)
 
     def pieces(self) -> Pieces:
         """The rows as what reads them to this process, a block at a time."""
         return _FromWorkers(self.client, self._parts, self.ends, self.n_features)
 
 
-class _FromWorkers(Pieces):
+class _FromWorkers(PiecesElsewhere):
     """The rows of futures."""
 
     def __init__(self, client: Any, parts: list[Any], ends: NDArray[np.int64], n_features: int) -> None:
@@ -106,16 +155,21 @@ class _FromWorkers(Pieces):
 
     def pick(self, rows: NDArray[np.int64]) -> Any:
         """Some rows, which alone are brought here."""
-        from dask import delayed
+        starts, here = np.append(0, self.ends[:-1]), np.split(rows, np.searchsorted(rows, self.ends[:-1]))
+        some = [place for place, numbers in enumerate(here) if numbers.size]
+        own = [(here[place] - starts[place],) for place in some]
+        return joined(list(_each(self._client, _picked, [self._parts[place] for place in some], own)))
 
-        starts, on_worker = np.append(0, self.ends[:-1]), delayed(_picked)
-        here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
-        some = [
-            on_worker(part, numbers - start)
-            for part, numbers, start in zip(self._parts, here, starts, strict=True)
-            if numbers.size
-        ]
-        return joined(self._client.gather(self._client.compute(some)))
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """What ``work(number of its first row, its rows, *options)`` returns of each block, on its worker.
+
+        ``options`` are sent to each worker once.
+        """
+        sent = self._client.scatter(options, broadcast=True, hash=False) if options else []
+        own = [(work, int(start), *sent) for start in np.append(0, self.ends[:-1])]
+        for piece, (form, found) in enumerate(_each(self._client, _of_form, self._parts, own)):
+            self._check_form(piece, form)
+            yield found
 
 
 def _parts(X: Any) -> list[Any]:
@@ -124,22 +178,47 @@ def _parts(X: Any) -> list[Any]:
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
+def _each(client: Any, work: Callable[..., Any], parts: list[Any], own: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """What ``work(block, *own)`` returns of each block, in their order.
+
+    Of blocks that are read when they are asked for, a worker holds those alone that it works on.
+    """
+    from dask import delayed
+
+    on_worker = delayed(work, pure=False)
+    tasks = client.compute([on_worker(part, *more) for part, more in zip(parts, own, strict=True)])
+    for number, task in enumerate(tasks):
+        yield task.result()
+        tasks[number] = None  # the workers need not keep it any longer
+
+
 def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
     """Rows of each block; where these are not known, all are read for it, of a DataFrame one column of each."""
     if hasattr(X, "map_blocks"):
         known = np.array(X.chunks[0], dtype=np.float64)
-        if not np.isnan(known).any():
-            return known.astype(np.int64)
-        from dask import delayed
-
-        found = client.gather(client.compute([delayed(len)(part) for part in _parts(X)]))
-    else:
-        found = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
+        return _lengths_of(_parts(X), client) if np.isnan(known).any() else known.astype(np.int64)
+    found = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
     return np.array(found, dtype=np.int64)
 
 
-def _picked(block: Any, rows: NDArray[np.int64]) -> Any:
-    return picked(in_memory(block), rows)
+def _lengths_of(parts: list[Any], client: Any) -> NDArray[np.int64]:
+    return np.array(list(_each(client, _n_rows, parts, [()] * len(parts))), dtype=np.int64)
+
+
+def _n_rows(part: Any) -> int:
+    """On a worker: rows of a block, which may be sparse."""
+    return int(part.shape[0])
+
+
+def _picked(part: Any, rows: NDArray[np.int64]) -> Any:
+    """On a worker: some rows of a block."""
+    return picked(in_memory(part), rows)
+
+
+def _of_form(part: Any, work: Callable[..., Any], first: int, *options: Any) -> tuple[Any, Any]:
+    """On a worker: the form of a block, and what is made of it."""
+    rows = in_memory(part)
+    return form_of(rows), work(first, rows, *options)
 
 
 def _client(client: Any) -> Any:

@@ -6,7 +6,7 @@ See `rfsize.stopping.table.StopTable.calibrate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
 from rfsize.stopping.learning import best_shape
-from rfsize.stopping.scoring import TreesOnRows
+from rfsize.stopping.scoring import Gathering, TreesOnRows
 from rfsize.stopping.spread import PRIOR_TREES, TREES_BETWEEN_LOOKS, SpreadStops
 from rfsize.stopping.stops import AverageStops, VoteStops, running_leads
 from rfsize.utils.typing import Floats, Int64s
@@ -78,6 +78,11 @@ class Tallies:
         differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
         return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
 
+    def add(self, other: Tallies) -> None:
+        """Add those of other rows."""
+        for own, others in ((self.rows, other.rows), (self.differing, other.differing), (self.trees, other.trees)):
+            own += others
+
     def counts(self, rule: int) -> ClassCounts:
         """What one rule does."""
         return ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
@@ -106,27 +111,38 @@ def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> 
 
     Where rows are many, some of them tell how the lead that stops should fall, and the others certify.
     """
-    from rfsize.stopping.average_kernels import count_stops
-
-    cut, n_trees = trees.cut, trees.adapter.n_trees
-    rows = _Some(_learning_rows(trees, wanted))
-    plain = needed_leads(1.0, n_trees)[1:]
-    shape = _learned_shape(trees, wanted, rows, plain) if rows.every else plain
+    every, plain = _learning_rows(trees, wanted), needed_leads(1.0, trees.adapter.n_trees)[1:]
+    shape = _learned_shape(trees, wanted, every, plain) if every else plain
     limits = _limits(trees, shape)
     tallies, scale = Tallies.nothing(len(labels), limits.size), shape if wanted.certified else np.zeros(0)
+    trees.scores(_LeadsTallied(trees.cut, every, limits, scale, tallies))
+    rule = max(0, tallies.chosen(wanted, labels))  # the first asks all trees about every row
+    return AverageStops(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut), tallies.evidence(rule, wanted)
 
-    def take(scores: NDArray[Any], number: Int64s) -> None:
-        mine = ~rows.chosen(len(scores))
-        lead, label = running_leads(scores[mine], cut)
+
+@dataclass(eq=False)
+class _LeadsTallied(Gathering):
+    """What rules on the lead do, on all rows but one in so many, which was learned on."""
+
+    cut: float
+    every: int
+    limits: Floats
+    scale: Floats
+    tallies: Tallies
+
+    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
+        from rfsize.stopping.average_kernels import count_stops
+
+        mine, tallies = ~self.chosen(self.every, len(scores)), self.tallies
+        lead, label = running_leads(scores[mine], self.cut)
         number = number[mine]
         final = label[np.arange(len(label)), number - 1].astype(np.int64)
-        tallies.rows[:] += np.bincount(final, minlength=len(labels))
+        tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
         differs = label != final[:, None]
-        count_stops(lead, differs, number, final, limits, scale, tallies.differing, tallies.trees)
+        count_stops(lead, differs, number, final, self.limits, self.scale, tallies.differing, tallies.trees)
 
-    trees.scores(take)
-    rule = max(0, tallies.chosen(wanted, labels))  # the first asks all trees about every row
-    return AverageStops(np.concatenate([[np.inf], limits[rule] * shape]), cut), tallies.evidence(rule, wanted)
+    def add(self, other: _LeadsTallied) -> None:
+        self.tallies.add(other.tallies)
 
 
 def _learning_rows(trees: TreesOnRows, wanted: Wanted) -> int:
@@ -137,14 +153,28 @@ def _learning_rows(trees: TreesOnRows, wanted: Wanted) -> int:
     return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.adapter.n_trees // _LEADS_HELD))
 
 
-def _learned_shape(trees: TreesOnRows, wanted: Wanted, rows: _Some, plain: Floats) -> Floats:
+@dataclass(eq=False)
+class _Leads(Gathering):
+    """Leads and labels of one row in so many."""
+
+    cut: float
+    every: int
+    blocks: list[tuple[Floats, NDArray[np.int32]]] = field(default_factory=list)
+
+    def __call__(self, scores: NDArray[Any], _: Int64s) -> None:
+        self.blocks.append(running_leads(scores[self.chosen(self.every, len(scores))], self.cut))
+
+    def add(self, other: _Leads) -> None:
+        self.blocks += other.blocks
+
+
+def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats) -> Floats:
     """The shape of leads that asks fewest trees on the rows to learn on."""
     from rfsize.stopping.average_kernels import count_stops
 
-    blocks: list[tuple[Floats, NDArray[np.int32]]] = []
-    trees.scores(lambda scores, _: blocks.append(running_leads(scores[rows.chosen(len(scores))], trees.cut)))
-    rows.restart()
-    lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    leads = _Leads(trees.cut, every)
+    trees.scores(leads)
+    lead, label = (np.concatenate(part) for part in zip(*leads.blocks, strict=True))
     number, one = np.full(len(lead), trees.adapter.n_trees), np.zeros(len(lead), dtype=np.int64)
     differs = label != label[:, -1:]
 
@@ -158,24 +188,6 @@ def _learned_shape(trees: TreesOnRows, wanted: Wanted, rows: _Some, plain: Float
     return best_shape(lead, label, plain, price)
 
 
-class _Some:
-    """One row in so many of consecutive blocks; none where that is 0."""
-
-    def __init__(self, every: int) -> None:
-        self.every = every
-        self._seen = 0
-
-    def chosen(self, n_rows: int) -> NDArray[np.bool_]:
-        """Of the next block."""
-        self._seen += n_rows
-        place = np.arange(self._seen - n_rows, self._seen)
-        return np.zeros(n_rows, dtype=np.bool_) if self.every == 0 else place % self.every == 0
-
-    def restart(self) -> None:
-        """From the first row again."""
-        self._seen = 0
-
-
 def spread_stops(
     trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], criterion: str, tolerance: float
 ) -> tuple[SpreadStops, dict[str, Any]]:
@@ -184,27 +196,11 @@ def spread_stops(
     One row in ten tells the pooled spread, and no more: the sequence of rules must not know the rows that it is tried
     on.
     """
-    from rfsize.stopping.average_kernels import count_stops
-
     link = trees.adapter.link if criterion == "probability" or not trees.adapter.classes.size else Link("identity")
     cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, TREES_BETWEEN_LOOKS, link, criterion, tolerance)
     limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS_OF_SPREAD, _RULES - 1)])
-    tallies, n_classes = Tallies.nothing(len(labels), limits.size), trees.adapter.classes.size
-    rows, always = _Some(_ROWS_PER_POOL), np.ones(trees.adapter.n_trees)
-
-    def take(scores: NDArray[Any], number: Int64s) -> None:
-        mine = ~rows.chosen(len(scores))
-        scores, number = scores[mine], number[mine]
-        with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
-            left, mean = cautious.left_to_change(scores, number)
-            last = np.arange(len(number)), number - 1
-            predicted = cautious.predictions(mean, n_classes)
-            differs = np.abs(predicted - predicted[last][:, None]).max(axis=2) > tolerance
-        final = _labels_of(mean[last], trees.cut, n_classes)
-        tallies.rows[:] += np.bincount(final, minlength=len(labels))
-        count_stops(-left, differs, number, final, -limits, always, tallies.differing, tallies.trees)
-
-    trees.scores(take)
+    tallies = Tallies.nothing(len(labels), limits.size)
+    trees.scores(_SpreadTallied(cautious, trees.cut, trees.adapter.classes.size, limits, tallies))
     rule = tallies.chosen(wanted, labels)
     if rule < 0:
         raise ValueError(
@@ -214,21 +210,63 @@ def spread_stops(
     return replace(cautious, limit=float(limits[rule])), tallies.evidence(rule, wanted)
 
 
+@dataclass(eq=False)
+class _SpreadTallied(Gathering):
+    """What rules on the spread do, on all rows but those that told the pooled one."""
+
+    cautious: SpreadStops
+    cut: float
+    n_classes: int
+    limits: Floats
+    tallies: Tallies
+
+    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
+        from rfsize.stopping.average_kernels import count_stops
+
+        mine, cautious, tallies = ~self.chosen(_ROWS_PER_POOL, len(scores)), self.cautious, self.tallies
+        scores, number = scores[mine], number[mine]
+        with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
+            left, mean = cautious.left_to_change(scores, number)
+            last = np.arange(len(number)), number - 1
+            predicted = cautious.predictions(mean, self.n_classes)
+            differs = np.abs(predicted - predicted[last][:, None]).max(axis=2) > cautious.tolerance
+        final = _labels_of(mean[last], self.cut, self.n_classes)
+        tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
+        always = np.ones(scores.shape[1])
+        count_stops(-left, differs, number, final, -self.limits, always, tallies.differing, tallies.trees)
+
+    def add(self, other: _SpreadTallied) -> None:
+        self.tallies.add(other.tallies)
+
+
 def _pooled_spread(trees: TreesOnRows) -> Floats:
     """Standard deviation of the scores around each row's mean, shape (n_scores,)."""
-    squares, degrees, rows = np.zeros(trees.adapter.leaves.n_scores), 0, _Some(_ROWS_PER_POOL)
+    pool = _Pool()
+    trees.scores(pool)
+    return np.sqrt(np.concatenate(pool.squares).sum(axis=0) / max(pool.degrees, 1))
 
-    def take(scores: NDArray[Any], number: Int64s) -> None:
-        nonlocal degrees
-        pool = rows.chosen(len(scores))
+
+@dataclass(eq=False)
+class _Pool(Gathering):
+    """The squared distances of scores from their row's mean, of one row in ten, and how many of them are free.
+
+    They are kept row by row: their sum would depend on where blocks of rows end, in its last bits.
+    """
+
+    squares: list[Floats] = field(default_factory=list)
+    degrees: int = 0
+
+    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
+        pool = self.chosen(_ROWS_PER_POOL, len(scores))
         given, n = scores[pool].astype(np.float64), number[pool][:, None, None]
         own = np.arange(given.shape[1])[:, None] < n
         mean = np.sum(given, axis=1, keepdims=True, where=own) / n
-        squares[:] += np.sum((given - mean) ** 2, axis=(0, 1), where=own)
-        degrees += int((n - 1).sum())
+        self.squares.append(np.sum((given - mean) ** 2, axis=1, where=own))
+        self.degrees += int((n - 1).sum())
 
-    trees.scores(take)
-    return np.sqrt(squares / max(degrees, 1))
+    def add(self, other: _Pool) -> None:
+        self.squares += other.squares
+        self.degrees += other.degrees
 
 
 def _labels_of(mean: Floats, cut: float, n_classes: int) -> Int64s:
@@ -284,17 +322,9 @@ class VotesOnRows:
         """Of a forest; of very many rows, of some from the first to the last."""
         n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
         every = 1 + n_rows * n_trees // _VOTES_HELD
-        held: list[NDArray[Any]] = []
-        dtype = np.uint8 if n_classes <= 256 else np.uint16 if n_classes <= 65_536 else np.uint32
-        first = 0
-
-        def take(votes: NDArray[Any], _: Int64s) -> None:
-            nonlocal first
-            held.append(votes[-first % every :: every].astype(dtype))
-            first += len(votes)
-
-        trees.votes(take)
-        votes = np.concatenate(held)
+        held = _HeldVotes(every, np.uint8 if n_classes <= 256 else np.uint16 if n_classes <= 65_536 else np.uint32)
+        trees.votes(held)
+        votes = np.concatenate(held.blocks)
         winner = np.concatenate([_majority(votes[rows], n_classes) for rows in _row_blocks(votes, n_classes)])
         return cls(votes, winner, n_classes)
 
@@ -313,6 +343,21 @@ class VotesOnRows:
         settled = [stops.settle(self.votes[rows], self.n_classes) for rows in _row_blocks(self.votes, 1)]
         labels, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
         return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
+
+
+@dataclass(eq=False)
+class _HeldVotes(Gathering):
+    """The votes on one row in so many, in few bytes."""
+
+    every: int
+    dtype: type[np.unsignedinteger[Any]]
+    blocks: list[NDArray[Any]] = field(default_factory=list)
+
+    def __call__(self, votes: NDArray[Any], _: Int64s) -> None:
+        self.blocks.append(votes[self.chosen(self.every, len(votes))].astype(self.dtype))
+
+    def add(self, other: _HeldVotes) -> None:
+        self.blocks += other.blocks
 
 
 def _row_blocks(votes: NDArray[Any], n_classes: int) -> list[slice]:

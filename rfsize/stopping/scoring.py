@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.walk import out_of_bag_members
+from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
 
 # What is done with a block: scores or votes of the trees in their order, shape (rows, T, n_scores) or (rows, T), and
@@ -21,6 +24,32 @@ Take = Callable[[NDArray[Any], Int64s], None]
 
 # Numbers for each row and score of a tree that calibration holds besides.
 _CELLS = 6
+
+
+class Gathering(ABC):
+    """What is gathered of blocks of rows, and of rows elsewhere: a `Take` whose parts add up.
+
+    Attributes
+    ----------
+    seen : int
+        Rows before those that come next.
+    """
+
+    seen: int = 0
+
+    @abstractmethod
+    def __call__(self, said: NDArray[Any], number: Int64s) -> None:
+        """Take the next block."""
+
+    @abstractmethod
+    def add(self, other: Any) -> None:
+        """Add what was gathered of rows that follow."""
+
+    def chosen(self, every: int, n_rows: int) -> NDArray[np.bool_]:
+        """One row in so many of the next block; none where that is 0."""
+        place = np.arange(self.seen, self.seen + n_rows)
+        self.seen += n_rows
+        return np.zeros(n_rows, dtype=np.bool_) if every == 0 else place % every == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +82,23 @@ class TreesOnRows:
 
     def scores(self, take: Take) -> None:
         """Hand over the scores of each tree alone, before the link."""
-        leaves = self.adapter.leaves
-        self._visit(leaves.raw_scores, take)
+        self._hand_over("scores", take)
 
     def votes(self, take: Take) -> None:
         """Hand over the class index that each tree votes for."""
-        self._visit(self.adapter.voter(self.rows.threshold), take)
+        self._hand_over("votes", take)
 
-    def _visit(self, read: Callable[[NDArray[Any]], NDArray[Any]], take: Take) -> None:
+    def _hand_over(self, what: str, take: Take) -> None:
+        rows = self.rows
+        if not (isinstance(take, Gathering) and isinstance(rows.X, PiecesElsewhere)) or rows.bags is not None:
+            self.visit(what, take)
+            return
+        for gathered in rows.X.each(_gathered, rows.adapter, rows.threshold, what, take):
+            take.add(gathered)
+
+    def visit(self, what: str, take: Take) -> None:
+        """Hand over "scores" or "votes" in this process."""
+        read = self.adapter.leaves.raw_scores if what == "scores" else self.adapter.voter(self.rows.threshold)
         once, n_trees = self.rows.groups.once, self.adapter.n_trees
         cells = _CELLS * n_trees * self.adapter.leaves.n_scores
 
@@ -77,6 +115,14 @@ class TreesOnRows:
             take(own, number[kept])
 
         self.rows.visit(visit, what="scores of trees", cells=cells)
+
+
+def _gathered(first: int, X: Any, adapter: Adapter, threshold: float, what: str, gathering: Gathering) -> Gathering:
+    """Where rows lie: what is gathered of a piece of them, by a copy of what has gathered nothing yet."""
+    own = copy.deepcopy(gathering)
+    own.seen = first
+    TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold)).visit(what, own)
+    return own
 
 
 def known_labels(classes: NDArray[Any]) -> tuple[Any, ...] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from rfsize.utils.pieces import OfParquet, Pieces, pieces_of
+from rfsize.utils.pieces import OfParquet, Pieces, PiecesElsewhere, pieces_of
 from rfsize.utils.table import column_names, in_memory, picked, sliced
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
@@ -89,6 +89,13 @@ def pick(X: Any, rows: NDArray[np.int64]) -> Any:
 def pieces(X: Any) -> Iterable[tuple[int, Any]]:
     """All rows, as far as they are in memory together, and the number of the first of them."""
     return X if isinstance(X, Pieces) else [(0, X)]
+
+
+def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+    """What ``work(first, rows, *options)`` returns of each of the `pieces`, where they lie."""
+    if isinstance(X, PiecesElsewhere):
+        return X.each(work, *options)
+    return (work(first, rows, *options) for first, rows in pieces(X))
 
 
 def is_worth_compiling(rows: int, n_trees: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -93,20 +93,32 @@ class Pieces(ABC):
 
     def _checked(self, piece: int, rows: Any) -> Any:
         """The rows of a piece in plain form; those of the first tell what all must be."""
-        rows, known = in_memory(rows), self._form
+        rows = in_memory(rows)
         expected = int(self.ends[piece]) - self._start(piece), self.shape[1]
         if rows.shape != expected:
             raise ValueError(
                 f"piece {piece} of X has shape {tuple(rows.shape)} where {expected} was read before or told: its "
                 "source must give the same rows each time that it is read"
             )
-        self._form = form_of(rows)
-        if known not in (None, self._form):
+        self._check_form(piece, form_of(rows))
+        return rows
+
+    def _check_form(self, piece: int, form: Any) -> None:
+        """Raise ``ValueError`` where pieces differ in form."""
+        if self._form not in (None, form):
             raise ValueError(
-                f"piece {piece} of X is of another form than those before it: {self._form} where these have {known}; "
+                f"piece {piece} of X is of another form than those before it: {form} where these have {self._form}; "
                 "all must have the same columns, of the same kinds and with the same categories"
             )
-        return rows
+        self._form = form
+
+
+class PiecesElsewhere(Pieces):
+    """Pieces that are worked on where they lie, as on the workers of a cluster; one at a time may be brought here."""
+
+    @abstractmethod
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """What ``work(number of its first row, its rows, *options)`` returns of each piece, in order."""
 
 
 class OfSequences(Pieces):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
@@ -22,13 +21,6 @@ distributed = pytest.importorskip("distributed")
 import rfsize.dask  # noqa: E402
 
 NAMES = [f"x{place}" for place in range(8)]
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 def collections(X: np.ndarray) -> dict[str, Any]:
@@ -66,7 +58,6 @@ def test_where_a_part_of_the_rows_is_scored(
     """The workers do not know of what is patched here: parts are counted in this process."""
     from rfsize.adapters.registry import adapter_for
     from rfsize.counting.forest_on_rows import ForestOnRows
-    from rfsize.counting.tally import Tallied
 
     monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", 2000)
     monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
@@ -76,11 +67,8 @@ def test_where_a_part_of_the_rows_is_scored(
     expected, cuts = whole.told(), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
-    parts = [
-        ForestOnRows.of(adapter, data.X[start:stop]).tallied(range(start, stop), len(data.X))
-        for start, stop in pairwise(cuts)
-    ]
-    found = whole.told_by(Tallied.joined(parts))
+    parts = [whole.part(range(start, stop)).tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)]
+    found = whole.told_by(whole.joined(parts))
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))

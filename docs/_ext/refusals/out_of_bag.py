@@ -109,15 +109,86 @@ def goss(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "`bagging_by_query`, and forests of several machines",
+    "`bagging_by_query`, and forests of several machines whose rows lay nobody knows where",
     InbagError,
     "the forest was trained by several machines",
     why="the bags depend on where the rows lay",
-    instead=_VALIDATION,
+    instead="`rfsize.dask` with `layout=`; or validation rows, and `oob=False`",
 )
 def several_machines(at: AtHand) -> object:
     text = at.model.model_to_string().replace("[tree_learner: serial]", "[tree_learner: data]")
     return rfsize.size(type(at.model)(model_str=text), at.X, oob=True)
+
+
+@GROUP.refuses(
+    "a layout of rows that is not that of the training",
+    InbagError,
+    "the in-bag rows could not be proven",
+    why="each worker draws bags by the numbers that rows have there",
+    instead="the `DaskDMatrix` of the training, or its `layout`",
+    needs=("distributed",),
+)
+def other_layout(at: AtHand) -> object:
+    return _on_workers(at, at.booster, layout=[[1], [0]])
+
+
+@GROUP.refuses(
+    "`layout` of a forest of LightGBM that one machine trained",
+    InbagError,
+    "the forest was trained by one machine, and layout names 2",
+    why="its bags are of all rows in their order",
+    instead="no `layout`",
+    needs=("distributed",),
+)
+def layout_of_one_machine(at: AtHand) -> object:
+    return _on_workers(at, at.model, layout=[[0], [1]])
+
+
+@GROUP.refuses(
+    "a `layout` that leaves out a partition",
+    ValueError,
+    "layout must name each of the 2 partitions of X once",
+    why="the bags depend on where every row lay",
+    instead="the numbers of all partitions, in a list for each worker",
+    needs=("distributed",),
+)
+def part_of_layout(at: AtHand) -> object:
+    return _on_workers(at, at.booster, layout=[[0]])
+
+
+@GROUP.refuses(
+    "out-of-bag votes of scikit-learn's forests on Dask's workers",
+    InbagError,
+    "rfsize does not know how scikit-learn lays rows out on workers",
+    why="its training rows were in memory",
+    instead="`rfsize` itself, with the rows in memory",
+    needs=("distributed",),
+)
+def forest_of_scikit_learn_on_workers(at: AtHand) -> object:
+    return _on_workers(at, at.forest)
+
+
+def _on_workers(at: AtHand, model: object, **options: object) -> object:
+    import dask.array as da
+    from distributed import Client
+
+    import rfsize.dask
+
+    with Client(processes=False, dashboard_address=None) as client:
+        X = da.from_array(at.X, chunks=(200, -1))
+        return rfsize.dask.votes(model, X, client=client, oob=True, **options)
+
+
+@GROUP.refuses(
+    "`SizeCallback` where several machines train one forest, as in `lightgbm.dask`",
+    ValueError,
+    "machines train this forest together",
+    why="one that stops leaves the others waiting",
+    instead="`rfsize.dask.grow`; or `rfsize.dask.size` afterwards",
+)
+def callback_on_several_machines(at: AtHand) -> object:
+    params = LIGHTGBM | {"tree_learner": "data", "num_machines": 2}
+    return lgb.train(params, lgb.Dataset(at.X, at.y), 20, callbacks=[rfsize.SizeCallback()])
 
 
 @GROUP.refuses(

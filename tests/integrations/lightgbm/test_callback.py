@@ -435,9 +435,9 @@ def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.Mo
         train(data, rfsize.SizeCallback(), 5)
 
 
-def _wrong_bags(forest: Any, n_rows: int, _: Any) -> LightGbmBags:
+def _wrong_bags(forest: Any, layout: Any, _: Any) -> LightGbmBags:
     forest.parameters["bagging_seed"] = "1"
-    return LightGbmBags(forest, n_rows, round(0.632 * 32768))
+    return LightGbmBags(forest, layout, round(0.632 * 32768))
 
 
 @pytest.mark.parametrize("name", ["bagging_fraction", "subsample"])

@@ -192,8 +192,8 @@ def test_votes_within_the_noise_are_not_certain() -> None:
 def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     right = training_votes.rebuilt_bags
 
-    def wrong(forest: Any, n_rows: int, positive: Any) -> Any:
-        bags = right(forest, n_rows, positive)
+    def wrong(forest: Any, layout: Any, positive: Any) -> Any:
+        bags = right(forest, layout, positive)
         bags.blocks = [(bags.blocks[0][0] + 1, 1)]
         return bags
 
