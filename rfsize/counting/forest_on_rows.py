@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.predictor import Predictor
 from rfsize.voting.votes import Votes
+
+# What is added up: votes; what sizes go by; or all that `rfsize.count` keeps.
+Keeps = Literal["votes", "outputs", "all"]
 
 # Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
 _SCORES_HELD = 1 << 25
@@ -119,36 +122,38 @@ class ForestOnRows:
         leaves, seen = self._leaves, self._seen
         visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, seen=seen, cells=cells)
 
+    def on(self, X: Any) -> ForestOnRows:
+        """The same forest on other rows, which are in memory or in pieces."""
+        return replace(self, X=X)
+
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
-        tally = Tally(self.adapter, self.n_rows, len(self.adapter.classes), self.threshold)
-        self.visit(tally.add, what="votes")
-        return Votes(tally.told.counts, self.adapter.classes, self.adapter.n_trees)
+        return Votes(self.tallied("votes").counts, self.adapter.classes, self.adapter.n_trees)
 
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
-        tally = self._tally(range(self.n_rows), self.n_rows)
-        self._add_up(tally, what="votes")
-        return self._outputs_of(tally.told)
+        return self._outputs_of(self.tallied("outputs"))
 
     def told(self) -> Told:
         """All that `rfsize.count` keeps."""
-        tally = self._tally_of_all(range(self.n_rows), self.n_rows)
-        self._add_up(tally, what="votes and scores")
-        return self.told_by(tally.told)
-
-    def told_by(self, tallied: Tallied) -> Told:
-        """All that `rfsize.count` keeps, of what was added up."""
+        tallied = self.tallied("all")
         return Told(self._outputs_of(tallied), tallied.averages)
 
-    def part(self, rows: range) -> PartOfRows:
+    def tallied(self, keeps: Keeps) -> Tallied:
+        """What is added up of all rows, once their bags are proven."""
+        tally = self._tally(keeps, range(self.n_rows), self.n_rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
+            self.visit(tally.add, what="votes and scores" if keeps == "all" else "votes")
+        return tally.told
+
+    def part(self, rows: range, keeps: Keeps) -> PartOfRows:
         """What is to be known of some of the rows to ask about them apart; of bags that can be taken apart."""
         bags = seen = None
         if self.bags is not None:
             assert isinstance(self.bags, LaidOutBags)
             bags = self.bags.part(rows.start, rows.stop)
             seen = None if self._seen is None else self._seen.part(rows.start, rows.stop)
-        return PartOfRows(rows, self.n_rows, self.threshold, bags, seen)
+        return PartOfRows(rows, self.n_rows, keeps, self.threshold, bags, seen)
 
     def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
         """What was added up of all rows, part by part, once their bags are proven.
@@ -182,32 +187,25 @@ class ForestOnRows:
         self.visit(fill, what="scores")
         return averages
 
-    def _add_up(self, tally: Tally, *, what: str) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
-            self.visit(tally.add, what=what)
-
     def _no_averages(self, rows: range, of: int) -> Averages:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
         return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
-    def _tally_of_all(self, rows: range, of: int) -> Tally:
-        averages = self._no_averages(rows, of) if self.adapter.averages_scores else None
-        return self._tally(rows, of, averages=averages)
-
-    def _tally(self, rows: range, of: int, **more: Any) -> Tally:
-        """What adds up votes and scores of rows that have such numbers among ``of`` rows."""
+    def _tally(self, keeps: Keeps, rows: range, of: int) -> Tally:
+        """What adds up what is kept of rows that have such numbers among ``of`` rows."""
         adapter, number = self.adapter, np.arange(rows.start, rows.stop)
         n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
-        scored = number % self._scored_every(of) == 0
+        if keeps == "votes":
+            return Tally(adapter, len(rows), n_classes, self.threshold)
         return Tally(
             adapter,
             len(rows),
             n_classes,
             self.threshold,
-            scored=scored if adapter.averages_scores else None,
+            scored=number % self._scored_every(of) == 0 if adapter.averages_scores else None,
             in_blocks=number % rows_in_blocks(of, n_classes, n_scores).step == 0,
+            averages=self._no_averages(rows, of) if keeps == "all" and adapter.averages_scores else None,
             first=rows.start,
-            **more,
         )
 
     def _scored_every(self, n_rows: int) -> int:
@@ -270,6 +268,8 @@ class PartOfRows:
         Their numbers among all.
     of : int
         How many all are.
+    keeps : {"votes", "outputs", "all"}
+        What is added up of them.
     threshold : float
         As of `ForestOnRows`.
     bags : LaidOutBags or None
@@ -280,6 +280,7 @@ class PartOfRows:
 
     rows: range
     of: int
+    keeps: Keeps
     threshold: float
     bags: LaidOutBags | None
     seen: SeenByGroup | None
@@ -287,7 +288,7 @@ class PartOfRows:
     def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
         """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
-        tally = forest._tally_of_all(self.rows, self.of)
+        tally = forest._tally(self.keeps, self.rows, self.of)
         proof = None if self.bags is None else BagProof(adapter, self.bags)
         with np.errstate(over="ignore", invalid="ignore"):
             visit_leaves(

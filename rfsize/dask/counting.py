@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from rfsize.adapters.base import Adapter, warn_of_dependence
+from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.copies import resolved
 from rfsize.counting.counted import Counted
-from rfsize.counting.forest_on_rows import ForestOnRows, PartOfRows
-from rfsize.counting.tally import Tallied
-from rfsize.dask.rows import BlocksOnWorkers
-from rfsize.sizing.api import size as size_here
+from rfsize.dask.forest import ForestOnWorkers, here
+from rfsize.sizing.api import sized
 from rfsize.sizing.base import Report
+from rfsize.sizing.goal import LabelGoal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.oob_score import OobScore
 from rfsize.sizing.oob_score import oob_score as oob_score_of_counted
-from rfsize.utils.typing import Floats
 from rfsize.voting.votes import Votes
 
 
@@ -115,12 +108,12 @@ def count(
     >>> counted
     Counted(569 rows (oob), 2 classes, 50 trees)
     """
-    of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
-    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold, **of_bags}
     adapter = adapter_for(model, casts_votes=False, missing=missing)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-    forest, tallied = _asked(adapter, X, y, missing=missing, **options)
-    return Counted(forest, _here(y), _here(sample_weight), forest.told_by(tallied))
+    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
+    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
+    y, sample_weight = here(y), here(sample_weight)
+    return Counted.of(ForestOnWorkers.asked(adapter, X, y, sample_weight, **options), y, sample_weight)
 
 
 def votes(
@@ -169,40 +162,47 @@ def votes(
     >>> found == rfsize.votes(forest, X)
     True
     """
-    of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
-    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold, **of_bags}
     adapter = adapter_for(model, missing=missing)
-    _, tallied = _asked(adapter, X, y, missing=missing, **options)
-    return Votes(tallied.counts, adapter.classes, adapter.n_trees)
+    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
+    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
+    return ForestOnWorkers.asked(adapter, X, here(y), here(sample_weight), **options).votes()
 
 
 def size(
     model: Any,
     X: Any,
-    y: ArrayLike | Any = None,
+    y: Any = None,
     *,
     client: Any = None,
+    alpha: float | None = None,
     oob: bool = False,
     layout: Sequence[Sequence[int]] | None = None,
-    threshold: float = 0.5,
+    voting: str | None = None,
+    average: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: MetricLike = "label",
+    tolerance: float | None = None,
+    groups: Any = None,
     sample_weight: Any = None,
     seed: int | None = None,
     subsample: float | None = None,
-    groups: Any = None,
     missing: float | None = None,
     max_rows: int | Literal["auto"] | None = None,
-    **goal: Any,
 ) -> Report:
-    """How many trees are enough: `rfsize.size` of what `count` counts.
+    """How many trees are enough: `rfsize.size` of rows on workers.
+
+    What travels is 28 bytes a row where one score tells two classes, for a metric what `count` sends; with
+    ``max_rows="auto"`` some ten thousand rows, however many there are.
 
     Parameters
     ----------
-    model, X, y, client, oob, layout, threshold, sample_weight, seed, subsample, groups, missing
+    model, X, y, client, oob, layout, groups, sample_weight, seed, subsample, missing
         As in `count`.
+    alpha, voting, average, estimator, threshold, criterion, tolerance
+        As in `rfsize.size`.
     max_rows : int or "auto", optional
-        As in `rfsize.size`. Those drawn, and no others, are brought to this process.
-    **goal
-        ``alpha``, ``voting``, ``average``, ``estimator``, ``criterion`` and ``tolerance`` as in `rfsize.size`.
+        As in `rfsize.size`; those drawn, and no others, are brought to this process.
 
     Returns
     -------
@@ -228,13 +228,15 @@ def size(
     >>> report.n_trees == rfsize.size(forest, X[300:], alpha=0.95).n_trees
     True
     """
-    of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
-    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold, **of_bags}
-    if max_rows is not None:
-        of_rows = {"threshold": threshold, "sample_weight": _here(sample_weight), "missing": missing, "oob": oob}
-        return size_here(model, BlocksOnWorkers(X, client).pieces(), _here(y), max_rows=max_rows, **of_rows, **goal)
-    report: Report = size_here(count(model, X, y, missing=missing, **options), **goal)
-    return report
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal), missing=missing)
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout}
+    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
+    y, sample_weight, at = here(y), here(sample_weight), 0.5 if threshold is None else threshold
+    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, threshold=at, **options)
+    return sized(forest, goal, y, sample_weight, max_rows)
 
 
 def oob_score(
@@ -290,44 +292,3 @@ def oob_score(
     of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
     options: dict[str, Any] = {"client": client, "layout": layout, "threshold": threshold, **of_bags}
     return oob_score_of_counted(count(model, X, y, oob=True, missing=missing, **options), metric=metric)
-
-
-def _asked(
-    adapter: Adapter,
-    X: Any,
-    y: Any,
-    *,
-    client: Any,
-    oob: bool,
-    layout: Sequence[Sequence[int]] | None,
-    threshold: float,
-    sample_weight: Any,
-    seed: int | None,
-    subsample: float | None,
-    groups: Any,
-    missing: float | None,
-) -> tuple[ForestOnRows, Tallied]:
-    """The forest on the rows, and what its trees say of them, their bags proven; arguments as in `count`."""
-    threshold = adapter.checked_threshold(threshold)
-    if not oob and (groups is not None or layout is not None):
-        raise ValueError(
-            "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: leave "
-            "them out, or give the training rows with oob=True"
-        )
-    blocks = BlocksOnWorkers(X, client)
-    blocks.tell_missing(adapter, missing)
-    forest = ForestOnRows(adapter, blocks.pieces(), None, threshold)
-    if oob:
-        bags = adapter.laid_out_bags(blocks.layout(layout), _here(y), _here(sample_weight), seed, subsample)
-        forest = replace(forest, bags=bags, groups=resolved(_here(groups), forest.X, blocks.n_rows))
-    return forest, forest.joined(blocks.each(_tallied, adapter, forest.part))
-
-
-def _tallied(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
-    """On a worker: what the trees say of a block of the rows."""
-    return part.tallied(adapter, adapter.check(block))
-
-
-def _here(values: Any) -> Any:
-    """Values in this process."""
-    return np.asarray(values.compute()) if hasattr(values, "compute") else values

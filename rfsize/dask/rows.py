@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
+from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.pieces import Pieces, PiecesElsewhere
 from rfsize.utils.table import form_of, in_memory, joined, picked
 
@@ -126,15 +130,21 @@ class BlocksOnWorkers:
         """Rows of all blocks."""
         return int(self.ends[-1])
 
-    def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any]) -> Iterator[Any]:
+    def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str) -> Iterator[Any]:
         """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
 
-        ``sent`` is sent to each worker once, and what ``of_rows`` returns with the block's own task.
+        ``sent`` is sent to each worker once, and what ``of_rows`` returns with the block's own task. Where it takes long,
+        a progress bar says ``what``.
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
-        starts = np.append(0, self.ends[:-1])
-        own = [(sent, of_rows(range(int(start), int(stop)))) for start, stop in zip(starts, self.ends, strict=True)]
-        yield from _each(self.client, work, self._parts, own)
+        rows = [range(*bounds) for bounds in pairwise([0, *map(int, self.ends)])]
+        own = [(sent, of_rows(some)) for some in rows]
+        with tqdm(
+            total=self.n_rows, desc=what, unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False
+        ) as bar:
+            for some, found in zip(rows, _each(self.client, work, self._parts, own), strict=True):
+                bar.update(len(some))
+                yield found
 
     def pieces(self) -> Pieces:
         """The rows as what reads them to this process, a block at a time."""
@@ -185,8 +195,13 @@ def _each(client: Any, work: Callable[..., Any], parts: list[Any], own: Sequence
     """
     from dask import delayed
 
-    on_worker = delayed(work, pure=False)
-    tasks = client.compute([on_worker(part, *more) for part, more in zip(parts, own, strict=True)])
+    on_worker, name = delayed(work), f"rfsize-{work.__name__.strip('_').replace('_', '-')}-{uuid4().hex}"
+    tasks = client.compute(
+        [
+            on_worker(part, *more, dask_key_name=(name, number))
+            for number, (part, more) in enumerate(zip(parts, own, strict=True))
+        ]
+    )
     for number, task in enumerate(tasks):
         yield task.result()
         tasks[number] = None  # the workers need not keep it any longer

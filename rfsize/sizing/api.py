@@ -238,14 +238,13 @@ def size(
     of_rows |= {"missing": missing, "threshold": threshold}
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
-    of_metric: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
     if isinstance(model, Votes):
         _refuse_beside(model, X, oob=oob, max_rows=max_rows, **of_rows)
         return _report_of_votes(model, goal)
     if isinstance(model, Counted):
         # The truth may be told later than rows are counted.
         _refuse_beside(model, X, oob=oob, max_rows=max_rows, **(of_rows | _NO_TRUTH))
-        of_metric = {
+        of_metric: dict[str, Any] = {
             "y": model.y if y is None else y,
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
         }
@@ -255,9 +254,14 @@ def size(
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
     forest = _forest_on_rows(adapter, X, oob=oob, **given)
+    return sized(forest, goal, y, sample_weight, max_rows)
+
+
+def sized(forest: ForestOnRows, goal: Goal, y: Any, sample_weight: Any, max_rows: int | str | None) -> Report:
+    """The report of a forest on rows that `size` returns."""
     if max_rows is not None:
         return report_on_enough_rows(partial(report_on, goal=goal), forest, y, sample_weight, max_rows)
-    return _sized_by_copies(partial(report_on, goal=goal, **of_metric), forest)
+    return _sized_by_copies(partial(report_on, goal=goal, y=y, sample_weight=sample_weight), forest)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,4 +59,4 @@ def _on_drawn(report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n
     known = {
         name: None if values is None else one_per_row(values, forest.n_rows)[drawn] for name, values in known.items()
     }
-    return report(replace(forest, X=matrix.pick(forest.X, drawn)), **known)
+    return report(forest.on(matrix.pick(forest.X, drawn)), **known)

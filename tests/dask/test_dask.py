@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers.forests import Data
+from rfsize.counting.forest_on_rows import ForestOnRows
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -52,12 +54,21 @@ def test_counts_are_those_in_memory(client: Any, booster: Any, data: Data) -> No
         assert str(rfsize.size(found, alpha=0.9)) == str(rfsize.size(expected, alpha=0.9)), name
 
 
+@dataclass(frozen=True, eq=False)
+class InParts(ForestOnRows):
+    """A forest on rows that were counted in parts."""
+
+    parts: Any = ()
+
+    def tallied(self, keeps: Any) -> Any:
+        return self.joined(self.parts)
+
+
 def test_where_a_part_of_the_rows_is_scored(
     client: Any, lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workers do not know of what is patched here: parts are counted in this process."""
     from rfsize.adapters.registry import adapter_for
-    from rfsize.counting.forest_on_rows import ForestOnRows
 
     monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", 2000)
     monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
@@ -67,8 +78,10 @@ def test_where_a_part_of_the_rows_is_scored(
     expected, cuts = whole.told(), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
-    parts = [whole.part(range(start, stop)).tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)]
-    found = whole.told_by(whole.joined(parts))
+    parts = [
+        whole.part(range(start, stop), "all").tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
+    ]
+    found = InParts(adapter, data.X, parts=parts).told()
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
