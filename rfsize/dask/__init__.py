@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rfsize.dask.counting import count, size, votes
+from rfsize.dask.growing import grow
 from rfsize.dask.predicting import predict, predict_proba
 
-__all__ = ["count", "predict", "predict_proba", "size", "votes"]
+__all__ = ["count", "grow", "predict", "predict_proba", "size", "votes"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import Adapter, warn_of_dependence
@@ -12,7 +11,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tally import Tallied
-from rfsize.dask.rows import BlocksOnWorkers
+from rfsize.dask.rows import BlocksOnWorkers, here
 from rfsize.sizing.api import size as size_of_counted
 from rfsize.sizing.base import Report
 from rfsize.voting.votes import Votes
@@ -83,7 +82,7 @@ def count(
     blocks = BlocksOnWorkers(X, client)
     told = Tallied.joined(list(blocks.each(_tallied, adapter, threshold, blocks.n_rows)))
     forest = ForestOnRows(adapter, blocks.pieces(), None, threshold)
-    return Counted(forest, _here(y), _here(sample_weight), forest.told_by(told))
+    return Counted(forest, here(y, blocks.client), here(sample_weight, blocks.client), forest.told_by(told))
 
 
 def votes(model: Any, X: Any, *, client: Any = None, threshold: float = 0.5, missing: float | None = None) -> Votes:
@@ -173,8 +172,3 @@ def size(
 def _tallied(block: Any, rows: range, adapter: Adapter, threshold: float, n_rows: int) -> Tallied:
     """On a worker: what the trees say of a block of the rows."""
     return ForestOnRows(adapter, adapter.check(block), None, threshold).tallied(rows, n_rows)
-
-
-def _here(values: Any) -> Any:
-    """Values in this process."""
-    return np.asarray(values.compute()) if hasattr(values, "compute") else values

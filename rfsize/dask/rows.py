@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
 from rfsize.utils.pieces import Pieces
+
+# So long a worker that is paused keeps the others waiting.
+_SECONDS_FOR_PAUSED = 1.0
+# So long it may take until there is a worker: a nanny starts its own anew.
+SECONDS_WITHOUT_WORKERS = 60.0
+
+
+def is_collection(X: Any) -> bool:
+    """Whether something is one of Dask's collections."""
+    from dask.base import is_dask_collection
+
+    return bool(is_dask_collection(X))
 
 
 def checked_collection(X: Any) -> Any:
@@ -20,13 +34,12 @@ def checked_collection(X: Any) -> Any:
         If ``X`` is neither.
     """
     import dask.array as da
-    from dask.base import is_dask_collection
 
     if isinstance(X, da.Array):
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, rows and features, found a Dask array of {X.ndim}")
         return X.rechunk({1: -1})
-    if is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns"):
+    if is_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns"):
         return X
     raise ValueError(
         f"X is a {type(X).__module__}.{type(X).__qualname__}; rfsize.dask takes Dask arrays and DataFrames, and rfsize "
@@ -53,8 +66,7 @@ class BlocksOnWorkers:
     def __init__(self, X: Any, client: Any) -> None:
         self.client = _client(client)
         X = checked_collection(X)
-        parts = X.to_delayed()
-        self._parts = self.client.compute(list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts))
+        self._parts = _computed(X, self.client)
         lengths = np.array(self.client.gather(self.client.map(len, self._parts, pure=False)), dtype=np.int64)
         if not lengths.sum():
             raise ValueError("X has no rows")
@@ -99,6 +111,102 @@ class _FromWorkers(Pieces):
     def load(self, piece: int) -> Any:
         """One block, brought here."""
         return self._client.gather(self._parts[piece])
+
+
+class RowsForWorkers:
+    """Rows that workers are sent, all of them to each.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the workers.
+    X : dask.array.Array, dask.dataframe.DataFrame, or rows in memory
+        The rows.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        How many they are; None where that is known when they are computed.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is neither.
+    """
+
+    def __init__(self, client: Any, X: Any) -> None:
+        self._client = client
+        in_memory = not is_collection(X)
+        if not in_memory:
+            X = checked_collection(X)
+        if len(getattr(X, "shape", ())) != 2:
+            raise ValueError(
+                f"data is a {type(X).__module__}.{type(X).__qualname__}; workers are sent Dask arrays and DataFrames, "
+                "and arrays, DataFrames and sparse matrices of this process, of rows and features: give these, and "
+                "label and weight beside them"
+            )
+        self.n_rows = int(X.shape[0]) if isinstance(X.shape[0], Integral) else None
+        self._here, self._parts = ([X], []) if in_memory else ([], _computed(X, client))
+
+    def sent_to(self, more: Any, address: str) -> list[Any]:
+        """The futures of something more, and of the rows, on their way to the worker of an address."""
+        sent = self._client.scatter([more, *self._here], workers=[address], hash=False, timeout=_SECONDS_FOR_PAUSED)
+        return [*sent, *self._parts]
+
+
+def _computed(X: Any, client: Any) -> list[Any]:
+    """The futures of the parts of a collection, in their order."""
+    parts = X.to_delayed()
+    return client.compute(list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts))
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """The rows of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    if issparse(parts[0]):
+        return vstack(parts, format="csr")
+    if hasattr(parts[0], "columns"):
+        from dask.dataframe.dispatch import concat
+
+        return concat(list(parts))
+    return np.concatenate(parts)
+
+
+def here(values: Any, client: Any) -> Any:
+    """Values in this process."""
+    return np.asarray(client.compute(values).result()) if hasattr(values, "compute") else values
+
+
+def checked_client(client: Any) -> Any:
+    """A client that is connected to workers, and waits for answers.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    RuntimeError
+        If there are no workers, and none come in time.
+    """
+    from distributed import Client, TimeoutError
+
+    if not isinstance(client, Client):
+        raise ValueError(
+            f"client is a {type(client).__module__}.{type(client).__qualname__}; give the distributed.Client whose "
+            "workers are to train, on one machine distributed.Client()"
+        )
+    if client.asynchronous:
+        raise ValueError("the client is asynchronous, and training waits for its workers: give one that is not")
+    if client.status != "running":
+        raise ValueError(f"the client is {client.status}: make another, distributed.Client()")
+    try:
+        client.wait_for_workers(1, timeout=SECONDS_WITHOUT_WORKERS)
+    except TimeoutError:
+        raise RuntimeError(
+            f"Dask has had no worker for {SECONDS_WITHOUT_WORKERS:.0f} seconds: start some, each with memory for "
+            "all rows"
+        ) from None
+    return client
 
 
 def _client(client: Any) -> Any:
