@@ -15,6 +15,7 @@ _USES = [
     "score_out_of_bag.py",
     "rows_in_files.py",
     "rows_on_dask.py",
+    "grow_on_dask.py",
     "predict_on_spark.py",
     "scikit_learn_ensembles.py",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,19 @@ class LightGbm(Integration):
         from rfsize.integrations.lightgbm.trainer import parameters_of
 
         return parameters_of(model)
+
+    def takes(self, params: dict[str, Any]) -> bool:
+        return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
+
+    def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+        from rfsize.integrations.lightgbm.trainer import data_for_any_threads
+
+        return data_for_any_threads(params, X, y, weight)
+
+    def merged(self, boosters: Sequence[Any]) -> Any:
+        from rfsize.integrations.lightgbm.merging import merged
+
+        return merged(boosters)
 
     def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
         from rfsize.integrations.lightgbm.trainer import labels_of

@@ -55,6 +55,15 @@ def parameters_of(model: Any) -> dict[str, Any]:
     return without(params, *IGNORED, *NOT_OF_TREES)
 
 
+def data_for_any_threads(params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], lgb.Dataset]:
+    """Parameters and Dataset of forests that do not depend on threads; see `Integration.data_for_any_threads`.
+
+    Otherwise each thread adds up gradients of its own rows, and their sums are rounded otherwise than one.
+    """
+    one_sum = {"deterministic": True, "force_col_wise": True}
+    return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
+
+
 class LightGbmTrainer(Trainer):
     """Grows LightGBM forests on one Dataset, which is binned once.
 
@@ -139,8 +148,16 @@ class LightGbmTrainer(Trainer):
                 "one or the other out"
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
-        return self._in_training(params, nothing, threshold, groups)
+        return self._from_nothing(params, threshold, groups)
+
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
+        if number == 0:
+            return self.start(threshold=threshold, groups=groups)
+        used = [seed for seed, _ in self._forest.blocks()]
+        for _ in range(number):
+            params = self._drawing_otherwise(used)
+            used.append(params["bagging_seed"])
+        return self._from_nothing(params, threshold, groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
@@ -171,13 +188,22 @@ class LightGbmTrainer(Trainer):
             threshold,
             groups,
         )
-        used = [seed for seed, _ in forest.blocks()]
-        # Seeds that the model has not used: what they draw depends on the trainer's seed and how many came before.
+        params = self._drawing_otherwise([seed for seed, _ in forest.blocks()])
+        return self._in_training(params, found, threshold, groups, first)
+
+    def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
+        """Parameters with seeds that depend on the trainer's and on how many were used before, and are none of those.
+
+        ``used`` are the ``bagging_seed`` of each.
+        """
         draws = np.random.default_rng([abs(self.seed), len(used)])
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
-        params.update(zip(_DRAWING_SEEDS, next(unused), strict=True))
-        return self._in_training(params, found, threshold, groups, first)
+        return params | dict(zip(_DRAWING_SEEDS, next(unused), strict=True))
+
+    def _from_nothing(self, params: dict[str, Any], threshold: float, groups: Groups) -> LightGbmInTraining:
+        nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
+        return self._in_training(params, nothing, threshold, groups)
 
     def _in_training(
         self,

@@ -90,6 +90,18 @@ def _value(text: str) -> Any:
         return text
 
 
+def data_for_any_threads(params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], xgb.DMatrix]:
+    """Parameters and DMatrix of forests that do not depend on threads; see `Integration.data_for_any_threads`.
+
+    Each thread sums up gradients of its own. Of classes they are few numbers, and all sums exact in double precision;
+    of weighted rows and of numbers they are rounded, so that it takes one number of threads for all.
+    """
+    is_exact = weight is None and str(params.get("objective")) in VOTING
+    if not is_exact and params.keys().isdisjoint(("nthread", "n_jobs")):
+        params = params | {"nthread": 1}
+    return params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
+
+
 class XgboostTrainer(Trainer):
     """What grows forests with ``xgboost.train``'s parameters on a `DMatrix` or `QuantileDMatrix`.
 
@@ -146,6 +158,10 @@ class XgboostTrainer(Trainer):
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
         return XgboostInTraining(self, fraction, seed, threshold, groups)
+
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
+        seed = next(itertools.islice(_seeds(self.seed), number, None))
+        return self.start(seed=seed, threshold=threshold, groups=groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
         booster = _booster_of(model)
@@ -270,13 +286,18 @@ class XgboostInTraining(ForestInTraining):
         self._drawn.append(bags.drawn)
 
     def _unused_seeds(self, seed: int) -> Iterator[int]:
-        """The seed itself, then others derived from it, without those that drew the trees the forest already has."""
-        derived = (np.random.SeedSequence([seed % 2**64, block]).generate_state(1)[0] for block in itertools.count(1))
-        for candidate in itertools.chain([seed], map(int, derived)):
+        """Seeds without those that drew the trees the forest already has."""
+        for candidate in _seeds(seed):
             # One of these outputs seeds the first bag, which depends on the version.
             first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
             if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
                 yield candidate
+
+
+def _seeds(seed: int) -> Iterator[int]:
+    """The seed itself, then others derived from it."""
+    derived = (np.random.SeedSequence([seed % 2**64, block]).generate_state(1)[0] for block in itertools.count(1))
+    return itertools.chain([seed], map(int, derived))
 
 
 def _refuse_other_data(dtrain: Any) -> None:

@@ -11,6 +11,7 @@ The entry point is named like the top-level package that the framework's models 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,6 +104,21 @@ class Integration(ABC):
             If it has forgotten them, or never knew.
         """
         raise no_training_data(model)
+
+    def takes(self, params: dict[str, Any]) -> bool:
+        """Whether parameters are those of its forests, where no training data tell."""
+        return False
+
+    def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+        """Parameters and training data, from rows in memory, of forests that are equal whatever the number of threads.
+
+        That number is left to the threads of OpenMP that there are, unless the parameters name one.
+        """
+        raise self._no_blocks()
+
+    def merged(self, boosters: Sequence[Any]) -> Any:
+        """One booster of all trees of forests of the same data and parameters, in their order."""
+        raise self._no_blocks()
 
     def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
         """Labels of training data, shape (n_rows,)."""
@@ -235,6 +251,9 @@ class Integration(ABC):
             f"{self.framework} forests are not trained from the command line; fit one in Python and give it to "
             "rfsize.grow, or name another framework"
         )
+
+    def _no_blocks(self) -> ValueError:
+        return ValueError(f"forests of {self.framework} are not trained on workers: rfsize.grow trains them here")
 
     def _no_files(self) -> ValueError:
         return ValueError(

@@ -105,6 +105,23 @@ def integration_for(thing: Any) -> Integration:
     return integration
 
 
+def name_of_taker(params: dict[str, Any]) -> str:
+    """The top-level package of the framework whose parameters these are.
+
+    Raises
+    ------
+    ValueError
+        If no integration knows them, or several do.
+    """
+    takers = [name for name in integration_names() if integration_named(name).takes(params)]
+    if len(takers) != 1:
+        raise ValueError(
+            f"the parameters tell {'no framework' if not takers else ' and '.join(takers)}: those of a LightGBM forest "
+            "name boosting='rf', those of an XGBoost forest a subsample below 1"
+        )
+    return takers[0]
+
+
 def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None = None) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
 

@@ -111,6 +111,14 @@ class Trainer(ABC):
         """
 
     @abstractmethod
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
+        """The forest without trees that comes after ``number`` others of these parameters, with bags of its own.
+
+        After none it is that of `start`. Forests of all numbers may be merged into one; each draws what `resume` draws
+        where it adds to so many that are merged.
+        """
+
+    @abstractmethod
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
         """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
-from rfsize.dask.forest import ForestOnWorkers, here
+from rfsize.dask.clients import here
+from rfsize.dask.forest import ForestOnWorkers
 from rfsize.sizing.api import sized
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import LabelGoal, goal_of
@@ -112,7 +113,7 @@ def count(
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    y, sample_weight = here(y), here(sample_weight)
+    y, sample_weight = here(y, client), here(sample_weight, client)
     return Counted.of(ForestOnWorkers.asked(adapter, X, y, sample_weight, **options), y, sample_weight)
 
 
@@ -165,7 +166,7 @@ def votes(
     adapter = adapter_for(model, missing=missing)
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    return ForestOnWorkers.asked(adapter, X, here(y), here(sample_weight), **options).votes()
+    return ForestOnWorkers.asked(adapter, X, here(y, client), here(sample_weight, client), **options).votes()
 
 
 def size(
@@ -234,7 +235,7 @@ def size(
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    y, sample_weight, at = here(y), here(sample_weight), 0.5 if threshold is None else threshold
+    y, sample_weight, at = here(y, client), here(sample_weight, client), 0.5 if threshold is None else threshold
     forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, threshold=at, **options)
     return sized(forest, goal, y, sample_weight, max_rows)
 

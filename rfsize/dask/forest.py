@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from rfsize.adapters.base import Adapter
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
 from rfsize.counting.tally import Tallied
+from rfsize.dask.clients import here
 from rfsize.dask.rows import BlocksOnWorkers
 from rfsize.utils.typing import Floats
 from rfsize.voting.groups import ALONE
@@ -62,7 +61,7 @@ class ForestOnWorkers(ForestOnRows):
         rows, bags, alike = blocks.pieces(), None, ALONE
         if oob:
             bags = adapter.laid_out_bags(blocks.layout(layout), y, sample_weight, seed, subsample)
-            alike = resolved(here(groups), rows, blocks.n_rows)
+            alike = resolved(here(groups, client), rows, blocks.n_rows)
         return cls(adapter, rows, bags, threshold, alike, blocks)
 
     def on(self, X: Any) -> ForestOnRows:
@@ -78,8 +77,3 @@ class ForestOnWorkers(ForestOnRows):
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: what the trees say of a block of the rows."""
     return part.tallied(adapter, adapter.check(block))
-
-
-def here(values: Any) -> Any:
-    """Values in this process."""
-    return np.asarray(values.compute()) if hasattr(values, "compute") else values

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
+from rfsize.dask.clients import client_in_use
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.pieces import Pieces, PiecesElsewhere
 from rfsize.utils.table import form_of, in_memory, joined, picked
@@ -65,11 +66,11 @@ class BlocksOnWorkers:
     """
 
     def __init__(self, X: Any, client: Any) -> None:
-        self.client = _client(client)
+        self.client = client_in_use(client)
         self._matrix = X if is_dask_matrix(X) else None
         if self._matrix is None:
             X = checked_collection(X)
-            parts, self.n_features, self.lengths = _parts(X), int(X.shape[1]), _lengths(X, self.client)
+            parts, self.n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
         else:
             parts, self.n_features = self._parts_of_matrix(self._matrix), int(X.num_col())
             self.lengths = _lengths_of(parts, self.client)
@@ -133,8 +134,8 @@ class BlocksOnWorkers:
     def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str) -> Iterator[Any]:
         """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
 
-        ``sent`` is sent to each worker once, and what ``of_rows`` returns with the block's own task. Where it takes long,
-        a progress bar says ``what``.
+        ``sent`` is sent to each worker once, and what ``of_rows`` returns with its own task. Where it takes long, a
+        progress bar says ``what``.
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
         rows = [range(*bounds) for bounds in pairwise([0, *map(int, self.ends)])]
@@ -182,7 +183,7 @@ class _FromWorkers(PiecesElsewhere):
             yield found
 
 
-def _parts(X: Any) -> list[Any]:
+def parts_of(X: Any) -> list[Any]:
     """The blocks of rows, each as a task that is not begun."""
     parts = X.to_delayed()
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
@@ -211,7 +212,7 @@ def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
     """Rows of each block; where these are not known, all are read for it, of a DataFrame one column of each."""
     if hasattr(X, "map_blocks"):
         known = np.array(X.chunks[0], dtype=np.float64)
-        return _lengths_of(_parts(X), client) if np.isnan(known).any() else known.astype(np.int64)
+        return _lengths_of(parts_of(X), client) if np.isnan(known).any() else known.astype(np.int64)
     found = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
     return np.array(found, dtype=np.int64)
 
@@ -234,18 +235,3 @@ def _of_form(part: Any, work: Callable[..., Any], first: int, *options: Any) -> 
     """On a worker: the form of a block, and what is made of it."""
     rows = in_memory(part)
     return form_of(rows), work(first, rows, *options)
-
-
-def _client(client: Any) -> Any:
-    """The client given, or the one in use."""
-    from distributed import default_client
-
-    if client is not None:
-        return client
-    try:
-        return default_client()
-    except ValueError:
-        raise ValueError(
-            "there is no Dask client: make one, distributed.Client(), or give client=; on one machine "
-            "distributed.Client(processes=False) will do"
-        ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
@@ -22,6 +21,7 @@ from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
+from rfsize.training.blocks import ForestInBlocks
 from rfsize.training.grown import grown
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.table import from_polars
@@ -60,6 +60,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: Literal[False] = False,
 ) -> _Model: ...
 @overload
@@ -83,6 +84,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: Literal[True],
 ) -> tuple[_Model, SizeReport]: ...
 @overload
@@ -106,6 +108,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: Literal[False] = False,
 ) -> Any: ...
 @overload
@@ -129,6 +132,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: Literal[True],
 ) -> tuple[Any, SizeReport]: ...
 @overload
@@ -152,6 +156,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: bool,
 ) -> Any: ...
 def grow(
@@ -174,6 +179,7 @@ def grow(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
     return_report: bool = False,
 ) -> Any:
     """Train a random forest until it has T* trees.
@@ -231,6 +237,9 @@ def grow(
         report says where they do not.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights; only for an estimator.
+    trees_per_block : int, optional
+        Train blocks of so many trees, each from seeds of its own, and merge them, as `rfsize.dask.grow` does; only for
+        parameters. By default LightGBM trains all trees as one forest, and XGBoost as many at a time as are wanted.
     return_report : bool, default False
         Whether to return the estimate as well.
 
@@ -294,6 +303,7 @@ def grow(
         init_model=init_model,
         groups=groups,
         sample_weight=sample_weight,
+        trees_per_block=trees_per_block,
     )
     return (model, report) if return_report else model
 
@@ -312,12 +322,18 @@ def grown_model(
     init_model: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
+    trees_per_block: int | None = None,
 ) -> tuple[Any, Report]:
     """A model grown to a goal, and the report that ended the growth; arguments as in `grow`."""
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
     if X_val is not None and groups is not None:
         raise ValueError("X_val are rows that no tree saw, so that all may vote on all of them: leave out groups")
+    if trees_per_block is not None and (init_model is not None or not isinstance(params, dict)):
+        raise ValueError(
+            "a forest is trained in blocks from its parameters and data alone, not from a finished one or an "
+            "estimator: leave out trees_per_block"
+        )
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
@@ -325,59 +341,66 @@ def grown_model(
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in dtrain; y and sample_weight are for an estimator")
     else:
-        growth = _of_parameters(params, dtrain, init_model, goal, threshold, groups)
-    forest = growth.forest
+        growth = _of_parameters(params, dtrain, init_model, goal, threshold, groups, trees_per_block)
 
     def on_validation_rows() -> Report:
-        adapter = adapter_for(growth.model(forest.booster()), casts_votes=False)
+        adapter = adapter_for(growth.model(growth.forest.booster()), casts_votes=False)
         return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal, y_val)
 
-    report = grown(
-        forest,
-        goal,
-        growth.truth,
-        max_trees=max_trees,
-        min_trees=min_trees,
-        estimate=None if X_val is None else on_validation_rows,
-    )
-    if not report.converged:
-        warn(report.not_converged(), NotConvergedWarning)
-    warn_where_labels_mislead(report)
-    if X_val is None:
-        warn_where_copies_decide(report, forest.groups, partial(growth.report_by, goal=goal, threshold=threshold))
-    kept = max(report.n_kept, growth.given)
-    return growth.model(adapter_for(forest.booster(), casts_votes=False).truncated(kept)), report
+    estimate = None if X_val is None else on_validation_rows
+    return growth.to(goal, max_trees=max_trees, min_trees=min_trees, estimate=estimate)
 
 
 @dataclass(frozen=True)
-class _Growth:
-    """A forest that is to grow, and the rows that it is trained on.
+class Growth:
+    """A forest that is to grow, and what is known of the rows that it is trained on.
 
     Attributes
     ----------
     forest : ForestInTraining
+    truth : Truth
+        Of the training rows, with classes as the forest calls them.
+    report_by : callable
+        What a model of its trees says by other groups of the training rows.
     model : callable
         Makes a model of the caller's type of its booster.
     given : int
         Trees of a finished forest that it began with.
-    rows : tuple
-        The training rows, their labels and their weights; no rows where the training data hold none.
-    truth : Truth
-        Of the training rows, with classes as the forest calls them.
     """
 
     forest: ForestInTraining
-    model: Callable[[Any], Any]
-    given: int
-    rows: tuple[Any, Any, Any]
     truth: Truth
+    report_by: Callable[[Groups, Any], Report]
+    model: Callable[[Any], Any] = lambda booster: booster
+    given: int = 0
 
-    def report_by(self, groups: Groups, *, goal: Goal, threshold: float) -> Report:
-        """What the trees grown so far say by other groups of rows."""
-        return report_by(groups, self.model(self.forest.booster()), *self.rows, goal=goal, threshold=threshold)
+    def to(
+        self, goal: Goal, *, max_trees: int, min_trees: int, estimate: Callable[[], Report] | None = None
+    ) -> tuple[Any, Report]:
+        """The model grown to a goal, and the report that ended the growth; ``estimate`` as in `grown`."""
+        forest = self.forest
+        report = grown(forest, goal, self.truth, max_trees=max_trees, min_trees=min_trees, estimate=estimate)
+        if not report.converged:
+            warn(report.not_converged(), NotConvergedWarning)
+        warn_where_labels_mislead(report)
+        if estimate is None:
+            warn_where_copies_decide(report, forest.groups, self._report_by)
+        kept = max(report.n_kept, self.given)
+        return self.model(adapter_for(forest.booster(), casts_votes=False).truncated(kept)), report
+
+    def _report_by(self, groups: Groups) -> Report:
+        return self.report_by(groups, self.model(self.forest.booster()))
 
 
-def _of_parameters(params: Any, dtrain: Any, init_model: Any, goal: Goal, threshold: float, groups: Any) -> _Growth:
+def _of_parameters(
+    params: Any,
+    dtrain: Any,
+    init_model: Any,
+    goal: Goal,
+    threshold: float,
+    groups: Any,
+    trees_per_block: int | None,
+) -> Growth:
     if not isinstance(params, dict):
         if init_model is not None:
             raise ValueError("with init_model, params must be the training parameters, a dict")
@@ -386,17 +409,24 @@ def _of_parameters(params: Any, dtrain: Any, init_model: Any, goal: Goal, thresh
     trainer = trainer_for(params, dtrain)
     check_goal(goal, len(trainer.classes), in_training=True)
     belong = resolved(groups, X, len(trainer.label))
-    if init_model is None:
+    forest: ForestInTraining
+    if trees_per_block is not None:
+        merge = integration_for(dtrain).merged
+        forest = ForestInBlocks.of(trainer, threshold, belong, merge=merge, trees_per_block=trees_per_block)
+    elif init_model is None:
         forest = trainer.start(threshold=threshold, groups=belong)
     else:
         forest = trainer.resume(init_model, threshold=threshold, groups=belong)
-    truth = Truth(trainer.label, trainer.weight, belong)
-    return _Growth(forest, lambda booster: booster, forest.n_trees, (X, trainer.label, trainer.weight), truth)
+
+    def by(groups: Groups, model: Any) -> Report:
+        return report_by(groups, model, X, trainer.label, trainer.weight, goal=goal, threshold=threshold)
+
+    return Growth(forest, Truth(trainer.label, trainer.weight, belong), by, given=forest.n_trees)
 
 
 def _of_estimator(
     estimator: Any, X: Any, y: Any, sample_weight: Any, goal: Goal, threshold: float, groups: Any
-) -> _Growth:
+) -> Growth:
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     # Here, because scikit-learn takes long to import.
@@ -420,5 +450,8 @@ def _of_estimator(
     belong = resolved(groups, X, n_rows(X))
     forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
     forest.classes = adapter.classes if len(adapter.classes) else None
-    truth = Truth(y, sample_weight, belong)
-    return _Growth(forest, adapter.with_booster, 0 if is_new else adapter.n_trees, (X, y, sample_weight), truth)
+
+    def by(groups: Groups, model: Any) -> Report:
+        return report_by(groups, model, X, y, sample_weight, goal=goal, threshold=threshold)
+
+    return Growth(forest, Truth(y, sample_weight, belong), by, adapter.with_booster, 0 if is_new else adapter.n_trees)

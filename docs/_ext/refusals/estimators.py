@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from xgboost import XGBClassifier
 
 import rfsize
+import rfsize.dask
 from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
 from refusals.entry import Group
 from rfsize import FewVotesError, NotAForestError
@@ -131,6 +132,51 @@ def growing_full_bags(at: AtHand) -> object:
 )
 def labels_twice(at: AtHand) -> object:
     return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), at.y)
+
+
+@GROUP.refuses(
+    "adding to a finished forest in blocks",
+    ValueError,
+    "a forest is trained in blocks from its parameters and data alone",
+    why="its trees were trained as one",
+    instead="leave out `trees_per_block`",
+)
+def adding_in_blocks(at: AtHand) -> object:
+    return rfsize.grow(at.model, lgb.Dataset(at.X, at.y), trees_per_block=20)
+
+
+@GROUP.refuses(
+    "growing an estimator on Dask's workers",
+    ValueError,
+    "params is a LGBMClassifier; workers train from the parameters of a booster",
+    why="workers return boosters",
+    instead="the parameters of a booster, or `rfsize.grow` in one process",
+)
+def growing_an_estimator_on_workers(at: AtHand) -> object:
+    return rfsize.dask.grow(None, LGBMClassifier(boosting_type="rf"), at.X, at.y)
+
+
+@GROUP.refuses(
+    "growing on workers from parameters of no framework",
+    ValueError,
+    "the parameters tell no framework",
+    why="rows that are not yet a `Dataset` or `DMatrix` do not tell either",
+    instead="LightGBM's `boosting=\"rf\"`, or XGBoost's `subsample`",
+)
+def growing_on_workers_without_a_framework(at: AtHand) -> object:
+    return rfsize.dask.grow(None, {"objective": "binary"}, at.X, at.y)
+
+
+@GROUP.refuses(
+    "growing on workers without a client",
+    ValueError,
+    "client is a builtins.NoneType; give the distributed.Client",
+    why="nobody is there to train",
+    instead="`distributed.Client()`, or `rfsize.grow` in one process",
+    needs=("distributed",),
+)
+def growing_without_a_client(at: AtHand) -> object:
+    return rfsize.dask.grow(None, LIGHTGBM, at.X, at.y)
 
 
 @GROUP.refuses(

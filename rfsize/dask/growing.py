@@ -1,0 +1,241 @@
+"""Forests trained on workers, block by block, each worker with all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.registry import adapter_for, integration_named, name_of_taker
+from rfsize.counting.copies import resolved
+from rfsize.dask.clients import checked_client, here
+from rfsize.dask.held import HeldOnWorkers
+from rfsize.dask.sent import RowsForWorkers, joined
+from rfsize.sizing.api import report_by
+from rfsize.sizing.base import Report
+from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.truth import Truth
+from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
+from rfsize.training.growing import Growth
+from rfsize.utils.matrix import n_rows
+from rfsize.utils.table import from_polars
+from rfsize.utils.validation import share, whole
+from rfsize.voting.groups import Groups
+
+
+def grow(
+    client: Any,
+    params: dict[str, Any],
+    data: Any,
+    label: Any,
+    *,
+    weight: Any = None,
+    alpha: float | None = None,
+    voting: str | None = None,
+    average: str | None = None,
+    estimator: str | None = None,
+    threshold: float | None = None,
+    criterion: MetricLike = "label",
+    tolerance: float | None = None,
+    sure: float = 0.8,
+    max_trees: int = 5000,
+    min_trees: int = 100,
+    groups: ArrayLike | str | None = None,
+    trees_per_block: int = 20,
+    return_report: bool = False,
+) -> Any:
+    """Train a random forest on Dask's workers until it has T* trees, in blocks of trees.
+
+    Each worker holds all rows, and trains one block of trees at a time with all of its threads. The forest does not
+    depend on how many workers there are, or threads, nor on which worker trained what; one that is lost costs its
+    block, which another one trains.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Whose workers train.
+    params : dict
+        Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (with a
+        ``subsample``; the number of parallel trees is found here). LightGBM trains with ``deterministic=True`` and
+        ``force_col_wise=True``.
+    data : dask.array.Array, dask.dataframe.DataFrame, ndarray, DataFrame or sparse matrix, shape (n_rows, n_features)
+        Training rows: on the workers in any chunks, or in this process.
+    label : dask or NumPy array, or Series, shape (n_rows,)
+        Their labels: numbers, of classes 0 to K − 1.
+    weight : dask or NumPy array, or Series, shape (n_rows,), optional
+        Their weights.
+    alpha, voting, average, estimator, threshold, criterion, tolerance, sure, max_trees, min_trees, groups
+        As in `rfsize.grow`.
+    trees_per_block : int, default 20
+        Trees that a worker trains at a time. Another number gives another forest.
+    return_report : bool, default False
+        Whether to return the estimate as well.
+
+    Returns
+    -------
+    booster
+        As of `rfsize.grow`; all bags are proven, and known to `rfsize.inbag`.
+    report : SizeReport, DeviationReport or MetricReport
+        The estimate that ended the growth; only with ``return_report``.
+
+    Raises
+    ------
+    NotAForestError, InbagError, FewVotesError
+        As in `rfsize.grow`.
+    ValueError
+        If an argument does not fit, or the client is closed.
+    RuntimeError
+        If there is no worker for a minute, or several are lost with the same block.
+
+    Warns
+    -----
+    NotConvergedWarning, LabelsOnlyWarning, CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        As in `rfsize.grow`.
+
+    Notes
+    -----
+    The rows travel to each worker once, where they are held until the forest is done, as `rfsize.grow` holds them;
+    those of a collection stay where they lie as well, for workers that come later. Of each block its trees come back,
+    and what they say of the rows out of bag: 28 bytes a row where one score tells two classes, and besides, of all
+    rows, up to 12 MB that tell how far they err together; more of more classes.
+
+    Forest and report are equal to those of ``rfsize.grow(params, dtrain, trees_per_block=20)`` in this process, where
+    the parameters of LightGBM have ``deterministic=True`` and ``force_col_wise=True`` too.
+
+    XGBoost adds up rounded numbers in the order of its threads, but for classes without weights. With weights, and in
+    regression, each worker trains with the ``nthread`` that ``params`` name, or with one; so must `rfsize.grow`.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> import rfsize.dask
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "verbosity": -1}
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     booster, report = rfsize.dask.grow(client, params, X, y, alpha=0.95, return_report=True)
+    >>> booster.num_trees() == report.wanted
+    True
+    """
+    framework, client = name_of_taker(_checked_parameters(params)), checked_client(client)
+    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, sure=sure, threshold=threshold, **of_labels)
+    max_trees = whole("max_trees", max_trees, at_least=1)
+    min_trees = whole("min_trees", min_trees, at_least=1)
+    trees_per_block = whole("trees_per_block", trees_per_block, at_least=1)
+    given = _Given(
+        framework,
+        params,
+        _one_per_row("label", label, client),
+        None if weight is None else _one_per_row("weight", weight, client),
+        share("threshold", 0.5 if threshold is None else threshold),
+        groups,
+    )
+    rows = RowsForWorkers(client, data)
+    if rows.n_rows is not None:
+        given.check(rows.n_rows)
+    with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
+        growth = _growth(workers, given, goal, trees_per_block)
+        model, report = growth.to(goal, max_trees=max_trees, min_trees=min_trees)
+    adapter = adapter_for(model, casts_votes=False)
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    return (model, report) if return_report else model
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What each worker is told beside the rows."""
+
+    framework: str
+    params: dict[str, Any]
+    label: NDArray[Any]
+    weight: NDArray[Any] | None
+    threshold: float
+    groups: ArrayLike | str | None
+
+    def check(self, rows: int) -> None:
+        """Raise ``ValueError`` where it does not fit so many rows."""
+        if not rows:
+            raise ValueError("data has no rows")
+        for name, values in (("label", self.label), ("weight", self.weight)):
+            if values is not None and len(values) != rows:
+                raise ValueError(
+                    f"{name} must hold one number per row of data: {rows:,} rows, {len(values):,} numbers found"
+                )
+
+
+class _TrainerOnWorker:
+    """What a worker holds: all rows, and what trains on them with all of its threads."""
+
+    def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
+        X = from_polars(joined(parts))
+        given.check(n_rows(X))
+        integration = integration_named(given.framework)
+        params, dtrain = integration.data_for_any_threads(given.params, X, given.label, given.weight)
+        self._rows, self._threads, self._threshold = integration.rows_of(dtrain), threads, given.threshold
+        with self._all_threads():
+            self._trainer = integration.trainer(params, dtrain)
+            self._groups = resolved(given.groups, self._rows, len(self._trainer.label))
+
+    def beginning(self) -> Beginning:
+        """What is known of the forest before it has trees."""
+        return Beginning.of(self._trainer, self._threshold, self._groups)
+
+    def trained(self, *block: int) -> TrainedBlock:
+        """Train a block."""
+        with self._all_threads():
+            return trained(self._trainer, Block(*block), self._threshold, self._groups)
+
+    def report_by(self, groups: Groups, model: Any, goal: Goal) -> Report:
+        """What the trees of a forest say by other groups of the rows."""
+        rows = self._rows, self._trainer.label, self._trainer.weight
+        return report_by(groups, model, *rows, goal=goal, threshold=self._threshold)
+
+    def _all_threads(self) -> Any:
+        """For the frameworks, whose threads are OpenMP's; Dask starts workers so that they would use one."""
+        return threadpool_limits(self._threads, user_api="openmp")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a trainer stays on its worker: it is neither moved nor spilled")
+
+
+def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: int) -> Growth:
+    """The forest without trees, which takes them from the workers."""
+    beginning = workers.once(_TrainerOnWorker.beginning)
+    check_goal(goal, len(beginning.classes), in_training=True)
+    train = partial(workers.each, _TrainerOnWorker.trained)
+    forest = ForestInBlocks(beginning, train, integration_named(given.framework).merged, trees_per_block)
+
+    def by(groups: Groups, model: Any) -> Report:
+        return workers.once(_TrainerOnWorker.report_by, groups, model, goal)
+
+    return Growth(forest, Truth(beginning.label, beginning.weight, beginning.groups), by)
+
+
+def _checked_parameters(params: Any) -> dict[str, Any]:
+    if hasattr(params, "fit"):
+        raise ValueError(
+            f"params is a {type(params).__name__}; workers train from the parameters of a booster, a dict: give those, "
+            "or grow the estimator in this process by rfsize.grow"
+        )
+    if not isinstance(params, dict):
+        raise ValueError(f"params must be the training parameters, a dict, found a {type(params).__name__}")
+    return params
+
+
+def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
+    """Labels or weights, brought to this process."""
+    found = np.asarray(here(values, client))
+    if found.ndim != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise ValueError(
+            f"{name} must hold one finite number per row of data, that of a class from 0 to K − 1; found "
+            f"{'nothing' if values is None else f'{found.dtype} of shape {found.shape}, such as {found.ravel()[:3]}'}"
+        )
+    return found.astype(np.int64) if found.dtype.kind == "b" else found
