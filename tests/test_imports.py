@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 MOST_LINES = 500
 
-ESTIMATES = {"errors", "utils", "theory", "voting", "estimation", "baselines"}
+ESTIMATES = {"errors", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
 PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "stopping", "inference", "sizing", "training"}
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
 OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
@@ -24,17 +24,18 @@ OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
 MAY_IMPORT = {
     "errors": set(),
     "utils": set(),
+    "reporting": {"utils"},
     "theory": {"utils"},
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},
-    "baselines": {"utils"},
+    "baselines": {"reporting", "utils"},
     "adapters": {"voting", "utils", "errors"},
     "walking": {"adapters", "utils", "errors"},
     "counting": {"walking", "adapters", "voting", "utils", "errors"},
-    "stopping": {"counting", "adapters", "voting", "utils", "errors"},
+    "stopping": {"counting", "adapters", "voting", "reporting", "utils", "errors"},
     "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "errors"},
-    "sizing": {"counting", "adapters", "estimation", "theory", "voting", "utils", "errors"},
-    "training": {"sizing", "counting", "adapters", "voting", "utils", "errors"},
+    "sizing": {"counting", "adapters", "estimation", "theory", "voting", "reporting", "utils", "errors"},
+    "training": {"sizing", "counting", "adapters", "voting", "reporting", "utils", "errors"},
     "integrations": set(),
     "integrations.lightgbm": OF_A_FRAMEWORK,
     "integrations.xgboost": OF_A_FRAMEWORK,

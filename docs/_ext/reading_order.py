@@ -13,6 +13,7 @@ _USES = [
     "forest_in_c.py",
     "size_what_predict_returns.py",
     "score_out_of_bag.py",
+    "send_a_report.py",
     "rows_in_files.py",
     "rows_on_dask.py",
     "grow_on_dask.py",

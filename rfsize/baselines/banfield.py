@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.baselines.accuracy import checked_votes, right_by_size
+from rfsize.reporting.account import Account, Picture
+from rfsize.reporting.plain import plain_account
+from rfsize.reporting.result import Result
 from rfsize.utils.validation import whole
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class BanfieldSize:
+class BanfieldSize(Result):
     """The answer of `banfield_size`.
 
     Attributes
@@ -72,6 +75,11 @@ class BanfieldSize:
         from rfsize.baselines.plots import plot_banfield
 
         return plot_banfield(self, ax)
+
+    def _account(self) -> Account:
+        return plain_account(
+            self, "Smoothed out-of-bag accuracy", (Picture("Smoothed out-of-bag accuracy", self.plot),)
+        )
 
     def __str__(self) -> str:
         return f"{self.n_trees:,} trees: {self.reason}"

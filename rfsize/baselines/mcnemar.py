@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
 from rfsize.baselines.accuracy import checked_votes, right_by_size
+from rfsize.reporting.account import Account, Picture
+from rfsize.reporting.plain import plain_account
+from rfsize.reporting.result import Result
 from rfsize.utils.validation import share, whole
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ _MOST_SIZES = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class McNemarSize:
+class McNemarSize(Result):
     """The answer of `mcnemar_size`.
 
     Attributes
@@ -86,6 +89,9 @@ class McNemarSize:
         from rfsize.baselines.plots import plot_mcnemar
 
         return plot_mcnemar(self, ax)
+
+    def _account(self) -> Account:
+        return plain_account(self, "McNemar's test of sizes", (Picture("McNemar's test of sizes", self.plot),))
 
     def __str__(self) -> str:
         return f"{self.n_trees:,} trees: {self.reason}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.plotting import finish, new_axes
+from rfsize.utils.plotting import faint, finish, ink, legend_below, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,12 +57,12 @@ def plot_mcnemar(found: PairsOfSizes, ax: Axes | None = None) -> Axes:
         found.p_values < found.level, cmap="Greys", vmin=0.0, vmax=1.0, origin="lower", extent=2 * edges, aspect="equal"
     )
     chosen = ax.axvline(found.n_trees, color="C1", linestyle="--", label=f"m* = {found.n_trees:,} trees")
-    dark = Patch(facecolor="0.0", label=f"differ significantly, p < {found.level!r}")
-    bright = Patch(facecolor="1.0", edgecolor="0.6", label="do not differ")
+    dark = Patch(facecolor="0.0", edgecolor=ink(ax), label=f"differ significantly, p < {found.level!r}")
+    bright = Patch(facecolor="1.0", edgecolor=ink(ax), label="do not differ")
     ax.set_xlabel("trees, m")
     ax.set_ylabel("trees, n")
     ax.set_title(f"McNemar's test of all pairs of sizes, {found.n_rows:,} rows")
-    ax.legend(handles=[dark, bright, chosen], frameon=True, framealpha=0.9, edgecolor="0.8", fontsize="small")
+    legend_below(ax, [dark, bright, chosen])
     return ax
 
 
@@ -73,14 +73,15 @@ def plot_banfield(found: SmoothedAccuracy, ax: Axes | None = None) -> Axes:
     if ax is None:
         ax = new_axes()
     trees = np.arange(1, len(found.accuracy) + 1)
-    ax.plot(trees, found.accuracy, color="C0", alpha=0.4, linewidth=1.0, label="accuracy")
+    ax.plot(trees, found.accuracy, color="C0", alpha=0.5, linewidth=1.0, label="accuracy")
     ax.plot(trees, found.smoothed, color="C0", label="smoothed")
     ax.axvline(found.n_trees, color="C1", linestyle="--", label=f"chosen: {found.n_trees:,} trees")
     ends = "stopped" if found.converged else "ran out"
-    ax.axvline(found.grown, color="0.4", linestyle=":", label=f"{ends} after {found.grown:,} trees")
+    ax.axvline(found.grown, **faint(ax, ":"), label=f"{ends} after {found.grown:,} trees")
+    ax.set_xlim(1, max(2, len(found.accuracy), found.grown))
     ax.set_xlabel("trees")
     ax.set_ylabel("accuracy")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     ax.set_title(f"Smoothed accuracy in batches of {found.batch:,} trees")
-    finish(ax, loc="lower right")
+    finish(ax)
     return ax

@@ -1,5 +1,5 @@
-"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``grow``, ``fraction``, ``table``, ``compile`` and
-``predict``."""
+"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``grow``, ``fraction``, ``table``, ``compile``
+and ``predict``."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ import numpy as np
 from rfsize.adapters.registry import integration_named, integration_of
 from rfsize.cli.models import LoadedModel, load_model, load_params, save_model, training_data
 from rfsize.cli.options import (
+    DONE,
+    NOT_CONVERGED,
+    add_criterion,
     add_data,
     add_drop,
     add_inputs,
     refuse_to_overwrite,
     table_of,
 )
+from rfsize.cli.reporting import add_report
 from rfsize.cli.serving import add_compile, add_predict, add_table, predict
 from rfsize.cli.tables import STANDARD, Table, like_table, load_features, load_table
 from rfsize.errors import NotConvergedWarning
-from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import AVERAGES
-from rfsize.sizing.named_metrics import CRITERIA, METRICS
+from rfsize.sizing.named_metrics import METRICS
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
 from rfsize.utils.files import written_whole
 from rfsize.utils.validation import class_indices
-from rfsize.voting.outputs import VOTINGS
 
-DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
+BAD_INPUT = 2
 
-_VOTING = "size labels of the majority vote, of averaged scores, or those of predict (default auto)"
+# Arguments that are tables of rows to read.
+_TABLES = {"data", "validation", "unseen"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,13 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check_standard(options: argparse.Namespace) -> None:
     """``ValueError`` where ``-`` stands for what is no table of rows, or two tables come from standard input."""
     given = [name for name, value in vars(options).items() if value == STANDARD or (name == "params" and value == "-")]
-    files = set(given) - {"data", "validation"} - ({"output"} if options.run is predict else set())
+    files = set(given) - _TABLES - ({"output"} if options.run is predict else set())
     if files:
         raise ValueError(
             f"found - for the {min(files)}, but only tables of rows are read from standard input, and only predictions "
             "written to standard output: name a file"
         )
-    if {"data", "validation"} <= set(given):
+    if len(_TABLES & set(given)) > 1:
         raise ValueError("standard input can be read only once: name a file for one of the two tables")
 
 
@@ -102,13 +104,15 @@ def _parser() -> argparse.ArgumentParser:
 
     sizing = commands.add_parser("size", help="print how many trees are enough")
     add_inputs(sizing)
-    _add_criterion(sizing)
+    add_criterion(sizing)
     sizing.add_argument("--json", action="store_true", help="print the report as JSON")
     sizing.set_defaults(run=_size)
 
+    add_report(commands)
+
     cutting = commands.add_parser("truncate", help="write the forest of the first T* trees")
     add_inputs(cutting)
-    _add_criterion(cutting)
+    add_criterion(cutting)
     cutting.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="file to write the small model to"
     )
@@ -151,25 +155,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_criterion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--voting",
-        choices=VOTINGS,
-        help=_VOTING,
-    )
-    parser.add_argument("--average", choices=AVERAGES, help="average agreement over rows (micro) or classes (macro)")
-    parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
-    parser.add_argument(
-        "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        help="how far off probabilities or scores may be (root mean square, and 95 %% of rows), or how much worse a "
-        "metric",
-    )
-
-
 def _add_training(parser: argparse.ArgumentParser) -> None:
     add_data(parser, "training rows")
     parser.add_argument("--target", metavar="COLUMN", required=True, help="column of DATA that holds the labels")
@@ -177,7 +162,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--framework", required=True, metavar="NAME", help="lightgbm or xgboost")
     parser.add_argument("--params", metavar="JSON", help="training parameters, or a file of them")
     parser.add_argument("--alpha", type=float, help="share of rows to agree on (default 0.99)")
-    _add_criterion(parser)
+    add_criterion(parser)
     parser.add_argument("--max-trees", type=int, default=5000, metavar="N", help="trees to stop at (default 5000)")
     parser.add_argument("--seed", type=int, help="seed of the forests")
 

@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
+from rfsize.estimation.hard import ESTIMATORS
+from rfsize.sizing.goal import AVERAGES
+from rfsize.sizing.named_metrics import CRITERIA
+from rfsize.voting.outputs import VOTINGS
+
+DONE, NOT_CONVERGED = 0, 1
+"""Exit status: the forest is large enough, or is not."""
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +38,26 @@ def add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows
     parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
     parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
     add_missing(parser)
+
+
+def add_criterion(parser: argparse.ArgumentParser) -> None:
+    """What a forest is to be large enough for."""
+    parser.add_argument(
+        "--voting",
+        choices=VOTINGS,
+        help="size labels of the majority vote, of averaged scores, or those of predict (default auto)",
+    )
+    parser.add_argument("--average", choices=AVERAGES, help="average agreement over rows (micro) or classes (macro)")
+    parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
+    parser.add_argument(
+        "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        help="how far off probabilities or scores may be (root mean square, and 95 %% of rows), or how much worse a "
+        "metric",
+    )
 
 
 def add_missing(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfsize.cli.models import LoadedModel, load_model, load_model_if_any
 from rfsize.cli.options import (
+    DONE,
     add_data,
     add_inputs,
     add_missing,
@@ -34,8 +35,6 @@ from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.files import written_whole
 from rfsize.voting.outputs import VOTINGS
-
-DONE = 0
 
 # Of `rfsize table`: those of certified tables, and those of the others.
 _OF_CERTIFIED = ("confidence", "voting", "average", "criterion", "tolerance")

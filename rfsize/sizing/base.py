@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.reporting.account import Account
+from rfsize.reporting.result import Result
+from rfsize.sizing.accounts import Wording, report_account
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 _COVERAGE = 0.95
 
 
-class Report(ABC):
+class Report(Result, ABC):
     """The answer of `rfsize.size`.
 
     Attributes
@@ -185,6 +188,17 @@ class Report(ABC):
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it over the number of trees."""
+
+    @abstractmethod
+    def _wording(self) -> Wording:
+        """How it speaks on a page."""
+
+    @abstractmethod
+    def _remarks(self) -> list[str]:
+        """What is to be said beside T* and the price."""
+
+    def _account(self) -> Account:
+        return report_account(self, self._wording(), self._remarks())
 
     def metric_gap(
         self, metric: MetricLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None

@@ -14,6 +14,8 @@ from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
+from rfsize.reporting.account import Picture
+from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import DeviationGoal, check_goal, scores_of
 from rfsize.sizing.price import Pricing
@@ -296,6 +298,26 @@ class DeviationReport(Report):
         now = self.deviation(self.available)
         return f"off by {now.rms:.3g} (root mean square), and by at most {now.p95:.3g} on 95 % of the rows"
 
+    def _remarks(self) -> list[str]:
+        """What is to be said beside T* and the price."""
+        return [*self._how_sure(), *self._by_each(), *self._said_of_groups()]
+
+    def _wording(self) -> Wording:
+        """How it speaks on a page."""
+        return Wording(
+            aim=f"give {_WHAT[self.criterion]} within {self.tolerance!r} of those of infinitely many",
+            pictures=(Picture("Deviation from the infinite forest over the number of trees", self.plot),),
+            options={"criterion": self.criterion, "tolerance": self.tolerance},
+            method=f"{_WHAT[self.criterion]}, by the variance between trees on each row",
+            label_shares={},
+        )
+
+    def _by_each(self) -> list[str]:
+        return [
+            f"by root mean square: {in_words(self.sizes.rms)} trees",
+            f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+        ]
+
     def __str__(self) -> str:
         rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
         if self.n_dropped:
@@ -306,8 +328,7 @@ class DeviationReport(Report):
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
-                f"by root mean square: {in_words(self.sizes.rms)} trees",
-                f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+                *self._by_each(),
                 str(self.price()),
                 *self._said_of_groups(),
                 f"estimated from {rows}",

@@ -40,6 +40,9 @@ from numpy.typing import ArrayLike
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES
+from rfsize.reporting.account import Account
+from rfsize.reporting.plain import plain_account
+from rfsize.reporting.result import Result
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
@@ -52,7 +55,7 @@ _ROUNDING = 1e-12  # of sums over the same rows in another order
 
 
 @dataclass(frozen=True)
-class MetricGap:
+class MetricGap(Result):
     """What `SizeReport.metric_gap` predicts of a metric.
 
     Attributes
@@ -102,6 +105,9 @@ class MetricGap:
     def limit(self) -> float:
         """The metric expected of infinitely many trees."""
         return self.value + self.change
+
+    def _account(self) -> Account:
+        return plain_account(self, f"What more trees change of the {self.metric}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""

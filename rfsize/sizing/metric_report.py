@@ -11,6 +11,8 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.reporting.account import Picture
+from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import MetricGoal, scores_of
 from rfsize.sizing.loss import MetricLoss, Part, metric_loss
@@ -344,6 +346,26 @@ class MetricReport(Report):
         most = "" if self._loss.is_told else "at most "
         return f"{most}{found.loss:.2g} ({low:.2g} to {high:.2g})"
 
+    def _remarks(self) -> list[str]:
+        """What is to be said beside T* and the price."""
+        return [*self._how_sure(), *self._told(), *self._said_of_groups()]
+
+    def _wording(self) -> Wording:
+        """How it speaks on a page."""
+        return Wording(
+            aim=f"keep the {self.criterion} within {self.tolerance!r} of that of infinitely many",
+            pictures=(Picture("Expected loss over the number of trees", self.plot),),
+            options={"criterion": self.criterion, "tolerance": self.tolerance},
+            method="what halves and quarters of the trees lose against all of them",
+            label_shares={},
+        )
+
+    def _told(self) -> list[str]:
+        told = [f"note: {self.caveat}"] if self.caveat else []
+        if not self._loss.is_bent:
+            told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
+        return told
+
     def __str__(self) -> str:
         rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
         if self.n_dropped:
@@ -352,15 +374,12 @@ class MetricReport(Report):
             f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to "
             f"be {self._price(self.available)} worse than that of infinitely many"
         )
-        told = [f"note: {self.caveat}"] if self.caveat else []
-        if not self._loss.is_bent:
-            told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
         return "\n".join(
             [
                 f"{self.headline()} trees, 95 % interval in brackets",
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
-                *told,
+                *self._told(),
                 str(self.price()),
                 *self._said_of_groups(),
                 f"estimated from {rows}",

@@ -26,6 +26,9 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import out_of_bag_rows
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.reporting.account import Account
+from rfsize.reporting.result import Result
+from rfsize.sizing.accounts import score_account
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
@@ -59,7 +62,7 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OobScore:
+class OobScore(Result):
     """The answer of `rfsize.oob_score`.
 
     Attributes
@@ -143,12 +146,18 @@ class OobScore:
         """
         return plot_score(self, ax)
 
-    def __str__(self) -> str:
+    def _account(self) -> Account:
+        return score_account(self, self._in_digits)
+
+    def _in_digits(self, value: float) -> str:
+        """A value of the metric, with as many digits as the interval is worth."""
         length = self.interval[1] - self.interval[0]
-        digits = int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 3, 8))
+        return f"{value:.{int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 3, 8))}f}"
+
+    def __str__(self) -> str:
         dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""
         grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
-        value, at_all, low, high = (f"{one:.{digits}f}" for one in (self.value, self.at_all_trees, *self.interval))
+        value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
         return (
             f"{self.metric} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
             f"about {at_all} with all {self.available:,} trees; on fresh rows {low} to {high} (95 %)\n"

@@ -9,7 +9,7 @@ import numpy as np
 
 from rfsize.estimation.base import Curves, Margins
 from rfsize.estimation.deviation import Deviation
-from rfsize.utils.plotting import finish, label_counts, label_sparsely, new_axes, percent
+from rfsize.utils.plotting import faint, finish, ink, label_counts, label_sparsely, new_axes, percent
 from rfsize.utils.typing import Floats, Int64s
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ class PredictionReport(_Report, Protocol):
 
 def plot_report(report: LabelReport, ax: Axes | None = None) -> Axes:
     """Draw how near to a tie the rows are, and disagreement over the number of trees; see `SizeReport.plot`."""
-    import matplotlib.pyplot as plt
-
     if ax is None:
-        figure = plt.figure(figsize=(10.0, 4.2), layout="constrained")
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10.0, 4.8), layout="constrained")
         left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
-        _draw_margins(report, left)
+        draw_margins(report, left)
     _draw_disagreement(report, ax)
     return ax
 
@@ -67,23 +67,22 @@ def plot_report(report: LabelReport, ax: Axes | None = None) -> Axes:
 _BINS = 25
 
 
-def _draw_margins(report: LabelReport, ax: Axes) -> None:
+def draw_margins(report: LabelReport, ax: Axes) -> None:
     """Rows by their distance from a tie: those next to it are what large forests still change."""
-
     margins = report.margins()
     edges = np.linspace(min(margins.tie, margins.most), max(margins.tie, margins.most), _BINS + 1)
     values = np.clip(margins.values, edges[0], edges[-1])
     shares, _ = np.histogram(values, bins=edges, weights=margins.rows / margins.rows.sum())
     ax.stairs(shares, edges, fill=True, color="C0", alpha=0.35)
     ax.stairs(shares, edges, color="C0")
-    ax.axvline(margins.tie, color="0.2", linestyle="--", linewidth=1.0)
+    ax.axvline(margins.tie, **faint(ax, "--"))
     ax.set_yscale("log")
     ax.set_xlim(margins.most, margins.tie)
     ax.set_xlabel(f"{margins.what}\n(ties at the right edge)")
     ax.set_ylabel(f"share of the rows, in {_BINS} bins")
     ax.set_title("How near to a tie the rows are")
     label_sparsely(ax.yaxis, percent)
-    ax.grid(which="major", color="0.9")
+    ax.grid(which="major", color=ink(ax), alpha=0.15)
     ax.set_axisbelow(True)
 
 
@@ -100,8 +99,8 @@ def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     ax.fill_between(curves.sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
     settled = report.n_trees if math.isfinite(report.n_trees) else report.available
     law = (1.0 - report.agreement(int(settled))) * np.sqrt(settled / sizes)
-    ax.plot(sizes, law, color="0.4", linewidth=1.0, linestyle="--", label="law of large forests, ∝ 1/√T")
-    ax.axhline(1.0 - report.alpha, color="0.4", linewidth=1.0, linestyle=":", label=f"1 − α = {1.0 - report.alpha:.3g}")
+    ax.plot(sizes, law, **faint(ax, "--"), label="law of large forests, ∝ 1/√T")
+    ax.axhline(1.0 - report.alpha, **faint(ax, ":"), label=f"1 − α = {1.0 - report.alpha:.3g}")
     if math.isfinite(report.n_trees):
         ends = np.minimum(report.interval, largest)
         ax.errorbar(
@@ -124,7 +123,7 @@ def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
     label_counts(ax.xaxis)
     label_sparsely(ax.yaxis, percent)
-    finish(ax, loc="lower left")
+    finish(ax)
 
 
 def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
@@ -140,7 +139,7 @@ def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
     # Logarithms leave a line of zeros out, and its name says that it is one.
     ax.plot(sizes, p95, color="C2", label="95th percentile over rows" + ("" if any(p95) else ": 0"))
     ax.plot(sizes, rms, color="C0", label="root mean square" + ("" if any(rms) else ": 0"))
-    ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
+    ax.axhline(report.tolerance, **faint(ax, ":"), label=f"tolerance = {report.tolerance!r}")
     if math.isfinite(report.n_trees):
         low, high = report.interval
         ax.axvspan(low, min(high, largest), color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
@@ -187,7 +186,7 @@ def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
     whole = 2.0 * asked[0]
     behind = float(np.interp(whole, sizes, law))
     ax.plot(asked, lost + behind, "o", color="C2", label="quarters and halves of the trees at hand", zorder=4)
-    ax.axhline(report.tolerance, color="0.4", linewidth=1.0, linestyle=":", label=f"tolerance = {report.tolerance!r}")
+    ax.axhline(report.tolerance, **faint(ax, ":"), label=f"tolerance = {report.tolerance!r}")
     if math.isfinite(report.n_trees):
         ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
     ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
@@ -205,7 +204,7 @@ def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
 
 
 class Score(Protocol):
-    """What the picture of a score reads."""
+    """What the picture of a score reads, and its account."""
 
     @property
     def metric(self) -> str: ...
@@ -219,6 +218,12 @@ class Score(Protocol):
     def curve(self) -> tuple[Int64s, Floats]: ...
     @property
     def available(self) -> int: ...
+    @property
+    def votes_per_row(self) -> float: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def n_rows(self) -> int: ...
 
 
 def plot_score(score: Score, ax: Axes | None = None) -> Axes:
@@ -239,11 +244,13 @@ def plot_score(score: Score, ax: Axes | None = None) -> Axes:
         zorder=4,
     )
     ax.axvline(score.available, color="C1", linestyle="-.", label=f"forest at hand: {score.available:,} trees")
-    ax.set_xscale("log")
-    ax.set_xlim(1.0, 1.5 * score.available)
+    first = sizes[np.isfinite(values)].min(initial=score.available)  # the last has a value
+    if first < 0.1 * score.available:
+        ax.set_xscale("log")
+    ax.set_xlim(first, score.available + 0.5 * (score.available - first) + 1)
     ax.set_xlabel("trees in the forest")
     ax.set_ylabel(score.metric)
     ax.set_title(f"Out of bag, {score.metric} is {score.value:.4g}")
     label_counts(ax.xaxis)
-    finish(ax, loc="best")
+    finish(ax)
     return ax

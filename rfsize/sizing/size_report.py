@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.counted import Counted
@@ -13,6 +13,8 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.strata import FEWEST_ROWS
+from rfsize.reporting.account import Picture
+from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
 from rfsize.sizing.price import Pricing
@@ -397,6 +399,29 @@ class SizeReport(Report):
                 *self._said_of_groups(),
                 f"estimated ({self.estimator}) from {rows}",
             ]
+        )
+
+    def _remarks(self) -> list[str]:
+        """What is to be said beside T* and the price."""
+        return [*self._how_sure(), *self._both_sizes(), *self._doubts(), *self._said_of_groups()]
+
+    def _wording(self) -> Wording:
+        """How it speaks on a page."""
+        from rfsize.sizing.plots import draw_margins, plot_report
+
+        whole = "the rows" if self.average == "micro" else "the rows of each class, averaged over the classes"
+        options: dict[str, Any] = {"alpha": self.alpha}
+        options |= {} if self.voting == self.predict_obeys else {"voting": self.voting}
+        options |= {} if self.average == "micro" else {"average": self.average}
+        return Wording(
+            aim=f"give the label of infinitely many on {100.0 * self.alpha:.10g} % of {whole}",
+            pictures=(
+                Picture("Disagreement with the infinite forest over the number of trees", partial(plot_report, self)),
+                Picture("Share of the rows by their distance from a tie", partial(draw_margins, self)),
+            ),
+            options=options,
+            method=f"labels by {_VOTED[self.voting]}, {self.estimator} estimate",
+            label_shares=self.label_shares,
         )
 
     def _doubts(self) -> list[str]:

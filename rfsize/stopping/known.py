@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rfsize.errors import RareClassWarning
+from rfsize.reporting.account import Account
+from rfsize.reporting.result import Result
 from rfsize.stopping import rules, urn
 from rfsize.stopping.certificate import MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome
 from rfsize.stopping.document import checked_fields, read_document, refuse, to_document, write_document
@@ -27,17 +29,13 @@ from rfsize.stopping.stops import (
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
 
-if TYPE_CHECKING:
-    pass
-
-
 Self = TypeVar("Self", bound="KnownTable")
 
 _CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
-class KnownTable:
+class KnownTable(Result):
     """The fields of a `rfsize.stopping.table.StopTable`, which describes them, and all that follows from them."""
 
     n_trees: int
@@ -278,6 +276,11 @@ class KnownTable:
         table = cls(**checked_fields(document))
         table._check_promise()
         return table
+
+    def _account(self) -> Account:
+        from rfsize.stopping.account import table_account
+
+        return table_account(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KnownTable):

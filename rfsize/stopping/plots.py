@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from rfsize.stopping.stops import (
     WeightedStops,
     ternary_index,
 )
-from rfsize.utils.plotting import finish, new_axes
+from rfsize.utils.plotting import faint, finish, label_sparsely, new_axes
+from rfsize.utils.typing import Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,19 +45,12 @@ class Table(Protocol):
     def expected_trees(self) -> float: ...
 
 
-_FREE_CORNER: dict[str, Any] = {
-    "binary": "upper left",
-    "ternary": "lower center",
-    "leaders": "upper left",
-    "weighted": "upper right",
-    "averages": "upper right",
-    "spread": "upper left",
-}
+# Of large forests not every number of trees is drawn: nobody could tell them apart.
+_MOST_POINTS = 600
 
 
 def plot_table(table: Table, ax: Axes | None = None) -> Axes:
     """Draw the votes at which voting stops; see `StopTable.plot`."""
-
     if ax is None:
         ax = new_axes()
     if isinstance(table.stops, BinaryStops):
@@ -72,18 +66,24 @@ def plot_table(table: Table, ax: Axes | None = None) -> Axes:
     else:
         _draw_spread(table, table.stops, ax)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
-    finish(ax, loc=_FREE_CORNER[table.stops.kind])
+    finish(ax)
     return ax
 
 
+def _numbers(first: int, last: int) -> Int64s:
+    """Numbers of trees to draw at."""
+    return np.unique(np.linspace(first, last, min(last - first + 1, _MOST_POINTS)).astype(np.int64))
+
+
 def _draw_binary(table: Table, stops: BinaryStops, ax: Axes) -> None:
-    asked = np.arange(table.n_trees + 1)
-    lower, upper = np.maximum(stops.lower, 0), np.minimum(stops.upper, asked)
-    ax.fill_between(asked, lower, upper, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    can_1, can_0 = stops.upper <= asked, stops.lower >= 0
-    ax.plot(asked[can_1], stops.upper[can_1], color="C1", label="stop: class 1")
-    ax.plot(asked[can_0], stops.lower[can_0], color="C2", label="stop: class 0")
-    ax.plot(asked, asked / 2.0, color="0.4", linewidth=1.0, linestyle=":", label="half of the votes")
+    asked = _numbers(0, table.n_trees)
+    lower, upper = stops.lower[asked], stops.upper[asked]
+    going = np.maximum(lower, 0), np.minimum(upper, asked)
+    ax.fill_between(asked, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    can_1, can_0 = upper <= asked, lower >= 0
+    ax.plot(asked[can_1], upper[can_1], color="C1", label="stop: class 1")
+    ax.plot(asked[can_0], lower[can_0], color="C2", label="stop: class 0")
+    ax.plot(asked, asked / 2.0, **faint(ax, ":"), label="half of the votes")
     _mark_expected(table, ax)
     ax.set_xlim(0, table.n_trees)
     ax.set_ylim(0, None)
@@ -100,7 +100,7 @@ def _draw_ternary(table: Table, stops: TernaryStops, ax: Axes) -> None:
     ax.plot(asked, level, color="C1", label="stop: the other two share the rest")
     ax.plot(asked, alone, color="C2", label="stop: one of the others has no vote")
     _mark_expected(table, ax)
-    ax.set_xlim(0, table.n_trees)
+    ax.set_xlim(1, max(2, table.n_trees))
     ax.set_ylim(0, None)
     ax.set_xlabel("trees asked")
     ax.set_ylabel("lead of class 0 over the runner-up, votes")
@@ -117,12 +117,13 @@ def _smallest_lead(stops: TernaryStops, asked: int, share: float) -> float:
 
 
 def _draw_leaders(table: Table, stops: LeaderStops, ax: Axes) -> None:
-    both = np.arange(table.n_trees + 1)
-    can = stops.upper <= both
-    ax.fill_between(both, both / 2.0, np.minimum(stops.upper, both), color="C0", alpha=0.15, linewidth=0.0)
-    ax.plot(both[can], stops.upper[can], color="C1", label="stop: the leader wins")
-    ax.plot(both, both / 2.0, color="0.4", linewidth=1.0, linestyle=":", label="both level")
-    ax.fill_between([], [], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    both = _numbers(0, table.n_trees)
+    upper = stops.upper[both]
+    can = upper <= both
+    going = both / 2.0, np.minimum(upper, both)
+    ax.fill_between(both, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    ax.plot(both[can], upper[can], color="C1", label="stop: the leader wins")
+    ax.plot(both, both / 2.0, **faint(ax, ":"), label="both level")
     ax.plot([], [], " ", label=f"measured: {table.expected_trees():,.1f} trees per row")
     ax.set_xlim(0, table.n_trees)
     ax.set_ylim(0, None)
@@ -132,50 +133,51 @@ def _draw_leaders(table: Table, stops: LeaderStops, ax: Axes) -> None:
 
 def _draw_weighted(stops: WeightedStops, ax: Axes) -> None:
     """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
-    asked = np.arange(stops.most_asked + 1)
+    asked = _numbers(0, stops.most_asked)
     needed = stops.needed[asked] / stops.needed[0]
     ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
     ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
-    ax.plot(asked, 1.0 - needed, color="0.4", linewidth=1.0, linestyle=":", label="lead where all agree")
+    ax.plot(asked, 1.0 - needed, **faint(ax, ":"), label="lead where all agree")
     ax.set_xlim(0, stops.most_asked)
     ax.set_ylim(0.0, 1.0)
     ax.set_xlabel("members asked, the heaviest first")
-    ax.set_ylabel("lead over the runner-up, share of the weight")
+    ax.set_ylabel("lead over the runner-up,\nshare of the weight")
 
 
 def _draw_averages(table: Table, stops: AverageStops, ax: Axes) -> None:
     """Needed leads run from beyond any lead to 0: a logarithmic axis shows them."""
-    asked = np.arange(1, table.n_trees)
-    needed = stops.needed[1:-1]
+    asked = _numbers(1, table.n_trees - 1)
+    needed = stops.needed[asked]
     if needed.any():
         ax.set_yscale("log")
+        label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
     ax.plot(asked, needed, color="C1", label="stop: the first class is so far ahead")
-    ax.fill_between(asked, needed[needed > 0.0].min(initial=1.0), needed, color="C0", alpha=0.15, linewidth=0.0)
-    ax.fill_between([], [], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    lowest = needed[needed > 0.0].min(initial=1.0)
+    ax.fill_between(asked, lowest, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
     _mark_expected(table, ax)
-    ax.set_xlim(0, table.n_trees)
+    ax.set_xlim(1, max(2, table.n_trees))
     ax.set_xlabel("trees asked")
     ax.set_ylabel("lead in the mean score")
 
 
 def _draw_spread(table: Table, stops: SpreadStops, ax: Axes) -> None:
     """How far the scores of the trees asked may spread, in units of what is predicted."""
-    asked = np.arange(1, table.n_trees)
+    asked = _numbers(1, table.n_trees - 1)
     most = stops.limit / np.sqrt(1.0 / asked - 1.0 / table.n_trees)
     ax.plot(asked, most, color="C1", label="stop: scores spread by no more")
     ax.fill_between(
         asked, most, most.max(initial=0.0), color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree"
     )
     _mark_expected(table, ax)
-    ax.set_xlim(0, table.n_trees)
+    ax.set_xlim(1, max(2, table.n_trees))
     ax.set_ylim(0, None)
     ax.set_xlabel("trees asked")
-    ax.set_ylabel(f"standard deviation of the trees, as {stops.criterion}")
+    ax.set_ylabel(f"standard deviation of the trees,\nas {stops.criterion}")
 
 
 def _mark_expected(table: Table, ax: Axes) -> None:
     trees = table.expected_trees()
     how = "expected" if table.counts is None and table.voting == "hard" else "measured"
-    ax.axvline(trees, color="0.2", linewidth=1.0, linestyle="--", label=f"{how}: {trees:,.1f} trees per row")
+    ax.axvline(trees, **faint(ax, "--"), label=f"{how}: {trees:,.1f} trees per row")
     if table.certificate is not None:
         ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%} differ")

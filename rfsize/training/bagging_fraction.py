@@ -17,6 +17,8 @@ from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.errors import NotConvergedWarning
+from rfsize.reporting.account import Account
+from rfsize.reporting.result import Result
 from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
@@ -53,7 +55,7 @@ _UNKNOWN = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
-class FractionSearch:
+class FractionSearch(Result):
     """The answer of `select_bagging_fraction`.
 
     Attributes
@@ -157,6 +159,11 @@ class FractionSearch:
         from rfsize.training.plots import plot_bagging_fraction
 
         return plot_bagging_fraction(self, ax)
+
+    def _account(self) -> Account:
+        from rfsize.training.account import search_account
+
+        return search_account(self)
 
     def __str__(self) -> str:
         chosen = "the best" if self.rule == "best" else "the smallest within one standard error of the best"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.plotting import finish, label_sparsely, new_axes
+from rfsize.utils.plotting import finish, ink, label_sparsely, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,24 +39,35 @@ class Search(Protocol):
 
 def plot_bagging_fraction(search: Search, ax: Axes | None = None) -> Axes:
     """Draw out-of-bag error and T* over the bagging fraction; see `FractionSearch.plot`."""
-    import matplotlib.pyplot as plt
-
-    if ax is not None:
-        panels = [ax]
-    elif search.report is None:
-        panels = [new_axes()]
+    if ax is not None or search.report is None:
+        ax = new_axes() if ax is None else ax
+        ax.set_xlabel(_ACROSS)
     else:
-        figure = plt.figure(figsize=(7.0, 5.4), layout="constrained")
-        panels = list(figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)))
-        _draw_sizes(search, panels[1])
-    _draw_judgement(search, panels[0])
-    panels[-1].set_xlabel("bagging fraction (rows drawn without replacement)")
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(7.0, 6.4), layout="constrained")
+        ax, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        plot_sizes(search, below)
+    _draw_judgement(search, ax)
     which = "the best" if search.rule == "best" else "the smallest within 1 s.e. of the best"
-    panels[0].set_title(f"Bagging fraction {search.best:.3f}: {which} of {len(search.curve)}")
-    for panel in panels:
-        panel.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
-        finish(panel)
-    return panels[0]
+    ax.set_title(f"Bagging fraction {search.best:.3f}: {which} of {len(search.curve)}")
+    _mark_best(search, ax)
+    return ax
+
+
+def plot_sizes(search: Search, ax: Axes) -> None:
+    """Draw T* over the bagging fraction."""
+    _draw_sizes(search, ax)
+    ax.set_xlabel(_ACROSS)
+    _mark_best(search, ax)
+
+
+_ACROSS = "bagging fraction (rows drawn without replacement)"
+
+
+def _mark_best(search: Search, ax: Axes) -> None:
+    ax.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
+    finish(ax)
 
 
 def _draw_judgement(search: Search, ax: Axes) -> None:
@@ -80,9 +91,8 @@ def _draw_judgement(search: Search, ax: Axes) -> None:
     if early.any():
         label = f"{search.metric} of fewer trees, when dropped"
         error = dropped["standard_error"]
-        ax.errorbar(
-            dropped["fraction"], dropped[search.metric], error, fmt=".", color="0.6", elinewidth=1.0, label=label
-        )
+        style: dict[str, Any] = {"fmt": ".", "color": ink(ax), "alpha": 0.5, "elinewidth": 1.0}
+        ax.errorbar(dropped["fraction"], dropped[search.metric], error, **style, label=label)
     chosen = stayed[stayed["fraction"] == search.best]
     ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
     ax.set_ylabel(f"out-of-bag {search.metric}")

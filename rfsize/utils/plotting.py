@@ -10,25 +10,61 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 
-def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
+def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
     """The axes of a new figure."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def finish(ax: Axes, **legend: Any) -> None:
+def ink(ax: Axes) -> Any:
+    """The colour in which the axes are labelled, which their style made to be seen on their background."""
+    return ax.xaxis.label.get_color()
+
+
+def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
+    """How a line of reference is drawn, which curves are compared with."""
+    return {"color": ink(ax), "alpha": 0.7, "linewidth": 1.0, "linestyle": linestyle}
+
+
+def finish(ax: Axes) -> None:
     """Grid and legend of finished axes."""
-    ax.grid(which="major", color="0.9")
+    ax.grid(which="major", color=ink(ax), alpha=0.15)
     ax.set_axisbelow(True)
-    ax.legend(**{"frameon": True, "framealpha": 0.9, "edgecolor": "none", "fontsize": "small", **legend})
+    legend_below(ax)
+
+
+# Of legends: the size of their letters, how wide these are on average, and the room that a line takes beside its label.
+_SMALL, _WIDE, _HANDLE = 0.833, 0.5, 3.0
+
+
+def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
+    """A legend below the axes and their label, where it covers no curve; ``layout="constrained"`` makes room for it."""
+    import matplotlib as mpl
+    from matplotlib.transforms import ScaledTranslation
+
+    handles = ax.get_legend_handles_labels()[0] if handles is None else handles
+    letter, figure = mpl.rcParams["font.size"], ax.figure
+    below = ScaledTranslation(0.0, -letter * (4.0 if ax.get_xlabel() else 1.0) / 72.0, figure.dpi_scale_trans)
+    longest = max(len(str(one.get_label())) for one in handles)
+    fits_twice = 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < 72.0 * figure.bbox.width / figure.dpi
+    ax.legend(
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=ax.transAxes + below,
+        ncols=2 if fits_twice else 1,
+        frameon=False,
+        fontsize=letter * _SMALL,
+    )
 
 
 def label_counts(axis: Axis) -> None:
     """Label a linear or logarithmic axis of trees with whole numbers."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:

@@ -144,3 +144,14 @@ def overwriting(at: AtHand) -> None:
 def predictions(at: AtHand) -> None:
     at.shell("compile", at.saved_model(), "-o", at.folder / "fast.npz")
     at.shell("predict", at.folder / "fast.npz", at.table(), "-o", at.folder / "out.txt")
+
+
+@GROUP.refuses(
+    "a metric of a report without out-of-bag rows",
+    ValueError,
+    "--metric is of the out-of-bag score, which takes --oob and --target",
+    why="the score is that of the training rows, by trees that did not see them",
+    instead="both, or no `--metric`",
+)
+def metric_of_other_rows(at: AtHand) -> None:
+    at.shell("report", at.saved_model(), at.table(), "--metric", "auc", "-o", at.folder / "page.html")

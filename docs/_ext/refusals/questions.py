@@ -243,3 +243,14 @@ def other_number_of_labels(at: AtHand) -> object:
 )
 def rules_of_few_trees(at: AtHand) -> object:
     return rfsize.banfield_size(rfsize.tree_votes(at.model, at.X), at.y)
+
+
+@GROUP.refuses(
+    "a page that is to tell of something else",
+    ValueError,
+    "to_html takes results of rfsize to tell on the same page, such as what rfsize.oob_score returns; found a dict",
+    why="only results know what they say of themselves",
+    instead="`report.to_html(path, score, table)`",
+)
+def a_page_of_something_else(at: AtHand) -> object:
+    return rfsize.StopTable.build(11).to_html(at.folder / "page.html", {"auc": 0.9})

@@ -1,0 +1,36 @@
+"""
+Send a report
+=============
+
+What was found on one page of HTML, for a colleague who has a browser and nothing else.
+"""
+
+import tempfile
+from pathlib import Path
+
+from lightgbm import LGBMClassifier
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import rfsize
+
+FOREST = {"boosting_type": "rf", "n_estimators": 100, "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3}
+
+digits, digit = load_digits(return_X_y=True)
+X, X_val, y, _ = train_test_split(digits, digit >= 5, random_state=0)
+model = LGBMClassifier(**FOREST, random_state=0, verbose=-1).fit(X, y)
+folder = Path(tempfile.mkdtemp())
+
+# %%
+# The trees are asked once; the size, the score and a stop table stand on one page.
+
+counted = rfsize.count(model, X, y, oob=True)
+report = rfsize.size(counted, alpha=0.98)
+score = rfsize.oob_score(counted, metric="auc")
+table = rfsize.StopTable.calibrate(model, X_val, alpha=0.98)
+report.to_html(folder / "report.html", score, table)
+
+# %%
+# It is one file that loads nothing else. A notebook shows the same of each result.
+
+print(f"{(folder / 'report.html').stat().st_size / 1000:.0f} kB")

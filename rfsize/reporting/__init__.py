@@ -1,0 +1,1 @@
+"""Pages of HTML that tell what was found, and what notebooks show of it."""

@@ -1,0 +1,76 @@
+"""From accounts to HTML, by templates that escape whatever they are given: names of classes come from strangers."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from rfsize.reporting.account import Account
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
+_FRAMEWORKS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "sklearn": "scikit-learn"}
+
+
+def can_be_drawn() -> bool:
+    """Whether what pages are made with is installed."""
+    return not _missing()
+
+
+def page(accounts: Sequence[Account]) -> str:
+    """A page of its own, which tells the first result and then the others."""
+    return _rendered("page.html", accounts)
+
+
+def fragment(accounts: Sequence[Account]) -> str:
+    """The same as a part of somebody else's page."""
+    return _rendered("fragment.html", accounts)
+
+
+def _missing() -> list[str]:
+    return [name for module, name in _NEEDED.items() if find_spec(module) is None]
+
+
+def _rendered(template: str, accounts: Sequence[Account]) -> str:
+    if missing := _missing():
+        raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
+    return (
+        _environment()
+        .get_template(template)
+        .render(accounts=accounts, written=datetime.now(timezone.utc), versions=_versions())
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from rfsize.reporting.drawing import as_svg
+
+    environment = Environment(
+        loader=PackageLoader("rfsize.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["as_svg"] = as_svg
+    return environment
+
+
+def _versions() -> str:
+    """Of rfsize, of the frameworks that were in use, and of what they run on."""
+    used = [
+        f"{name} {sys.modules[module].__version__}" for module, name in _FRAMEWORKS.items() if module in sys.modules
+    ]
+    return ", ".join(
+        [f"rfsize {version('rfsize')}", *used, f"NumPy {version('numpy')}", f"Python {platform.python_version()}"]
+    )

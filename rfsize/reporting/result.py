@@ -1,0 +1,64 @@
+"""What all results of rfsize can do: be shown in a notebook, and be sent as a page."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from rfsize.reporting.account import Account
+from rfsize.utils.files import written_whole
+
+
+class Result:
+    """A result that can be told on a page."""
+
+    def _account(self) -> Account:
+        """What it says of itself there."""
+        raise NotImplementedError
+
+    def to_html(self, path: str | PathLike[str], *others: Result) -> None:
+        """Write a page that can be sent: one file, which loads nothing else and runs no script.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; what it held is replaced once the page is whole.
+        *others : result of rfsize
+            What the same page is to tell below: an `OobScore`, a `StopTable`, a `FractionSearch`, or another report.
+
+        Raises
+        ------
+        ImportError
+            If Jinja2 or Matplotlib is missing, with what to install.
+        ValueError
+            If one of ``others`` is no result of rfsize.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, alpha=0.95)
+        >>> report.to_html("report.html", rfsize.oob_score(forest, X, y, metric="auc"))
+        """
+        from rfsize.reporting.pages import page
+
+        for other in others:
+            if not isinstance(other, Result):
+                raise ValueError(
+                    f"to_html takes results of rfsize to tell on the same page, such as what rfsize.oob_score returns; "
+                    f"found a {type(other).__name__}"
+                )
+        text = page([one._account() for one in (self, *others)])
+        with written_whole(Path(path)) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show; None, so that they show the text, where there is nothing to draw it with."""
+        from rfsize.reporting.pages import can_be_drawn, fragment
+
+        return fragment([self._account()]) if can_be_drawn() else None

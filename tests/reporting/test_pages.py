@@ -1,0 +1,182 @@
+"""Pages that can be sent: what they say, that they load nothing, and that no name breaks out of its place."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import rfsize
+from helpers.pages import Page
+from rfsize.reporting.result import Result
+from rfsize.sizing.base import Report
+from rfsize.sizing.words import in_percent, in_words
+
+LARGEST = 300_000
+ELSEWHERE = re.compile(r"https?:|//[a-z]|@import|@font-face|url\((?!#)")
+
+KINDS = [
+    *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score", "gap"),
+    *("certified", "spread", "two classes", "three classes", "four classes", "weighted", "fraction"),
+    *("mcnemar", "banfield"),
+]
+REPORTS = KINDS[:7]
+
+
+def html_of(result: Result, folder: Path, *others: Result) -> str:
+    result.to_html(folder / "page.html", *others)
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def check_alone(html: str) -> None:
+    """It loads nothing, runs nothing, and is small."""
+    page = Page(html)
+    assert len(html.encode()) < LARGEST
+    assert not {"script", "link", "iframe", "object", "img", "base"} & set(page.tags)
+    links = [value or "" for name, value in page.attributes if name in ("href", "xlink:href", "src")]
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in links)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    styles = [value or "" for name, value in page.attributes if name in ("style", "class")]
+    sheets = re.findall(r"<style.*?>(.*?)</style>", html, re.DOTALL)
+    assert not [text for text in styles + sheets if ELSEWHERE.search(text)]
+
+
+def test_all_on_one_page(results: dict[str, Result], tmp_path: Path) -> None:
+    first, *others = (results[kind] for kind in ("enough", "odd score", "certified", "fraction"))
+    html = html_of(first, tmp_path, *others)
+    check_alone(html)
+    told = Page(html).text
+    for result in (first, *others):
+        account = result._account()
+        assert account.title in told
+        assert account.verdict in told
+    assert told.count("How it was computed") == told.count("Apply it") == 1
+
+
+@pytest.mark.parametrize("n_trees", [10_001])
+def test_pages_of_the_largest_tables_are_small(n_trees: int, tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).random(n_trees)
+    check_alone(html_of(rfsize.StopTable.build(n_trees), tmp_path, rfsize.StopTable.lossless(weights)))
+
+
+def test_names_are_told_as_they_are(results: dict[str, Result], forest: Any, tmp_path: Path) -> None:
+    html = html_of(results["enough"], tmp_path, results["odd score"], results["certified"])
+    told = Page(html)
+    assert not {"script", "img"} & set(told.tags)
+    for name in forest.classes_:
+        assert told.text.count(name) >= 2
+    drawn = Page("".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)))
+    assert "Out of bag, </text><script>alert(3)</script> $x_{1 font: 9px #010203 is " in drawn.text
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_a_report_tells_size_interval_and_price(kind: str, results: dict[str, Result], tmp_path: Path) -> None:
+    report: Any = results[kind]
+    html = html_of(report, tmp_path)
+    check_alone(html)
+    told = Page(html).text
+    price = report.price()
+    expected = [report.target, in_words(report.n_trees), *map(in_words, report.interval), f"{report.available:,}"]
+    expected += [] if price.labels is None else [in_percent(price.labels)]
+    expected += [f"{loss:.2g}" for loss in price.metrics.values()]
+    expected += [f"{report.n_rows:,}", "rfsize " + rfsize.__version__]
+    assert [part for part in expected if part not in told] == []
+    assert ("enough to" in told or "enough, to" in told) == report.converged
+    assert "too few" in told or report.converged
+    for remark in report._remarks():
+        assert remark[1:].rstrip(".") in told
+
+
+def test_the_verdict_is_plain(results: dict[str, Result]) -> None:
+    found: Any = results["enough"]
+    assert found._account().verdict == (
+        f"{found.n_trees} of the 60 trees are enough to give the label of infinitely many on 90 % of the rows."
+    )
+    found = results["too few"]
+    assert found._account().verdict == (
+        f"61 trees are too few: it takes about {found.n_trees:,} to give the label of infinitely many on 99.9 % of the "
+        "rows of each class, averaged over the classes."
+    )
+    found = results["certified"]
+    assert found._account().verdict == (
+        f"Rows ask {found.expected_trees():.1f} of the 60 trees on average, and at most {found.certificate.bound:.2%} "
+        "of them get another label than all trees give: certified with 95% confidence."
+    )
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.parametrize("kind", ["enough", "too few"])
+def test_its_code_runs(
+    kind: str, results: dict[str, Result], forest: Any, params: Any, dtrain: Any, tmp_path: Path
+) -> None:
+    report: Any = results[kind]
+    code = Page(html_of(report, tmp_path)).code
+    assert code.startswith("import rfsize\n")
+    done: dict[str, Any] = {"model": forest, "params": params, "dtrain": dtrain}
+    code = code.replace("alpha=0.999", "alpha=0.9, max_trees=200")  # which take less long
+    exec(code, done)
+    if report.converged:
+        assert len(done["small"].estimators_) == report.n_trees
+        assert done["fast"].n_trees == report.n_trees
+    else:
+        assert "average='macro'" in code
+        assert done["larger"].num_trees() > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notebooks_show_each(kind: str, results: dict[str, Result]) -> None:
+    shown = results[kind]._repr_html_()
+    assert shown is not None
+    assert "<html" not in shown
+    assert "body {" not in shown  # it leaves the notebook's own looks alone
+    check_alone(shown)
+    assert Page(shown).text.split("How it was computed")[0].count(results[kind]._account().verdict) == 1
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_without_what_draws_it(
+    missing: str, results: dict[str, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert results["score"]._repr_html_() is None
+    with pytest.raises(ImportError, match=rf"needs {missing.capitalize()}: pip install rfsize\[report\]"):
+        results["score"].to_html(tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_told_leaves_the_file_alone(results: dict[str, Result], tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    with pytest.raises(ValueError, match=r"takes results of rfsize.*found a list"):
+        results["score"].to_html(path, [results["gap"]])  # type: ignore[arg-type]
+    assert path.read_text() == "before"
+    results["gap"].to_html(str(path))
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pickled_report_tells_what_it_knows(results: dict[str, Result], tmp_path: Path) -> None:
+    report = results["enough"]
+    assert isinstance(report, Report)
+    told = Page(html_of(pickle.loads(pickle.dumps(report)), tmp_path)).text
+    assert report._account().verdict in told
+    assert in_percent(report.price().labels or 0.0) in told
+
+
+def test_pictures_are_those_of_the_page_in_any_style(results: dict[str, Result], tmp_path: Path) -> None:
+    before = dict(mpl.rcParams), plt.get_fignums()
+    plain = results["enough"]._repr_html_()
+    assert (dict(mpl.rcParams), plt.get_fignums()) == before
+    with plt.style.context(["dark_background", {"font.size": 30.0}]):
+        drawn = results["enough"]._repr_html_()
+    assert re.findall("<svg.*?</svg>", str(plain), re.DOTALL) == re.findall("<svg.*?</svg>", str(drawn), re.DOTALL)
+    assert "currentColor" in str(plain)
+    assert "var(--c0)" in str(plain)
+    assert "#0102" not in str(plain)

@@ -1,0 +1,98 @@
+"""Pictures: seen on any background, with legends that cover nothing, on axes that begin where data do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.text import Text
+
+import rfsize
+from rfsize.reporting.result import Result
+from rfsize.sizing.oob_score import Curve
+
+DRAWN = [
+    *("enough", "too few", "probability", "regression", "metric", "score", "certified", "spread", "two classes"),
+    *("three classes", "four classes", "weighted", "fraction", "mcnemar", "banfield"),
+]
+
+
+def brightness(colour: Any, behind: float, alpha: float | None = None) -> float:
+    """Of what is seen where a colour lies on a background."""
+    red, green, blue, opacity = to_rgba(colour, alpha)
+    return opacity * float(np.dot((red, green, blue), (0.3, 0.6, 0.1))) + (1.0 - opacity) * behind
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+@pytest.mark.parametrize("kind", DRAWN)
+def test_all_is_seen(kind: str, style: str, results: dict[str, Any]) -> None:
+    with plt.style.context(style):
+        check_seen(results[kind].plot().figure)
+    plt.close("all")
+
+
+def check_seen(figure: Any) -> None:
+    """Lines and letters differ from what is behind them."""
+    for ax in figure.axes:
+        inside, outside = (brightness(one.get_facecolor(), 1.0) for one in (ax, figure))
+        for line in ax.lines:
+            seen = brightness(line.get_color(), inside, line.get_alpha())
+            least = 0.35 if line.get_linestyle() in ("--", ":") else 0.2  # less is seen of what is broken
+            assert ax.images or abs(seen - inside) > least, line.get_label()
+        for text in ax.findobj(Text):
+            assert abs(brightness(text.get_color(), outside) - outside) > 0.6, text.get_text()
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_legends_cover_nothing(kind: str, results: dict[str, Any]) -> None:
+    figure = results[kind].plot().figure
+    figure.draw_without_rendering()
+    legends = [ax.get_legend() for ax in figure.axes if ax.get_legend() is not None]
+    assert legends
+    for legend in legends:
+        room = legend.get_window_extent()
+        assert room.width < figure.bbox.width
+        assert room.y0 >= figure.bbox.y0 - 1
+        for ax in figure.axes:
+            drawn = [ax.bbox, ax.xaxis.get_tightbbox(), ax.title.get_window_extent()]
+            assert not any(room.overlaps(one) for one in drawn if one is not None)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("kind", ["score", "certified", "spread", "three classes", "banfield", "metric", "enough"])
+def test_axes_begin_where_data_do(kind: str, results: dict[str, Any]) -> None:
+    ax = results[kind].plot()
+    assert ax.get_xlim()[0] == ax.dataLim.x0
+    plt.close("all")
+
+
+def test_a_score_that_is_not_known_from_the_first_tree_on() -> None:
+    sizes = np.arange(1, 51)
+    values = np.where(sizes < 30, np.nan, 0.9)
+    options: dict[str, Any] = {"metric": "logloss", "value": 0.9, "at_all_trees": 0.9, "interval": (0.8, 1.0)}
+    score = rfsize.OobScore(
+        **options,
+        curve=Curve(sizes, values),
+        available=50,
+        votes_per_row=18.0,
+        source="oob",
+        groups="rows",
+        n_rows=100,
+        n_dropped=0,
+    )
+    ax = score.plot()
+    assert ax.get_xlim()[0] == 30
+    assert ax.get_xscale() == "linear"
+    plt.close("all")
+
+
+def test_results_are_drawn_on_axes_of_ones_own(results: dict[str, Result]) -> None:
+    with plt.style.context("dark_background"):
+        _, ax = plt.subplots()
+    results["two classes"].plot(ax)  # type: ignore[attr-defined]
+    half = next(line for line in ax.lines if line.get_label() == "half of the votes")
+    assert to_rgba(half.get_color()) == to_rgba("white")
+    plt.close("all")
