@@ -23,7 +23,7 @@ distributed = pytest.importorskip("distributed")
 
 import rfsize.dask  # noqa: E402
 from rfsize.adapters.registry import integration_named  # noqa: E402
-from rfsize.dask import held, rows  # noqa: E402
+from rfsize.dask import clients, held  # noqa: E402
 from rfsize.dask.growing import _TrainerOnWorker  # noqa: E402
 from rfsize.dask.held import HeldOnWorkers  # noqa: E402
 
@@ -212,7 +212,7 @@ def test_a_killed_worker_costs_its_block(client: Any, undisturbed: Any, framewor
 
 
 def test_without_workers_it_says_so(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "SECONDS_WITHOUT_WORKERS", 0.5)
+    monkeypatch.setattr(clients, "SECONDS_WITHOUT_WORKERS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
