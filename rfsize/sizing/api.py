@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
@@ -418,14 +418,17 @@ def truncate(
         asked = adapter = adapter_for(model, casts_votes=casts_votes)
     if n_trees is None:
         report = size(asked, X, oob=oob, criterion=criterion, **of_size)
-        if not report.converged:
-            warn(report.not_converged(), NotConvergedWarning)
-        warn_where_labels_mislead(report)
-        n_trees = report.n_kept
-    else:
-        given = {"X": X, **of_size, "oob": oob or None, "criterion": None if criterion == "label" else criterion}
-        beside = [name for name, value in given.items() if value is not None]
-        if beside:
-            raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
-    kept: _Model = adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees))
-    return kept
+        return cast(_Model, cut_to(report, adapter))
+    given = {"X": X, **of_size, "oob": oob or None, "criterion": None if criterion == "label" else criterion}
+    beside = [name for name, value in given.items() if value is not None]
+    if beside:
+        raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
+    return cast(_Model, adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
+
+
+def cut_to(report: Report, adapter: Adapter) -> Any:
+    """The first trees of a forest that its report says to keep, with the warnings of `truncate`."""
+    if not report.converged:
+        warn(report.not_converged(), NotConvergedWarning)
+    warn_where_labels_mislead(report)
+    return adapter.truncated(report.n_kept)

@@ -96,6 +96,13 @@ def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) 
         assert str(found) == str(rfsize.size(lgb_booster, data.X, data.y, **goal))
 
 
+def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
+    small = rfsize.dask.truncate(lgb_booster, da.from_array(data.X, chunks=(333, 8)), client=client, alpha=0.9)
+    assert small.model_to_string() == rfsize.truncate(lgb_booster, data.X, alpha=0.9).model_to_string()
+    with pytest.warns(rfsize.NotConvergedWarning):
+        rfsize.dask.truncate(lgb_booster, da.from_array(data.X, chunks=(333, 8)), client=client, alpha=0.999)
+
+
 @pytest.mark.parametrize("max_rows", [700, "auto"])
 def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 400)
