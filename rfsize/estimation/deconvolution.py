@@ -45,6 +45,9 @@ _LEVEL = 1e-3  # precision of the coefficients' common level, which f does not d
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
 _ROUGHLY, _LIKELY = 1e-2, 0.2  # the same where many fits tell a scatter; weights of what is fitted, beside the largest
 _PROPOSED = 4  # draws for each of those that are kept
+# Rows beyond so many count as many. What cells and noise are taken for is a little wrong, which a row hardly shows, and
+# ten million rows together do: a density that is bent everywhere would explain them better than the right one.
+_MOST_ROWS = 1e6
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
 _BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
 
@@ -93,9 +96,7 @@ class Density(NamedTuple):
 
     def fit_again(self, cells: Cells) -> Floats:
         """Probability of each of the density's cells, fitted to other votes of as many rows."""
-        n_rows = self.fits[0].rows
-        likelihood = _Likelihood.of(cells, self.order)
-        likelihood = likelihood._replace(rows=likelihood.rows * (n_rows / likelihood.rows.sum()))
+        likelihood = _Likelihood.of(cells, self.order).of_rows(self.fits[0].rows)
         found = [_maximised(likelihood, one.penalty, one.coefficients, tolerance=_ROUGHLY) for one in self.fits]
         coefficients = np.stack([fitted.coefficients for fitted in found])
         weights = np.array([one.weight for one in self.fits])
@@ -205,7 +206,7 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
     if not len(cells.rows):
         raise ValueError("no row has a vote: there is nothing to fit a density to")
     basis, penalty = _model()
-    likelihood = _Likelihood.of(cells, order)
+    likelihood = _Likelihood.of(cells, order).of_rows(min(float(cells.rows.sum()), _MOST_ROWS))
     coefficients = np.zeros(basis.grid.shape[1])
     penalties = [strength * penalty + _LEVEL * np.eye(len(penalty)) for strength in _STRENGTHS]
     fits = []
@@ -224,7 +225,7 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
         peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
         order=order,
         fits=tuple(
-            _Weighted(float(weight), float(cells.rows.sum()), each, fitted.coefficients)
+            _Weighted(float(weight), float(likelihood.rows.sum()), each, fitted.coefficients)
             for weight, each, fitted in zip(weights, penalties, fits, strict=True)
             if weight >= _LIKELY * weights.max()
         ),
@@ -352,6 +353,10 @@ class _Likelihood(NamedTuple):
         logs -= logs[:, :-1].max(axis=1, keepdims=True)
         values = np.exp(np.minimum(logs, _MOST_LIKELY))
         return cls(values[:, :-1], values[:, -1], cells.rows, order * np.log(1.0 - 2.0 * _grid()))
+
+    def of_rows(self, n_rows: float) -> _Likelihood:
+        """The same as if of so many rows in all."""
+        return self._replace(rows=self.rows * (n_rows / self.rows.sum()))
 
 
 class _Fit(NamedTuple):

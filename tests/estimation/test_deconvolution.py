@@ -17,6 +17,7 @@ import rfsize
 from helpers.reports import of_all_classes
 from rfsize import theory
 from rfsize.estimation import deconvolution, hard
+from rfsize.estimation.soft import LeadCells
 from rfsize.voting.votes import VoteHistogram
 
 DENSITIES = {
@@ -53,6 +54,18 @@ def test_recovers_the_size_from_many_rows(name: str, n_trees: int) -> None:
     report = rfsize.size(drawn(density, 30_000, n_trees, seed=0), alpha=0.99, estimator="smooth")
     for alpha in (0.95, 0.99, 0.995):
         assert report.size_at(alpha) == pytest.approx(true_size(density, alpha), rel=0.2, abs=2)
+
+
+def test_rows_beyond_a_million_do_not_bend_the_density() -> None:
+    """Leads whose noise is a little larger than it is taken for: ten million real rows once halved T*."""
+    rng = np.random.default_rng(0)
+    true, asked = np.abs(rng.normal(size=200_000)), np.full(200_000, 100, dtype=np.int32)
+    cells = LeadCells.of(np.abs(true + 0.103 * rng.normal(size=200_000)), asked)
+    some, many = (deconvolution.fit_density(cells._replace(rows=cells.rows * times)) for times in (5, 500))
+    np.testing.assert_allclose(many.mass, some.mass, rtol=1e-6)
+    np.testing.assert_allclose(many.draws, some.draws, rtol=1e-3, atol=1e-9)
+    again = LeadCells.of(np.abs(true + 0.103 * rng.normal(size=200_000)), asked)
+    np.testing.assert_allclose(many.fit_again(again), some.fit_again(again), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", DENSITIES)
