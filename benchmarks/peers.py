@@ -31,7 +31,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -225,15 +224,15 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
     infinite = pool[0].predictions(sum(one.sums[POOL] for one in pool) / (POOL * len(pool)))
     for way, goal in GOALS.items():
         for seed in range(1000, 1000 + times):
-            untrained_model = new_forest(framework, 100, seed, rows.n_classes)
             start = time.perf_counter()
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                model = rfsize.grow(untrained_model, *rows.train, **goal(rows.n_classes))
+            model, report = rfsize.grow(
+                new_forest(framework, 100, seed, rows.n_classes),
+                *rows.train,
+                **goal(rows.n_classes),
+                return_report=True,
+            )
             seconds = time.perf_counter() - start
-            settled = not any(issubclass(each.category, rfsize.NotConvergedWarning) for each in caught)
-            n_trees = adapter_for(model).n_trees
-            choice = Choice(n_trees, n_trees, settled)
+            choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.converged))
             yield found(way, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
 
 
@@ -300,24 +299,29 @@ def print_table(results: ByFramework) -> None:
 
 
 def draw(results: ByFramework, path: Path) -> None:
-    """Labels that differ over the trees trained, a panel for each framework."""
+    """Labels that differ over the trees trained, a panel for each framework; small points are the sets."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4.4), sharey=True, layout="constrained")
     for panel, (framework, by_set) in zip(np.atleast_1d(panels), results.items(), strict=True):
         for position, way in enumerate(WAYS):
             of = [[one for one in everything if one.way == way] for everything in by_set.values()]
-            trained = np.median([one.trained for ones in of for one in ones])
-            differ = np.mean([np.mean([one.differ for one in ones]) for ones in of if ones])
-            ours = way in GOALS
-            marker = "*" if ours else "osv^DPX"[position]
-            panel.plot(trained, differ, marker, ms=13 if ours else 8, color=f"C{position}", label=way, linestyle="none")
+            trained = [float(np.median([one.trained for one in ones])) for ones in of if ones]
+            differ = [float(np.mean([one.differ for one in ones])) for ones in of if ones]
+            look = {
+                "color": f"C{position}",
+                "linestyle": "none",
+                "marker": "*" if way in GOALS else "osv^DPX"[position],
+            }
+            panel.plot(trained, differ, ms=4, alpha=0.45, **look)
+            panel.plot(np.median(trained), np.mean(differ), ms=14 if way in GOALS else 9, label=way, **look)
         panel.axhline(0.01, color="0.7", linewidth=1.0, zorder=0)
-        panel.set(xscale="log", yscale="log", xlabel="trees trained, median", title=framework)
-    np.atleast_1d(panels)[0].set_ylabel("labels that differ from the infinite forest")
-    figure.legend(
-        *np.atleast_1d(panels)[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False
-    )
+        panel.set(xscale="log", xlabel="trees trained", title=framework)
+        panel.set_yscale("symlog", linthresh=0.001, linscale=0.2)
+        panel.set_ylim(bottom=-0.0001)
+    first = np.atleast_1d(panels)[0]
+    first.set_ylabel("labels that differ from the infinite forest")
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     figure.savefig(path, dpi=110)
 
 
