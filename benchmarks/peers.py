@@ -51,7 +51,7 @@ from rfsize.adapters.registry import adapter_for
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 POOL, INTERVAL, STEP, DRAWN = 2000, 5, 20, 2000
-# A tree seen by no row has no say; H2O takes a probability for no less than this.
+# A probability is taken for no less, so that the out-of-bag log loss is finite.
 LEAST = 1e-15
 GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
     "rfsize, labels": lambda n_classes: {"alpha": 0.99},
