@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import badges
 import rfsize
 
 ROOT = Path(__file__).parents[1]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 
 
@@ -53,16 +55,19 @@ def test_public_names_are_documented() -> None:
         assert getattr(rfsize, name).__doc__
 
 
-def test_packages_listed_are_those_on_disk() -> None:
-    # By a pattern, as Python 3.10 reads no TOML.
-    listed = re.search(r"^packages = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S)
-    assert listed is not None
-    on_disk = [
-        ".".join((package, *path.parent.relative_to(folder).parts))
-        for package, folder in FOLDERS.items()
-        for path in folder.rglob("*.py")
-    ]
-    assert re.findall(r'"(.*?)"', listed[1]) == sorted(set(on_disk))
+def test_there_is_one_version() -> None:
+    # By patterns, as Python 3.10 reads no TOML.
+    version = re.search(r'^version = "(.*)"$', PYPROJECT, re.M)
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    latest = re.search(r"^## ([^,\n]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert version is not None
+    assert cited is not None
+    assert latest is not None
+    assert version[1] == cited[1] == latest[1]
+
+
+def test_badges_say_what_the_project_says() -> None:
+    assert {path.name: path.read_text("utf-8") for path in badges.FOLDER.glob("*.svg")} == badges.drawn(PYPROJECT)
 
 
 def test_every_package_has_an_init() -> None:

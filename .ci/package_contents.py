@@ -1,0 +1,70 @@
+"""Compares an sdist and a wheel with the folder they were built from: python package_contents.py FOLDER SDIST WHEEL."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+# Folders whose Python files are installed, and where.
+INSTALLED = {"rfsize": "rfsize", "integrations": "rfsize/integrations"}
+OF_THE_REPOSITORY_ALONE = (".github/", ".gitignore")
+WRITTEN_BY_THE_BUILD = r"PKG-INFO|setup\.cfg|rfsize\.egg-info/.*"
+
+
+def written_by_us(names: Iterable[str]) -> set[str]:
+    """The paths but those of what the build writes."""
+    return {name for name in names if not re.fullmatch(WRITTEN_BY_THE_BUILD, name)}
+
+
+def in_folder(folder: Path) -> set[str]:
+    """Paths inside a folder."""
+    return written_by_us(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def in_sdist(path: Path) -> set[str]:
+    """Paths inside an sdist's one folder."""
+    with tarfile.open(path) as sdist:
+        return written_by_us(each.name.partition("/")[2] for each in sdist.getmembers() if each.isfile())
+
+
+def in_wheel(path: Path) -> set[str]:
+    """Paths that a wheel installs, without what describes it."""
+    with zipfile.ZipFile(path) as wheel:
+        return {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def compare(what: str, found: set[str], expected: set[str]) -> bool:
+    """Whether they are the same; prints how they differ."""
+    for title, names in (("lacks", expected - found), ("has, which nobody expects,", found - expected)):
+        if names:
+            print(f"{what} {title} {', '.join(sorted(names))}")
+    return found == expected
+
+
+def main(folder: Path, sdist: Path, wheel: Path) -> int:
+    """Zero where both hold what they should."""
+    there = in_folder(folder)
+    shipped = {name for name in there if not name.startswith(OF_THE_REPOSITORY_ALONE)}
+    parts = (name.partition("/") for name in there if of_a_package(name))
+    installed = {f"{INSTALLED[top]}/{rest}" for top, _, rest in parts}
+    assert {"LICENSE", "tests/test_package.py"} <= shipped
+    assert "rfsize/py.typed" in installed
+    same = compare(sdist.name, in_sdist(sdist), shipped), compare(wheel.name, in_wheel(wheel), installed)
+    print(f"{sdist.name}: {len(shipped)} files; {wheel.name}: {len(installed)} files")
+    return 0 if all(same) else 1
+
+
+def of_a_package(name: str) -> bool:
+    """Whether a file of the repository is part of a package."""
+    return name.partition("/")[0] in INSTALLED and (name.endswith(".py") or name == "rfsize/py.typed")
+
+
+if __name__ == "__main__":
+    source, *built = map(Path, sys.argv[1:])
+    wheels = [path for path in built if path.suffix == ".whl"]
+    sdists = [path for path in built if path not in wheels]
+    sys.exit(main(source, *sdists, *wheels))

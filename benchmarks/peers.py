@@ -1,0 +1,351 @@
+"""rfsize against what people do today: trees that each way trains and keeps, and how far they are from infinitely many.
+
+    python benchmarks/peers.py --store peers spam.csv.gz BreastCancer.csv.gz
+
+Two thirds of the rows train; half of the others are validation rows, on the other half everything is judged. Ten
+forests of 2000 trees are trained of each set and framework, and each way chooses from each of them:
+
+    100 trees, 500 trees    the defaults of the frameworks and of R's packages
+    plateau                 20 trees at a time with warm_start, until five steps bring no lower out-of-bag error
+    H2O's rule              stopping_rounds=3, stopping_tolerance=1e-3 on the out-of-bag log loss of every fifth tree
+    McNemar                 by 10 trees on the validation rows, until a size has stood up to ten larger ones
+    Banfield                the out-of-bag accuracy, smoothed, in batches of 20 trees
+    optRF                   ten forests each of 250, 500, 750, 1000 and 2000 trees, Fleiss' kappa of their labels of
+                            the validation rows, the size at which its curve is flat; one choice of all ten forests
+    rfsize                  `rfsize.grow`, run as it is, three times: labels at α = 0.99; probabilities within 0.02;
+                            a metric, AUC within 0.001, or log loss within 0.002 where there are several classes
+
+Printed are, by framework and way: trees trained and kept, medians over sets and forests; seconds, likewise; how often
+the way stopped by itself, before 2000 trees (rfsize: 5000); and as means over the sets, of the worst set in brackets:
+the share of labels that differ from the infinite forest, and what is lost of AUC (two classes) and log loss.
+
+The infinite forest is the 18,000 trees of the others. Seconds of all ways but rfsize are of training the trees alone:
+what it takes to look at a forest as it grows is not counted, while rfsize's are of the whole call. Where optRF
+recommends more than half of all trees, its forest is half of them. The rare class and the flipped labels are drawn,
+2000 rows; other sets are tables with the target in their last column, named target. `--store` keeps what was found,
+and takes it up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from forests import forest
+from numpy.typing import NDArray
+from peer_rules import OPTRF_REPETITIONS, OPTRF_SIZES, Choice, fleiss_kappa, h2o, optrf, plateau
+from problems import Rows, flipped, rare, split
+from size_by_metric import LOSS, untrained
+
+import rfsize
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.registry import adapter_for
+
+FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+POOL, INTERVAL, STEP, DRAWN = 2000, 5, 20, 2000
+# A probability is taken for no less, so that the out-of-bag log loss is finite.
+LEAST = 1e-15
+GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "rfsize, labels": lambda n_classes: {"alpha": 0.99},
+    "rfsize, probabilities": lambda n_classes: {"criterion": "probability", "tolerance": 0.02},
+    "rfsize, metric": lambda n_classes: (
+        {"criterion": "auc", "tolerance": 0.001} if n_classes == 2 else {"criterion": "logloss", "tolerance": 0.002}
+    ),
+}
+WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS)
+
+
+class Set(NamedTuple):
+    """Rows to train on, to choose by, and to judge on; classes as indices."""
+
+    train: Rows
+    validation: Rows
+    test: Rows
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.train[1].max()) + 1
+
+
+class Found(NamedTuple):
+    """Of one way on one forest; what is not known is None."""
+
+    way: str
+    trained: int
+    kept: int
+    settled: bool
+    seconds: float
+    differ: float
+    auc: float | None
+    logloss: float
+
+
+@dataclass
+class Grown:
+    """One forest of the pool: what the ways choose of it, and sums of its first trees' scores of the test rows."""
+
+    choices: dict[str, Choice]
+    sums: dict[int, NDArray[Any]]
+    labels: dict[int, NDArray[Any]]
+    seconds: float
+    predictions: Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def new_forest(framework: str, n_trees: int, seed: int, n_classes: int) -> Any:
+    """With the usual settings; XGBoost's trees are of all classes at once, so that each has one bag."""
+    if framework == "XGBoost" and n_classes > 2:
+        return forest("XGBoost, vector leaves", n_trees, seed, 0.5)
+    return untrained(framework, n_trees, seed, regression=False)
+
+
+@dataclass
+class Told:
+    """What the trees of one model say of rows, found in one pass down them."""
+
+    adapter: Adapter
+    n_classes: int
+
+    def scores(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Of each tree before the link, shape (n_rows, n_trees, n_scores)."""
+        leaf = self.adapter.leaf_index(self.adapter.check(X)) + self.adapter.leaves.offset
+        return np.asarray(self.adapter.leaves.raw_scores(leaf))
+
+    def predictions(self, score: NDArray[Any]) -> NDArray[Any]:
+        """Probabilities of scores or of means of scores."""
+        return np.asarray(self.adapter.link.predictions(score, self.n_classes))
+
+    def votes(self, score: NDArray[Any]) -> NDArray[Any]:
+        """The class that each tree would predict alone."""
+        return self.predictions(score).argmax(axis=2)
+
+
+def out_of_bag_curve(
+    told: Told, score: NDArray[Any], bags: NDArray[Any], y: NDArray[Any]
+) -> tuple[list[float], list[float]]:
+    """Log loss and error of the rows that have votes, after each `INTERVAL` trees."""
+    outside = ~bags.T[:, :, None]
+    total, seen = np.zeros((len(y), score.shape[2])), np.zeros((len(y), 1))
+    losses, errors = [], []
+    for start in range(0, score.shape[1], INTERVAL):
+        few = np.s_[:, start : start + INTERVAL]
+        total += (score[few] * outside[few]).sum(axis=1, dtype=np.float64)
+        seen += outside[few].sum(axis=1)
+        voted = seen[:, 0] > 0
+        probability = told.predictions(total[voted] / seen[voted])
+        of_truth = probability[np.arange(voted.sum()), y[voted]] / probability.sum(axis=1)
+        losses.append(float(-np.log(np.maximum(of_truth, LEAST)).mean()))
+        errors.append(float((probability.argmax(axis=1) != y[voted]).mean()))
+    return losses, errors
+
+
+def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
+    """What each way chooses of one forest; `held` are the votes on the validation rows."""
+    (X, y), truth = rows.train, {"classes": np.arange(rows.n_classes)}
+    score, bags = told.scores(X), rfsize.inbag(told.adapter, X)
+    losses, errors = out_of_bag_curve(told, score, bags, y)
+    tested = rfsize.mcnemar_size(held, rows.validation[1], step=10, patience=10, **truth)
+    batches = rfsize.banfield_size(told.votes(score), y, inbag=bags, **truth)
+    return {
+        "100 trees": Choice(100, 100),
+        "500 trees": Choice(500, 500),
+        "plateau": plateau(errors[STEP // INTERVAL - 1 :: STEP // INTERVAL], STEP),
+        "H2O's rule": h2o(losses, INTERVAL),
+        "McNemar": Choice(int(tested.sizes[-1]), tested.n_trees, tested.converged),
+        "Banfield": Choice(batches.grown, batches.n_trees, batches.converged),
+    }
+
+
+def majority(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Labels of the rows; ties go to the lowest class."""
+    return np.stack([(votes == k).sum(axis=1) for k in range(n_classes)], axis=1).argmax(axis=1)
+
+
+def grow_one(framework: str, rows: Set, seed: int) -> Grown:
+    """Train one forest of the pool and let the ways choose."""
+    model = new_forest(framework, POOL, seed, rows.n_classes)
+    start = time.perf_counter()
+    model.fit(*rows.train)
+    seconds = (time.perf_counter() - start) / POOL
+    told = Told(adapter_for(model), rows.n_classes)
+    score = told.scores(np.concatenate([rows.validation[0], rows.test[0]]))
+    held, score = told.votes(score[: len(rows.validation[1])]), score[len(rows.validation[1]) :]
+    chosen = choices(told, rows, held)
+    sizes = {choice.kept for choice in chosen.values()} | set(range(0, POOL + 1, 500))
+    sums = {size: score[:, :size].sum(axis=1, dtype=np.float64) for size in sizes}
+    labels = {size: majority(held[:, :size], rows.n_classes) for size in OPTRF_SIZES}
+    return Grown(chosen, sums, labels, seconds, told.predictions)
+
+
+def found(
+    way: str, choice: Choice, seconds: float, y: NDArray[Any], one: NDArray[Any], infinite: NDArray[Any]
+) -> Found:
+    """Labels that differ and what is lost, from probabilities."""
+    lost = {metric: LOSS[metric](y, one) - LOSS[metric](y, infinite) for metric in metrics(one.shape[1])}
+    differ = float((one.argmax(axis=1) != infinite.argmax(axis=1)).mean())
+    return Found(way, *choice, seconds, differ, lost.get("auc"), lost["logloss"])
+
+
+def metrics(n_classes: int) -> tuple[str, ...]:
+    return ("auc", "logloss") if n_classes == 2 else ("logloss",)
+
+
+def of_the_pool(pool: list[Grown], y: NDArray[Any]) -> Iterator[Found]:
+    """What each way chose of each forest, against the trees of the others."""
+    everything = sum(one.sums[POOL] for one in pool)
+    for one in pool:
+        infinite = one.predictions((everything - one.sums[POOL]) / (POOL * (len(pool) - 1)))
+        for way, choice in one.choices.items():
+            small = one.predictions(one.sums[choice.kept] / choice.kept)
+            yield found(way, choice, choice.trained * one.seconds, y, small, infinite)
+    recommended = optrf([fleiss_kappa(np.stack([one.labels[size] for one in pool], axis=1)) for size in OPTRF_SIZES])
+    if recommended is None:
+        return
+    trained = len(pool) * sum(OPTRF_SIZES) + recommended
+    whole, rest = divmod(min(recommended, len(pool) * POOL // 2), POOL)
+    small = sum(one.sums[POOL] for one in pool[:whole]) + pool[whole].sums[rest]
+    others = pool[whole + (rest > 0) :]
+    infinite = pool[0].predictions(sum(one.sums[POOL] for one in others) / (POOL * len(others)))
+    seconds = trained * float(np.mean([one.seconds for one in pool]))
+    yield found(
+        "optRF", Choice(trained, recommended), seconds, y, pool[0].predictions(small / (whole * POOL + rest)), infinite
+    )
+
+
+def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Iterator[Found]:
+    """What `rfsize.grow` does, against all trees of the pool."""
+    infinite = pool[0].predictions(sum(one.sums[POOL] for one in pool) / (POOL * len(pool)))
+    for way, goal in GOALS.items():
+        for seed in range(1000, 1000 + times):
+            start = time.perf_counter()
+            model, report = rfsize.grow(
+                new_forest(framework, 100, seed, rows.n_classes),
+                *rows.train,
+                **goal(rows.n_classes),
+                return_report=True,
+            )
+            seconds = time.perf_counter() - start
+            choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.converged))
+            yield found(way, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
+
+
+def sets(tables: list[Path]) -> Iterator[tuple[str, Rows]]:
+    """Names and rows, the classes as indices."""
+    for problem in (rare, flipped):
+        yield problem.__name__, problem(DRAWN, np.random.default_rng(0))
+    for path in tables:
+        table = pd.read_csv(path)
+        X = table.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float64)
+        yield path.name.split(".")[0], (X, table["target"].astype("category").cat.codes.to_numpy().astype(np.int64))
+
+
+def cut(X: NDArray[Any], y: NDArray[Any]) -> Set:
+    """Two thirds to train on, a sixth each to choose by and to judge on."""
+    train, (X_rest, y_rest) = split(X, y, 0)
+    half = len(y_rest) // 2
+    return Set(train, (X_rest[:half], y_rest[:half]), (X_rest[half:], y_rest[half:]))
+
+
+def one_set(framework: str, rows: Set, times: int) -> list[Found]:
+    """All that is found of one set and framework."""
+    pool = [grow_one(framework, rows, seed) for seed in range(OPTRF_REPETITIONS)]
+    return [*of_the_pool(pool, rows.test[1]), *of_rfsize(framework, rows, pool, times)]
+
+
+ByFramework = dict[str, dict[str, list[Found]]]
+
+
+def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
+    """The table's cells of a way."""
+    of = {name: [one for one in everything if one.way == way] for name, everything in by_set.items()}
+    of = {name: ones for name, ones in of.items() if ones}
+    flat = [one for ones in of.values() for one in ones]
+
+    def median(name: str) -> float:
+        return float(np.median([getattr(one, name) for one in flat]))
+
+    def mean(name: str, shown: str) -> str:
+        means = [
+            np.mean([getattr(one, name) for one in ones]) for ones in of.values() if getattr(ones[0], name) is not None
+        ]
+        return f"{format(np.mean(means), shown)} ({format(max(means), shown)})"
+
+    trees = [f"{median(name):,.0f}" for name in ("trained", "kept")]
+    settled = f"{sum(one.settled for one in flat)} of {len(flat)}"
+    return [
+        *trees,
+        f"{median('seconds'):.2f}",
+        settled,
+        mean("differ", ".2%"),
+        mean("auc", ".4f"),
+        mean("logloss", ".4f"),
+    ]
+
+
+def print_table(results: ByFramework) -> None:
+    """One line for each framework and way."""
+    print("| framework | way | trained | kept | seconds | stopped | labels that differ | AUC lost | log loss lost |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for framework, by_set in results.items():
+        for way in WAYS:
+            print(f"| {framework if way == WAYS[0] else ''} | {way} | {' | '.join(cells(way, by_set))} |")
+
+
+def draw(results: ByFramework, path: Path) -> None:
+    """Labels that differ over the trees trained, a panel for each framework; small points are the sets."""
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4.4), sharey=True, layout="constrained")
+    for panel, (framework, by_set) in zip(np.atleast_1d(panels), results.items(), strict=True):
+        for position, way in enumerate(WAYS):
+            of = [[one for one in everything if one.way == way] for everything in by_set.values()]
+            trained = [float(np.median([one.trained for one in ones])) for ones in of if ones]
+            differ = [float(np.mean([one.differ for one in ones])) for ones in of if ones]
+            look = {
+                "color": f"C{position}",
+                "linestyle": "none",
+                "marker": "*" if way in GOALS else "osv^DPX"[position],
+            }
+            panel.plot(trained, differ, ms=4, alpha=0.45, **look)
+            panel.plot(np.median(trained), np.mean(differ), ms=14 if way in GOALS else 9, label=way, **look)
+        panel.axhline(0.01, color="0.7", linewidth=1.0, zorder=0)
+        panel.set(xscale="log", xlabel="trees trained", title=framework)
+        panel.set_yscale("symlog", linthresh=0.001, linscale=0.2)
+        panel.set_ylim(bottom=-0.0001)
+    first = np.atleast_1d(panels)[0]
+    first.set_ylabel("labels that differ from the infinite forest")
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Find what is not in the store, and print all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", type=Path)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--times", type=int, default=3, help="forests that rfsize grows of each goal")
+    parser.add_argument("--store", type=Path, required=True, help="a folder for what was found")
+    parser.add_argument("--plot", type=Path, help="file for the picture")
+    options = parser.parse_args()
+    options.store.mkdir(parents=True, exist_ok=True)
+    results: ByFramework = defaultdict(dict)
+    for name, (X, y) in sets(options.tables):
+        for framework in options.frameworks:
+            kept = options.store / f"{name}-{framework}.json"
+            if not kept.exists():
+                kept.write_text(json.dumps(one_set(framework, cut(X, y), options.times)), encoding="utf-8")
+            results[framework][name] = [Found(*one) for one in json.loads(kept.read_text(encoding="utf-8"))]
+    print_table(results)
+    if options.plot:
+        draw(results, options.plot)
+
+
+if __name__ == "__main__":
+    main()
