@@ -24,6 +24,7 @@ OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
 MAY_IMPORT = {
     "errors": set(),
     "utils": set(),
+    "datasets": {"utils"},
     "theory": {"utils"},
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},
