@@ -28,9 +28,9 @@ Seed = int | np.random.Generator
 _NORMS = 20  # features of twonorm, threenorm and ringnorm
 _CENTRE = 2.0 / np.sqrt(20.0)  # of their clouds, in each feature
 
-_SEGMENTS = ((0, 1, 2, 4, 5, 6), (2, 5), (0, 2, 3, 4, 6), (0, 2, 3, 5, 6), (1, 2, 3, 5), (0, 1, 3, 5, 6))
-_SEGMENTS += ((0, 1, 3, 4, 5, 6), (0, 2, 5), (0, 1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 5, 6))  # lit by 0 to 9
-_LIT = np.array([[segment in lit for segment in range(7)] for lit in _SEGMENTS])
+# The segments that are lit by 0 to 9: top, upper left and right, middle, lower left and right, bottom.
+_DISPLAY = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111111 1111011"
+_LIT = np.array([[segment == "1" for segment in digit] for digit in _DISPLAY.split()])
 _FAULTY, _OF_NO_USE = 0.1, 17
 
 

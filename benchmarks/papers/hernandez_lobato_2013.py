@@ -26,7 +26,7 @@ OF_BANFIELD = 2000  # trees that the rule may look at
 
 PROBLEMS = (
     *("twonorm", "ringnorm", "circle", "breast", "ionosphere", "spam", "spiral"),
-    *("abalone", "australian", "banana", "german", "heart", "hepatitis", "horse", "labor", "magic", "musk"),
+    *("abalone", "australian", "banana", "german", "heart", "hepatitis", "horse", "labor", "magic"),
     *("phoneme", "pima", "sonar", "tic-tac-toe", "votes"),
 )
 SIZES_OF_ROWS = {"spiral": (5000, 10_000)}

@@ -168,7 +168,10 @@ def figure_4(records: Records) -> Figure:
             runs = chosen(records, problem=problem, ensemble=ensemble)
             if not runs:
                 continue
-            axes.loglog(SIZES, mean_curve(runs, "disagreement"), "o-", color=f"C{number}", label=problem, markersize=3)
+            told = mean_curve(runs, "disagreement")
+            axes.loglog(
+                SIZES, np.where(told > 0.0, told, np.nan), "o-", color=f"C{number}", label=problem, markersize=3
+            )
             density = np.mean([run["density"] for run in runs])
             if density > 0.0:
                 axes.loglog(SIZES, density * HALF_NORMAL / np.sqrt(SIZES), "--", color=f"C{number}", linewidth=0.8)

@@ -31,7 +31,7 @@ DRAWN = {
 PROBLEMS = (
     *(*DRAWN, "breast", "glass", "ionosphere", "iris", "wine", "vehicle", "vowel", "soybean"),
     *("audio", "australian", "balance", "diabetes", "ecoli", "german", "heart", "hepatitis", "horse-colic"),
-    *("labor", "segment", "sonar", "tic-tac-toe", "votes"),
+    *("labor", "new-thyroid", "segment", "sonar", "tic-tac-toe", "votes"),
 )
 
 

@@ -22,7 +22,19 @@ TO_CERTIFY = 2000  # rows, where they can be drawn
 DRAWN = {"twonorm": "twonorm", "threenorm": "threenorm", "ringnorm": "ringnorm", "waveform": "waveform"}
 PROBLEMS = (
     *(*DRAWN, "breast", "ionosphere", "spam", "wine"),
-    *("australian", "diabetes", "german", "heart", "horse-colic", "labor", "mushroom", "sonar", "tic-tac-toe", "votes"),
+    *(
+        "australian",
+        "diabetes",
+        "german",
+        "heart",
+        "horse-colic",
+        "labor",
+        "mushroom",
+        "new-thyroid",
+        "sonar",
+        "tic-tac-toe",
+        "votes",
+    ),
 )
 
 
