@@ -1,7 +1,7 @@
 """Run the papers' experiments again and write the pages that compare them: ``python -m benchmarks.papers --help``.
 
     python -m benchmarks.papers --data tables
-    python -m benchmarks.papers 2013 --openml --papers-repetitions
+    python -m benchmarks.papers --papers 2013 --openml --papers-repetitions
     python -m benchmarks.papers --pages-only
 
 Every run is a line of JSON in ``benchmarks/papers/results``; what is there is not run again, so that a call that was
@@ -85,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("papers", nargs="*", choices=[*PAPERS, []], metavar="YEAR", help=f"of {', '.join(PAPERS)}; all")
+    parser.add_argument("--papers", nargs="+", choices=PAPERS, default=list(PAPERS))
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="of tables")
     parser.add_argument("--openml", action="store_true", help="fetch tables that are not in the folder")
     parser.add_argument("--repetitions", type=int, default=3)
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results", metavar="FOLDER", help="of the runs")
     parser.add_argument("--pages-only", action="store_true", help="write the pages from the runs there are")
     options = parser.parse_args()
-    for year in () if options.pages_only else options.papers or PAPERS:
+    for year in () if options.pages_only else options.papers:
         run(year, options)
     write(options.results)
 

@@ -12,7 +12,6 @@ from benchmarks.papers.hernandez_lobato_2013 import ALPHAS, BINS, ENSEMBLES, INF
 from benchmarks.papers.page import (
     Finding,
     Records,
-    average,
     chosen,
     draw,
     known,
@@ -47,7 +46,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         near_2=share_near(near_2),
         near_3=share_near(near_3),
         near_4=share_near(near_4),
-        tail=f"{exponent_of_tail(twonorm):.2f}".replace("-", "−"),
+        tail=exponent(exponent_of_tail(twonorm)),
         figures_1_2=draw(figures_1_and_2(twonorm), folder, f"{NAME}_figures_1_2"),
         exponents=table_of_exponents(ours),
         figure_4=draw(figure_4(ours), folder, f"{NAME}_figure_4"),
@@ -129,14 +128,18 @@ def exponent_of_tail(runs: Records) -> float:
 
 
 def table_of_exponents(records: Records) -> str:
-    """The exponents of figure 4."""
+    """The exponents of figure 4, by problem and of the mean over all runs."""
     rows = []
-    for problem in known(records, "problem"):
-        of_problem = chosen(records, problem=problem)
+    for problem in (*known(records, "problem"), "all"):
+        of_problem = records if problem == "all" else chosen(records, problem=problem)
         groups = [chosen(of_problem, ensemble=ensemble) for ensemble in ENSEMBLES]
-        rows.append([problem, *(f"{slope_of_disagreement(runs):.2f}" if runs else "" for runs in groups)])
-    text = table(["exponent", *ENSEMBLES], [*rows, ["paper", "-0.5", "-0.5"]])
-    return text.replace("| -", "| −").replace("nan", "–")
+        rows.append([problem, *(exponent(slope_of_disagreement(runs)) if runs else "" for runs in groups)])
+    return table(["exponent", *ENSEMBLES], [*rows, ["paper", *[exponent(-0.5)] * len(ENSEMBLES)]])
+
+
+def exponent(value: float) -> str:
+    """With two digits; a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
 def figures_1_and_2(twonorm: Records) -> Figure:
@@ -211,7 +214,7 @@ def by_framework(records: Records) -> str:
                         percent([run["infinite"] for run in runs]),
                         f"{np.median([run['rules']['oob'][TREES] for run in runs]):.0f}",
                         *(percent([run["rules"][rule][DISAGREEMENT] for run in runs]) for rule in RULES),
-                        f"{slope_of_disagreement(runs):.2f}",
+                        exponent(slope_of_disagreement(runs)),
                     ]
                 )
     headings = ["problem, ensemble, framework", "runs", "error, %", "T*", *RULES, "exponent"]
@@ -239,7 +242,7 @@ def findings(records: Records) -> list[Finding]:
             f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",
             f"{np.exp(np.mean([np.log(_ratio(group, 'test')) for group in groups])):.2f} times as many, geometric mean",
             _of_banfield(groups),
-            f"{average(slope_of_disagreement(group) for group in groups):.2f} on average".replace("-", "−"),
+            f"{exponent(slope_of_disagreement(runs))}, of the mean over all",
             f"{sum(_rise(group) <= 0.01 for group in groups)} of {len(groups)}",
         ]
         for finding, text in zip(kept, told, strict=True):

@@ -28,6 +28,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         problems=str(len(known(ours, "problem"))),
         table_2=table_2(ours),
         apart=str(max(abs(run["size"] - run["size_on_test"]) for run in ensembles)),
+        loss=percent([run["accuracy"] - run["accuracy_of_size"] for run in ensembles]),
         worse=percent(worse),
         most_worse=percent([max(worse)]),
         figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -69,8 +69,3 @@ def quartiles(values: Sequence[float]) -> str:
 def percent(values: Sequence[float], digits: int = 2) -> str:
     """Mean of shares, in per cent."""
     return f"{100.0 * np.mean(values):.{digits}f}"
-
-
-def average(values: Iterable[float]) -> float:
-    """The mean of those that there are."""
-    return float(np.nanmean(list(values)))
