@@ -32,6 +32,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         near_2=share_near(near_2),
         near_3=share_near(near_3),
         near_4=share_near(near_4),
+        tied=f"{sum(list(run['oob'].values()).count(min(run['oob'].values())) > 1 for run in ours)} of {len(ours)}",
         seen=percent_seen(ours),
         apart=apart(ours),
         figures_1_4=draw(figures_1_and_4(ours), folder, f"{NAME}_figures_1_4"),
