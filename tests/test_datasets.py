@@ -123,11 +123,18 @@ def test_noise_of_a_spiral_is_across_it() -> None:
         datasets.spiral(10, seed=0, noise=-1.0)
 
 
+DIGITS = {0: "top ul ur ll lr bottom", 1: "ur lr", 2: "top ur middle ll bottom", 3: "top ur middle lr bottom"}
+DIGITS |= {4: "ul ur middle lr", 5: "top ul middle lr bottom", 6: "top ul middle ll lr bottom", 7: "top ur lr"}
+DIGITS |= {8: "top ul ur middle ll lr bottom", 9: "top ul ur middle lr bottom"}
+
+
 def test_led24() -> None:
     X, y = datasets.led24(ROWS, seed=1)
-    eight, one = X[y == 8], X[y == 1]
-    assert np.allclose(eight[:, :7].mean(axis=0), 0.9, atol=0.03)
-    assert np.allclose(one[:, :7].mean(axis=0), [0.1, 0.1, 0.9, 0.1, 0.1, 0.9, 0.1], atol=0.03)
+    for digit, lit in DIGITS.items():
+        expected = [
+            0.9 if segment in lit.split() else 0.1 for segment in ["top", "ul", "ur", "middle", "ll", "lr", "bottom"]
+        ]
+        assert np.allclose(X[y == digit, :7].mean(axis=0), expected, atol=0.03), digit
     assert np.allclose(X[:, 7:].mean(axis=0), 0.5, atol=0.02)
     # The best rule takes the likeliest digit, which is the one that differs in the fewest segments.
     lit = np.array([X[y == digit, :7].mean(axis=0) > 0.5 for digit in range(10)])
