@@ -23,10 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 import pandas as pd
-import xgboost as xgb
+from forests import prepared
 from problems import Rows, split, synthetic, threenorm, twonorm, waveform
 from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -42,39 +41,11 @@ STANDARD = 0.5
 # Test errors of standard bagging and of the estimated best ratio in the paper's table 4, in percent.
 PAPER = {"twonorm": (6.7, 5.1), "waveform": (19.5, 18.1), "Ionosphere": (8.1, 7.1)}
 
-UNPRUNED: dict[str, dict[str, Any]] = {
-    "LightGBM": {
-        "boosting": "rf",
-        "bagging_freq": 1,
-        "num_leaves": 4096,
-        "min_data_in_leaf": 1,
-        "min_sum_hessian_in_leaf": 0.0,
-        "min_data_in_bin": 1,
-        "max_bin": 511,
-        "verbosity": -1,
-    },
-    "XGBoost": {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512},
-}
 # What a forest usually has: features drawn at each split, and coarser bins.
 USUAL: dict[str, dict[str, Any]] = {
     "LightGBM": {"feature_fraction_bynode": 0.2, "max_bin": 63, "min_data_in_leaf": 3},
     "XGBoost": {"colsample_bynode": 0.2, "max_bin": 64},
 }
-
-
-def prepared(framework: str, rows: Rows, seed: int, **more: Any) -> tuple[dict[str, Any], Any]:
-    """Parameters and training data of a framework."""
-    X, y = rows
-    n_classes = int(y.max()) + 1
-    params = {**UNPRUNED[framework], **more, "seed": seed}
-    if framework == "LightGBM":
-        objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
-        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
-    objective = {"objective": "binary:logistic"}
-    if n_classes > 2:
-        # One tree, and one bag, for all classes.
-        objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
-    return params | objective, xgb.DMatrix(X, y)
 
 
 def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: Rows) -> float:
@@ -86,7 +57,7 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
 
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
     """Best fraction, and test error at the standard fraction and at that."""
-    params, dtrain = prepared(framework, training, seed)
+    params, dtrain = prepared(framework, *training, seed)
     found = select_bagging_fraction(params, dtrain, n_trees=TREES, voting="hard", max_trees=TREES, progress=False)
     errors = [held_out_error(params, dtrain, fraction, test) for fraction in (STANDARD, found.best)]
     return found.best, errors[0], errors[1]
@@ -152,7 +123,7 @@ def both_searches(
     framework: str, training: Rows, test: Rows, seed: int, settings: dict[str, Any]
 ) -> list[tuple[float, float, float]]:
     """Held-out error at the fraction found, trees and seconds to find it: in full, and by elimination."""
-    params, dtrain = prepared(framework, training, seed, **settings)
+    params, dtrain = prepared(framework, *training, seed, **settings)
     searches: list[FractionSearch] = [
         select_bagging_fraction(
             params, dtrain, n_trees=TREES, search=kind, voting="hard", max_trees=TREES, progress=False

@@ -23,6 +23,35 @@ BAGGED = {
 }
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
 
+# Trees on all features that are grown until each leaf is of one class.
+UNPRUNED: dict[str, dict[str, Any]] = {
+    "LightGBM": {
+        "boosting": "rf",
+        "bagging_freq": 1,
+        "num_leaves": 4096,
+        "min_data_in_leaf": 1,
+        "min_sum_hessian_in_leaf": 0.0,
+        "min_data_in_bin": 1,
+        "max_bin": 511,
+        "verbosity": -1,
+    },
+    "XGBoost": {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512},
+}
+
+
+def prepared(framework: str, X: np.ndarray, y: np.ndarray, seed: int, **more: Any) -> tuple[dict[str, Any], Any]:
+    """Parameters and training data of unpruned trees, with LightGBM or XGBoost."""
+    n_classes = int(y.max()) + 1
+    params = {**UNPRUNED[framework], **more, "seed": seed}
+    if framework == "LightGBM":
+        objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
+        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
+    objective = {"objective": "binary:logistic"}
+    if n_classes > 2:
+        # One tree, and one bag, for all classes.
+        objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
+    return params | objective, xgb.DMatrix(X, y)
+
 
 def forest(framework: str, n_trees: int, seed: int, columns: float) -> Any:
     """An untrained forest with the usual settings of a random forest; LightGBM samples ``columns`` by tree."""

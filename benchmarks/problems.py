@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.model_selection import train_test_split
 
+from rfsize.datasets import circle, ringnorm, threenorm, twonorm, waveform
+
+__all__ = ["circle", "ringnorm", "threenorm", "twonorm", "waveform"]
+
 Rows = tuple[np.ndarray, np.ndarray]
 
 TRAINING_ROWS, TEST_ROWS = 300, 5000
 FEATURES = 20  # of the rows that benchmarks of prediction draw
-
-
-def twonorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Two normal clouds in 20 dimensions, of means ±2/√20 in each."""
-    y = generator.integers(0, 2, n_rows)
-    mean = 2.0 / np.sqrt(20.0)
-    return generator.normal(size=(n_rows, 20)) + np.where(y == 0, mean, -mean)[:, None], y
-
-
-def threenorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Class 0 from two normal clouds, half from each, of means ±2/√20; class 1 from (a, -a, a, …), a = 2/√20."""
-    y = generator.integers(0, 2, n_rows)
-    mean = 2.0 / np.sqrt(20.0)
-    side = np.where(generator.random(n_rows) < 0.5, mean, -mean)
-    means = np.where((y == 0)[:, None], side[:, None], mean * (-1.0) ** np.arange(20))
-    return generator.normal(size=(n_rows, 20)) + means, y
-
-
-def ringnorm(n_rows: int, generator: np.random.Generator) -> Rows:
-    """A wide normal cloud in 20 dimensions around 0, variance 4, and one of variance 1 around 2/√20 in each."""
-    y = generator.integers(0, 2, n_rows)
-    wide = (y == 0)[:, None]
-    return np.where(wide, 0.0, 2.0 / np.sqrt(20.0)) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, 20)), y
-
-
-def waveform(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Random mixtures of two of three triangular waves at 21 places, with unit noise."""
-    y = generator.integers(0, 3, n_rows)
-    place = np.arange(1, 22)
-    waves = np.array([np.maximum(6 - np.abs(place - centre), 0) for centre in (11, 15, 7)])
-    first, second = np.array([(0, 1), (0, 2), (1, 2)])[y].T
-    share = generator.random((n_rows, 1))
-    return share * waves[first] + (1.0 - share) * waves[second] + generator.normal(size=(n_rows, 21)), y
-
-
-def circle(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Uniform in a square; class 1 inside the circle that covers half of it."""
-    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
-    return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
 
 
 def first_wave(n_rows: int, generator: np.random.Generator) -> Rows:

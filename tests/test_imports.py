@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "errors": set(),
     "utils": set(),
     "reporting": {"utils"},
+    "datasets": {"utils"},
     "theory": {"utils"},
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},

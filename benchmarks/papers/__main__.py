@@ -1,0 +1,106 @@
+"""Run the papers' experiments again and write the pages that compare them: ``python -m benchmarks.papers --help``.
+
+    python -m benchmarks.papers --data tables
+    python -m benchmarks.papers --papers 2013 --openml --papers-repetitions
+    python -m benchmarks.papers --pages-only
+
+Every run is a line of JSON in ``benchmarks/papers/results``; what is there is not run again, so that a call that was
+broken off goes on where it was, and one with more repetitions adds to them. The pages, ``docs/results``, are written
+from what there is. FOLDER holds CSV files, features first, the class in the last column, named target; tables that
+are neither there nor drawn nor scikit-learn's own are fetched from OpenML with ``--openml``, and left out without.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.papers import (
+    hernandez_lobato_2013,
+    hernandez_lobato_2013_page,
+    latinne_2001,
+    latinne_2001_page,
+    martinez_munoz_2010,
+    martinez_munoz_2010_page,
+    soto_2016,
+    soto_2016_page,
+)
+from benchmarks.papers.comparing import HERE, REPETITIONS, table
+from benchmarks.papers.grown import FRAMEWORKS
+from benchmarks.papers.page import Finding, write_page
+from benchmarks.papers.problems import NoDataError, rows_of
+from benchmarks.papers.store import Results
+
+# Experiments and page of each, the main paper first.
+PAPERS = {
+    "2013": (hernandez_lobato_2013, hernandez_lobato_2013_page),
+    "2016": (soto_2016, soto_2016_page),
+    "2010": (martinez_munoz_2010, martinez_munoz_2010_page),
+    "2001": (latinne_2001, latinne_2001_page),
+}
+PAGES = HERE.parents[1] / "docs" / "results"
+
+
+def run(year: str, options: argparse.Namespace) -> None:
+    """All repetitions of a paper's cases that are still to be run."""
+    paper, results = PAPERS[year][0], Results(options.results / f"{year}.jsonl")
+    table = partial(rows_of, folder=options.data, openml=options.openml)
+    cases = [
+        case
+        for case in paper.cases(tuple(options.frameworks))
+        if options.problems is None or case["problem"] in options.problems
+    ]
+    missing: set[str] = set()
+    for repetition in range(options.repetitions):
+        for case in tqdm(cases, desc=f"{year}, repetition {repetition}"):
+            if case["problem"] in missing or results.of(**case, repetition=repetition):
+                continue
+            try:
+                results.add({**case, "repetition": repetition, **paper.run(case, repetition, table)})
+            except NoDataError as error:
+                missing.add(case["problem"])
+                tqdm.write(f"left out: {error}")
+
+
+def write(folder: Path) -> None:
+    """All pages, from the runs there are."""
+    found: dict[str, list[Finding]] = {}
+    for year, (_, page) in PAPERS.items():
+        if records := Results(folder / f"{year}.jsonl").records:
+            found[year] = page.write(records, PAGES)
+    lines = [
+        [f"{year}: {finding.paper}", *(finding.ours.get(framework, "") for framework in FRAMEWORKS)]
+        for year, findings in found.items()
+        for finding in findings
+    ]
+    pages = "\n".join(PAPERS[year][1].NAME for year in found)
+    write_page(PAGES, "index", pages=pages, findings=table(["finding", *FRAMEWORKS], lines))
+
+
+def main() -> None:
+    """Run, then write the pages."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--papers", nargs="+", choices=PAPERS, default=list(PAPERS))
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="of tables")
+    parser.add_argument("--openml", action="store_true", help="fetch tables that are not in the folder")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument(
+        "--papers-repetitions", dest="repetitions", action="store_const", const=REPETITIONS, help="as the papers: 100"
+    )
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--problems", nargs="+", help="only these")
+    parser.add_argument("--results", type=Path, default=HERE / "results", metavar="FOLDER", help="of the runs")
+    parser.add_argument("--pages-only", action="store_true", help="write the pages from the runs there are")
+    options = parser.parse_args()
+    for year in () if options.pages_only else options.papers:
+        run(year, options)
+    write(options.results)
+
+
+if __name__ == "__main__":
+    main()

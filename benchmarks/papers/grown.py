@@ -1,0 +1,135 @@
+"""Forests of unpruned trees by three frameworks, and what each of their trees says of rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import rfsize
+from benchmarks.forests import prepared
+from benchmarks.papers.problems import Rows
+
+FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
+BOOTSTRAP = 0.632  # of the rows are in a bootstrap sample; what LightGBM and XGBoost draw, without replacement
+TREES_PER_FOREST = 1000
+
+
+class Trees(NamedTuple):
+    """Each tree's vote, as a class index: of test rows (n_test, T) and of training rows (n, T), and its bag (n, T)."""
+
+    test: np.ndarray
+    train: np.ndarray
+    inbag: np.ndarray
+
+
+def grown(framework: str, ensemble: str, training: Rows, test: Rows, n_trees: int, seed: int) -> Trees:
+    """The votes of so many trees, of forests of a thousand that differ in their seed."""
+    seeds = [1000 * seed + block for block in range(math.ceil(n_trees / TREES_PER_FOREST))]
+    size = min(n_trees, TREES_PER_FOREST)
+    blocks = [votes(forest(framework, ensemble, training, size, each), training, test) for each in seeds]
+    return Trees(*(np.concatenate(parts, axis=1)[:, :n_trees] for parts in zip(*blocks, strict=True)))
+
+
+def votes(model: Any, training: Rows, test: Rows) -> Trees:
+    """What one forest's trees say."""
+    X, y = training
+    with warnings.catch_warnings():
+        # Rows that are equal by nature are what the papers' experiments have, too.
+        warnings.simplefilter("ignore", rfsize.CopiesWarning)
+        inbag = rfsize.inbag(model, X, y).T
+    said = [rfsize.tree_votes(model, each).astype(np.int8) for each in (test[0], X)]
+    return Trees(said[0], said[1], inbag)
+
+
+def forest(framework: str, ensemble: str, training: Rows, n_trees: int, seed: int) -> Any:
+    """A trained forest: ``ensemble`` is "RF", which draws √p features at each split, or "bagging", which draws none."""
+    X, y = training
+    per_split = max(1, int(math.sqrt(X.shape[1]))) if ensemble == "RF" else X.shape[1]
+    if framework == "scikit-learn":
+        return RandomForestClassifier(n_trees, max_features=per_split, random_state=seed).fit(X, y)
+    return framework_forest(framework, training, n_trees, seed, by_split=per_split)
+
+
+def framework_forest(
+    framework: str,
+    training: Rows,
+    n_trees: int,
+    seed: int,
+    *,
+    fraction: float = BOOTSTRAP,
+    by_split: int | None = None,
+    by_tree: int | None = None,
+) -> Any:
+    """LightGBM's or XGBoost's, of a bagging fraction and so many features drawn at each split or for each tree."""
+    if framework == "LightGBM":
+        sampling = {
+            "bagging_fraction": fraction,
+            "feature_fraction_bynode": lightgbm_share(by_split, training),
+            "feature_fraction": lightgbm_share(by_tree, training),
+            "num_threads": 1,
+        }
+        params, rows = prepared(framework, *training, seed, **sampling)
+        return lgb.train(params, rows, n_trees)
+    n_features = training[0].shape[1]
+    sampling = {
+        "subsample": fraction,
+        "colsample_bynode": (by_split or n_features) / n_features,
+        "colsample_bytree": (by_tree or n_features) / n_features,
+        "nthread": 1,
+    }
+    params, rows = prepared(framework, *training, seed, num_parallel_tree=n_trees, eta=1.0, **sampling)
+    return xgb.train(params, rows, 1)
+
+
+def lightgbm_share(drawn: int | None, training: Rows) -> float:
+    """The share of the features that is the least of so many which LightGBM draws evenly.
+
+    Where it draws few, and all trees of an iteration an even number together, it meets some more often than others,
+    all through a forest: `rfsize.SeedDependenceWarning`.
+    """
+    y, n_features = training[1], training[0].shape[1]
+    if drawn is None:
+        return 1.0
+    n_outputs = int(y.max()) + 1 if y.max() > 1 else 1
+    while drawn < n_features and drawn * n_outputs % 2 == 0 and drawn <= n_features / max(math.log2(drawn), 1e-9):
+        drawn += 1
+    return drawn / n_features
+
+
+def bagged(
+    training: Rows,
+    X_test: np.ndarray,
+    n_trees: int,
+    seed: int,
+    *,
+    rows: int,
+    replace: bool,
+    features: int | None = None,
+    by_split: int | None = None,
+) -> Trees:
+    """Unpruned CART trees of scikit-learn's, each from a bag of so many rows and, if told, a few of the features."""
+    X, y = (np.asarray(training[0], dtype=np.float32), training[1])
+    X_test = np.asarray(X_test, dtype=np.float32)
+    generator = np.random.default_rng(seed)
+    said, of_training = np.empty((len(X_test), n_trees), np.int8), np.empty((len(X), n_trees), np.int8)
+    inbag = np.zeros((len(X), n_trees), dtype=bool)
+    for k in range(n_trees):
+        bag = generator.choice(len(X), rows, replace=replace)
+        inbag[bag, k] = True
+        kept = slice(None) if features is None else generator.choice(X.shape[1], features, replace=False)
+        tree = DecisionTreeClassifier(max_features=by_split, random_state=int(generator.integers(2**31)))
+        tree.fit(X[bag][:, kept], y[bag])
+        said[:, k], of_training[:, k] = tree.predict(X_test[:, kept]), tree.predict(X[:, kept])
+    return Trees(said, of_training, inbag)
+
+
+def majority(tree_votes: np.ndarray, n_classes: int) -> np.ndarray:
+    """The class of the most votes, the lowest index of equals."""
+    return np.stack([(tree_votes == k).sum(axis=1) for k in range(n_classes)]).argmax(axis=0)

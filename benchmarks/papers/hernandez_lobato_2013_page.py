@@ -1,0 +1,271 @@
+"""The page of the paper of 2013: its tables 2 to 4 and figures 1, 2, 4 and 6, beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.papers.comparing import Compared, Printed, median_compared, printed, share_near, signed, slope, table
+from benchmarks.papers.hernandez_lobato_2013 import ALPHAS, BINS, ENSEMBLES, INFINITE, SIZES, TAIL
+from benchmarks.papers.page import (
+    Finding,
+    Records,
+    chosen,
+    draw,
+    known,
+    percent,
+    quartiles,
+    repetitions,
+    write_page,
+)
+from rfsize.theory import HALF_NORMAL, agreement
+
+RULES = ("test", "oob", "banfield")
+NAME = "hernandez_lobato_2013"
+TREES, ERROR, DISAGREEMENT = range(3)  # of a rule's record
+
+
+def write(records: Records, folder: Path) -> list[Finding]:
+    """The page with its pictures, and the findings."""
+    ours = chosen(records, framework="scikit-learn")
+    twonorm = chosen(ours, problem="twonorm", ensemble="RF")
+    (text_2, near_2), (text_3, near_3), (text_4, near_4) = (
+        table_2(ours),
+        *(table_3_or_4(ours, ensemble) for ensemble in ENSEMBLES),
+    )
+    write_page(
+        folder,
+        NAME,
+        repetitions=repetitions(ours),
+        problems=str(len(known(ours, "problem"))),
+        table_2=text_2,
+        table_3=text_3,
+        table_4=text_4,
+        near_2=share_near(near_2),
+        near_3=share_near(near_3),
+        near_4=share_near(near_4),
+        tail=exponent(exponent_of_tail(twonorm)),
+        figures_1_2=draw(figures_1_and_2(twonorm), folder, f"{NAME}_figures_1_2"),
+        exponents=table_of_exponents(ours),
+        figure_4=draw(figure_4(ours), folder, f"{NAME}_figure_4"),
+        figure_6=draw(figure_6(ours), folder, f"{NAME}_figure_6"),
+        by_framework=by_framework(records),
+    )
+    return findings(records)
+
+
+def table_2(records: Records) -> tuple[str, list[float | None]]:
+    """Disagreement with the infinite ensemble by the rule that told the size."""
+    lines, differences = [], []
+    figures = {
+        (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(
+            row["disagreement_mean_pct"], row["disagreement_sd_pct"]
+        )
+        for row in printed("hernandez_lobato_2013_table2")
+    }
+    for problem in known(records, "problem"):
+        for ensemble in ENSEMBLES:
+            runs = chosen(records, problem=problem, ensemble=ensemble)
+            if not runs:
+                continue
+            cells = [f"{problem}, {ensemble}", str(len(runs))]
+            for rule in RULES:
+                ours = np.array([100.0 * run["rules"][rule][DISAGREEMENT] for run in runs])
+                compared = Compared(ours, figures.get((problem, ensemble, rule)))
+                cells += compared.cells(1)
+                differences.append(compared.standard_errors)
+            lines.append(cells)
+    headings = ["problem", "runs", *(name for rule in RULES for name in (rule, "paper", "differ"))]
+    return table(headings, lines), differences
+
+
+def table_3_or_4(records: Records, ensemble: str) -> tuple[str, list[float | None]]:
+    """Test error, and the median number of trees, by rule."""
+    name = "hernandez_lobato_2013_table3" if ensemble == "RF" else "hernandez_lobato_2013_table4"
+    figures = {(row["dataset"].lower(), row["size_estimated_with"]): row for row in printed(name)}
+    lines, differences = [], []
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem, ensemble=ensemble)
+        for rule in ("infinite", *RULES) if runs else ():
+            row = figures[problem, rule]
+            errors = [run["infinite"] if rule == "infinite" else run["rules"][rule][ERROR] for run in runs]
+            compared = Compared(
+                100.0 * np.array(errors), Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"])
+            )
+            cells = [f"{problem}, {rule}", *compared.cells(2), "", "", ""]
+            if problem != "spiral":
+                differences.append(compared.standard_errors)
+            if rule != "infinite":
+                trees = np.array([run["rules"][rule][TREES] for run in runs])
+                median, q1, q3 = (float(row[f"trees_{which}"]) for which in ("median", "q1", "q3"))
+                difference = median_compared(trees, median, q1, q3)
+                cells[4:] = [quartiles(trees), f"{median:.0f} ({q1:.0f}–{q3:.0f})", signed(difference)]
+                differences.append(difference)
+            lines.append(cells)
+    headings = ["problem, size by", "error, %", "paper", "differ", "trees", "paper", "differ"]
+    return table(headings, lines), differences
+
+
+def mean_curve(runs: Records, name: str) -> np.ndarray:
+    """A curve, the mean over runs."""
+    return np.mean([run[name] for run in runs], axis=0)
+
+
+def slope_of_disagreement(runs: Records) -> float:
+    """Exponent of disagreement in T from 100 trees on, corrected for the trees that T and infinite share."""
+    sizes = np.array(SIZES)
+    told = mean_curve(runs, "disagreement") / np.sqrt(1.0 - sizes / INFINITE)
+    kept = (sizes > 100) & (told > 0.0)
+    return slope(sizes[kept], told[kept])
+
+
+def exponent_of_tail(runs: Records) -> float:
+    """Exponent in T of the share of rows that need more than T trees, from 100 to 10,000."""
+    kept = [k for k, size in enumerate(TAIL) if 100 <= size <= 10_000]
+    return slope([TAIL[k] for k in kept], mean_curve(runs, "tail")[kept])
+
+
+def table_of_exponents(records: Records) -> str:
+    """The exponents of figure 4, by problem and of the mean over all runs."""
+    rows = []
+    for problem in (*known(records, "problem"), "all"):
+        of_problem = records if problem == "all" else chosen(records, problem=problem)
+        groups = [chosen(of_problem, ensemble=ensemble) for ensemble in ENSEMBLES]
+        rows.append([problem, *(exponent(slope_of_disagreement(runs)) if runs else "" for runs in groups)])
+    return table(["exponent", *ENSEMBLES], [*rows, ["paper", *[exponent(-0.5)] * len(ENSEMBLES)]])
+
+
+def exponent(value: float) -> str:
+    """With two digits; a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def figures_1_and_2(twonorm: Records) -> Figure:
+    """What single trees say, and how many rows need many."""
+    tail = mean_curve(twonorm, "tail")
+    figure = Figure((12, 3.5))
+    left, middle, right = figure.subplots(1, 3)
+    fractions = np.linspace(0.0, 1.0, 201)
+    for size in (1, 5, 25, 51, 101):
+        left.plot(fractions, agreement(size, fractions), label=f"T = {size}")
+    left.set(xlabel="vote fraction π", ylabel="P(label of T trees = of infinitely many)")
+    left.legend(fontsize=7)
+    histogram = mean_curve(twonorm, "histogram")
+    middle.bar((np.arange(BINS) + 0.5) / BINS, BINS * histogram / histogram.sum(), width=1.0 / BINS)
+    middle.set(xlabel="vote fraction π", ylabel="density f(π)")
+    right.loglog(TAIL, tail, "o-", label="share of the rows")
+    at = TAIL.index(1000)
+    right.loglog(TAIL, tail[at] * np.sqrt(1000.0 / np.array(TAIL)), "k--", label="slope −1/2")
+    right.set(xlabel="T", ylabel="P(T* > T)")
+    right.legend(fontsize=7)
+    return figure
+
+
+def figure_4(records: Records) -> Figure:
+    """Disagreement by size, a panel for each ensemble."""
+    figure = Figure((11, 4))
+    for axes, ensemble in zip(figure.subplots(1, 2, sharey=True), ENSEMBLES, strict=True):
+        for number, problem in enumerate(known(records, "problem")):
+            runs = chosen(records, problem=problem, ensemble=ensemble)
+            if not runs:
+                continue
+            told = mean_curve(runs, "disagreement")
+            axes.loglog(
+                SIZES, np.where(told > 0.0, told, np.nan), "o-", color=f"C{number}", label=problem, markersize=3
+            )
+            density = np.mean([run["density"] for run in runs])
+            if density > 0.0:
+                axes.loglog(SIZES, density * HALF_NORMAL / np.sqrt(SIZES), "--", color=f"C{number}", linewidth=0.8)
+        axes.set(title=ensemble, xlabel="T", ylabel="disagreement with 10,000 trees")
+        axes.legend(fontsize=7)
+    return figure
+
+
+def figure_6(records: Records) -> Figure:
+    """T* and test error by α, random forests."""
+    figure = Figure((11, 4))
+    left, right = figure.subplots(1, 2)
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem, ensemble="RF")
+        trees, errors = mean_curve(runs, "alphas").T if runs else (np.array([]), np.array([]))
+        left.semilogy(ALPHAS[: len(trees)], trees, "o-", label=problem, markersize=3)
+        right.plot(ALPHAS[: len(errors)], 100.0 * errors, "o-", label=problem, markersize=3)
+    left.set(xlabel="α", ylabel="T*(α)")
+    right.set(xlabel="α", ylabel="test error, %")
+    left.legend(fontsize=7)
+    return figure
+
+
+def by_framework(records: Records) -> str:
+    """Error of the infinite ensemble, T* and disagreements, by framework."""
+    lines = []
+    for problem in known(records, "problem"):
+        for ensemble in ENSEMBLES:
+            for framework in known(records, "framework"):
+                runs = chosen(records, problem=problem, ensemble=ensemble, framework=framework)
+                if not runs:
+                    continue
+                lines.append(
+                    [
+                        f"{problem}, {ensemble}, {framework}",
+                        str(len(runs)),
+                        percent([run["infinite"] for run in runs]),
+                        f"{np.median([run['rules']['oob'][TREES] for run in runs]):.0f}",
+                        *(percent([run["rules"][rule][DISAGREEMENT] for run in runs]) for rule in RULES),
+                        exponent(slope_of_disagreement(runs)),
+                    ]
+                )
+    headings = ["problem, ensemble, framework", "runs", "error, %", "T*", *RULES, "exponent"]
+    return table(headings, lines)
+
+
+def findings(records: Records) -> list[Finding]:
+    """What the paper found, by framework."""
+    kept: dict[str, dict[str, str]] = {
+        "T\\*(0.99) of out-of-bag votes disagrees with the infinite ensemble on 1 % of fresh rows": {},
+        "from test rows or out of bag, the sizes are the same": {},
+        "Banfield's rule takes fewer trees than T\\* where votes are close, and disagrees more": {},
+        "disagreement falls as T to the −1/2": {},
+        "the error is within 1 point of the infinite ensemble's": {},
+    }
+    for framework in known(records, "framework"):
+        runs = chosen(records, framework=framework)
+        groups = [
+            group
+            for problem in known(runs, "problem")
+            for ensemble in ENSEMBLES
+            if (group := chosen(runs, problem=problem, ensemble=ensemble))
+        ]
+        told = [
+            f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",
+            f"{np.exp(np.mean([np.log(_ratio(group, 'test')) for group in groups])):.2f} times as many, geometric mean",
+            _of_banfield(groups),
+            f"{exponent(slope_of_disagreement(runs))}, of the mean over all",
+            f"{sum(_rise(group) <= 0.01 for group in groups)} of {len(groups)}",
+        ]
+        for finding, text in zip(kept, told, strict=True):
+            kept[finding][framework] = text
+    return [Finding(finding, ours) for finding, ours in kept.items()]
+
+
+def _median(group: Records, rule: str) -> float:
+    return float(np.median([run["rules"][rule][TREES] for run in group]))
+
+
+def _ratio(group: Records, rule: str) -> float:
+    return _median(group, rule) / _median(group, "oob")
+
+
+def _rise(group: Records) -> float:
+    return float(np.mean([run["rules"]["oob"][ERROR] - run["infinite"] for run in group]))
+
+
+def _of_banfield(groups: list[Records]) -> str:
+    fewer = [group for group in groups if _ratio(group, "banfield") < 1.0]
+    more = sum(
+        np.mean([run["rules"]["banfield"][DISAGREEMENT] - run["rules"]["oob"][DISAGREEMENT] for run in group]) > 0.0
+        for group in fewer
+    )
+    return f"fewer in {len(fewer)} of {len(groups)}, and disagrees more in {more} of these"

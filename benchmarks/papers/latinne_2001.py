@@ -1,0 +1,107 @@
+"""Latinne, Debeir, Decaestecker 2001: limiting the number of trees in random forests by McNemar's test.
+
+Five kinds of ensembles of 200 trees on three folds: one to learn, one to tell the size, one to test. The trees are
+unpruned CART where the paper has C4.5, pruned but in Bagrf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+import rfsize
+from benchmarks.papers.comparing import printed
+from benchmarks.papers.grown import bagged, framework_forest, majority
+from benchmarks.papers.problems import Rows, drawn
+from rfsize import McNemarSize
+
+TREES = 200
+RINGNORM_ROWS = 7400
+METHODS = ("one tree", "Bagging", "MFS", "Bagfs", "Bagrf")
+ROLES = tuple(permutations(range(3)))
+GRID = tuple(range(10, TREES + 1, 10))  # sizes of figure 1's matrix that are kept
+PROBLEMS = ("ringnorm", "satimage", "dna", "image", "letter")
+FEATURES = {row["dataset"].lower(): (int(row["f_opt"]), int(row["F"])) for row in printed("latinne_2001_table1")}
+# Our table has three columns of 0 and 1 for each of the paper's 60 nominal features.
+FEATURES["dna"] = (3 * FEATURES["dna"][0], 3 * FEATURES["dna"][1])
+
+
+def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What is to be run, apart from repetitions."""
+    return [
+        {"problem": problem, "framework": framework, "method": method}
+        for problem in PROBLEMS
+        for framework in frameworks
+        for method in METHODS
+        if method != "one tree" or framework == "scikit-learn"
+    ]
+
+
+def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
+    """Accuracy of all trees, and the sizes that McNemar's test tells on validation and on test rows."""
+    problem = case["problem"]
+    rows = drawn("ringnorm", 0, (RINGNORM_ROWS,))[0] if problem == "ringnorm" else table(problem)
+    learn, validation, test = thirds(rows, repetition)
+    n_classes = int(rows[1].max()) + 1
+    judged = np.concatenate([validation[0], test[0]])
+    votes = tree_votes(case["framework"], case["method"], FEATURES[problem], learn, judged, repetition)
+    on_validation, on_test = votes[: len(validation[1])], votes[len(validation[1]) :]
+    accuracy = float(np.mean(majority(on_test, n_classes) == test[1]))
+    if case["method"] == "one tree":
+        return {"accuracy": accuracy}
+    told = rfsize.mcnemar_size(on_validation, validation[1], classes=np.arange(n_classes))
+    at_last = rfsize.mcnemar_size(on_test, test[1], classes=np.arange(n_classes))
+    small = majority(on_test[:, : told.n_trees], n_classes)
+    return {
+        "accuracy": accuracy,
+        "accuracy_of_size": float(np.mean(small == test[1])),
+        "size": told.n_trees,
+        "size_on_test": at_last.n_trees,
+        "by_ten": rfsize.mcnemar_size(on_validation, validation[1], step=10, classes=np.arange(n_classes)).n_trees,
+        "beaten": share_beaten(told),
+        "fewer_beat_more": fewer_beat_more(told),
+    }
+
+
+def thirds(rows: Rows, repetition: int) -> list[Rows]:
+    """Rows to learn from, to tell the size, and to test; their roles change with the repetition."""
+    X, y = rows
+    folds = StratifiedKFold(3, shuffle=True, random_state=repetition // len(ROLES)).split(X, y)
+    parts = [(X[part], y[part]) for _, part in folds]
+    return [parts[role] for role in ROLES[repetition % len(ROLES)]]
+
+
+def tree_votes(
+    framework: str, method: str, features: tuple[int, int], learn: Rows, X: np.ndarray, seed: int
+) -> np.ndarray:
+    """The vote of each tree on rows."""
+    by_tree, by_split = features
+    rows = len(learn[1])
+    bootstrap = method in ("Bagging", "Bagfs", "Bagrf")
+    features_of_tree = by_tree if method in ("MFS", "Bagfs") else None
+    features_of_split = by_split if method == "Bagrf" else None
+    if framework == "scikit-learn":
+        n_trees = 1 if method == "one tree" else TREES
+        return bagged(
+            learn, X, n_trees, seed, rows=rows, replace=bootstrap, features=features_of_tree, by_split=features_of_split
+        ).test
+    settings: dict[str, Any] = {} if bootstrap else {"fraction": 1.0}
+    model = framework_forest(
+        framework, learn, TREES, seed, by_tree=features_of_tree, by_split=features_of_split, **settings
+    )
+    return rfsize.tree_votes(model, X)
+
+
+def share_beaten(found: McNemarSize) -> list[float]:
+    """Of the sizes 10, 20, … the share of the larger ones that beat each."""
+    return [float(found.beaten[size - 1, size:].mean()) if size < TREES else 0.0 for size in GRID]
+
+
+def fewer_beat_more(found: McNemarSize) -> int:
+    """Pairs of sizes of which the smaller is significantly better."""
+    worse = (found.p_values < found.level) & (found.accuracy[:, None] > found.accuracy[None, :])
+    return int(np.triu(worse, 1).sum())

@@ -1,0 +1,123 @@
+"""The page of the paper of 2001: its table 2 and the border of figure 1, beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.papers.comparing import printed, table
+from benchmarks.papers.latinne_2001 import GRID, METHODS, TREES
+from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+from benchmarks.papers.store import Record
+
+NAME = "latinne_2001"
+PAPERS_NAMES = {"dna": "DNA"}
+
+
+def write(records: Records, folder: Path) -> list[Finding]:
+    """The page with its pictures, and the findings."""
+    ours = chosen(records, framework="scikit-learn")
+    ensembles = [run for run in ours if run["method"] != "one tree"]
+    worse = [share_worse(run) for run in ensembles]
+    write_page(
+        folder,
+        NAME,
+        repetitions=repetitions(ours),
+        problems=str(len(known(ours, "problem"))),
+        table_2=table_2(ours),
+        apart=str(max(abs(run["size"] - run["size_on_test"]) for run in ensembles)),
+        loss=percent([run["accuracy"] - run["accuracy_of_size"] for run in ensembles]),
+        worse=percent(worse),
+        most_worse=percent([max(worse)]),
+        figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
+        by_framework=by_framework(records),
+    )
+    return findings(records)
+
+
+def span(values: list[float], digits: int) -> str:
+    """The mean, and what it lies between where there are several."""
+    mean, low, high = (f"{value:.{digits}f}" for value in (np.mean(values), min(values), max(values)))
+    return mean if len(values) == 1 else f"{mean} ({low}–{high})"
+
+
+def table_2(records: Records) -> str:
+    """Accuracy and sizes of each method."""
+    figures = {(row["dataset"].lower(), row["method"]): row for row in printed("latinne_2001_table2")}
+    lines = []
+    for problem in known(records, "problem"):
+        for method in METHODS:
+            runs = chosen(records, problem=problem, method=method)
+            if not runs:
+                continue
+            row = figures[problem, "C4.5" if method == "one tree" else method]
+            accuracy = span([100.0 * run["accuracy"] for run in runs], 1)
+            cells = [f"{PAPERS_NAMES.get(problem, problem)}, {method}", str(len(runs)), accuracy, row["accuracy_pct"]]
+            if method == "one tree":
+                lines.append([*cells, "", "", "", ""])
+                continue
+            sizes = [span([run[name] for run in runs], 0) for name in ("size", "size_on_test", "by_ten")]
+            lines.append([*cells, sizes[0], row["m_v_star_trees"], *sizes[1:]])
+    headings = ["problem, method", "runs", "accuracy", "paper", "m\\*", "paper", "on test rows", "by 10"]
+    return table(headings, lines)
+
+
+def share_worse(run: Record) -> float:
+    """Of the pairs of sizes, the share of which the smaller is significantly better."""
+    return float(run["fewer_beat_more"] / (TREES * (TREES - 1) / 2))
+
+
+def figure_1(records: Records) -> Figure:
+    """The share of larger sizes that beat a size, by method; a panel for each problem."""
+    problems = known(records, "problem")
+    figure = Figure((4 * len(problems), 3.6))
+    for axes, problem in zip(np.atleast_1d(figure.subplots(1, len(problems), sharey=True)), problems, strict=True):
+        for method in METHODS[1:]:
+            if runs := chosen(records, problem=problem, method=method):
+                axes.plot(GRID, np.mean([run["beaten"] for run in runs], axis=0), "o-", label=method, markersize=3)
+        axes.set(title=problem, xlabel="trees", ylabel="share of larger sizes that beat it")
+        axes.legend(fontsize=7)
+    return figure
+
+
+def by_framework(records: Records) -> str:
+    """Accuracy and m* by framework."""
+    lines = []
+    for problem in known(records, "problem"):
+        for method in METHODS[1:]:
+            for framework in known(records, "framework"):
+                runs = chosen(records, problem=problem, method=method, framework=framework)
+                if runs:
+                    lines.append(
+                        [
+                            f"{problem}, {method}, {framework}",
+                            str(len(runs)),
+                            percent([run["accuracy"] for run in runs], 1),
+                            percent([run["accuracy_of_size"] for run in runs], 1),
+                            span([run["size"] for run in runs], 0),
+                        ]
+                    )
+    return table(["problem, method, framework", "runs", "accuracy, %", "of m\\* trees", "m\\*"], lines)
+
+
+def findings(records: Records) -> list[Finding]:
+    """What the paper found, by framework."""
+    kept: dict[str, dict[str, str]] = {
+        "a limited number of trees, below 200, is not beaten by any larger one": {},
+        "m\\* trees are as accurate as 200": {},
+        "more trees are never significantly worse": {},
+    }
+    for framework in known(records, "framework"):
+        runs = [run for run in chosen(records, framework=framework) if run["method"] != "one tree"]
+        sizes = np.array([run["size"] for run in runs])
+        losses = [run["accuracy"] - run["accuracy_of_size"] for run in runs]
+        told = [
+            f"median {np.median(sizes):.0f} trees, {sizes.min()} to {sizes.max()}",
+            f"{100.0 * np.mean(losses):.2f} points less on average, {100.0 * max(losses):.2f} at most",
+            f"{percent([share_worse(run) for run in runs])} % of the pairs of sizes are",
+        ]
+        for finding, text in zip(kept, told, strict=True):
+            kept[finding][framework] = text
+    return [Finding(finding, ours) for finding, ours in kept.items()]

@@ -1,0 +1,186 @@
+"""The page of the paper of 2010: its tables 2 to 4 and figures 1 and 4, beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
+from benchmarks.papers.martinez_munoz_2010 import GRID, RATIOS, STANDARD, WITH, WITHOUT
+from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+
+NAME = "martinez_munoz_2010"
+CURVES = ("ionosphere", "glass", "vowel", "twonorm")
+
+
+def write(records: Records, folder: Path) -> list[Finding]:
+    """The page with its pictures, and the findings."""
+    ours = chosen(records, framework="scikit-learn")
+    text_2, near_2 = table_of_ratios(chosen(ours, sampling=WITH), "2")
+    text_3, near_3 = table_of_ratios(chosen(ours, sampling=WITHOUT), "3")
+    text_4, near_4 = table_4(ours)
+    write_page(
+        folder,
+        NAME,
+        repetitions=repetitions(ours),
+        problems=str(len(known(ours, "problem"))),
+        table_2=text_2,
+        table_3=text_3,
+        table_4=text_4,
+        near_2=share_near(near_2),
+        near_3=share_near(near_3),
+        near_4=share_near(near_4),
+        tied=f"{sum(list(run['oob'].values()).count(min(run['oob'].values())) > 1 for run in ours)} of {len(ours)}",
+        seen=percent_seen(ours),
+        apart=apart(ours),
+        figures_1_4=draw(figures_1_and_4(ours), folder, f"{NAME}_figures_1_4"),
+        by_framework=by_framework(chosen(records, sampling=WITHOUT)),
+    )
+    return findings(records)
+
+
+def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | None]]:
+    """Test errors by ratio."""
+    rows = printed(f"martinez_munoz_2010_table{number}")
+    names = list(dict.fromkeys(row["sampling_ratio"] for row in rows))
+    figures = {
+        (row["dataset"], row["sampling_ratio"]): Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"])
+        for row in rows
+    }
+    lines, differences = [], []
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem)
+        cells = [problem, str(len(runs))]
+        for name, ratio in zip(names, RATIOS, strict=True):
+            ours = np.array([100.0 * run["test"][str(ratio)] for run in runs])
+            compared = Compared(ours, figures[problem, name])
+            our_mean, paper, differ = compared.cells(1)
+            cells.append(f"{our_mean} ({paper.split(' ')[0]}; {differ})")
+            differences.append(compared.standard_errors)
+        lines.append(cells)
+    text = table(["ours (paper; differ)", "runs", *names], lines)
+    return text, differences
+
+
+def table_4(records: Records) -> tuple[str, list[float | None]]:
+    """Test error of the standard and of the chosen ratio, and that ratio."""
+    figures = {
+        (row["dataset"], row["sampling"], row["sample_size_rule"] == "oob-selected"): row
+        for row in printed("martinez_munoz_2010_table4")
+    }
+    lines, differences = [], []
+    for problem in known(records, "problem"):
+        for sampling in (WITH, WITHOUT):
+            runs = chosen(records, problem=problem, sampling=sampling)
+            if not runs:
+                continue
+            standard, selected = (figures[problem, sampling, by_votes] for by_votes in (False, True))
+            compared = [
+                Compared(
+                    100.0 * np.array([run[name] for run in runs]),
+                    Printed.of(row[f"{what}_mean_pct"], row[f"{what}_sd_pct"]),
+                )
+                for name, row, what in (
+                    ("standard", standard, "test_error"),
+                    ("selected", selected, "test_error"),
+                )
+            ]
+            share = np.array([100.0 * share_of(run["chosen"], sampling) for run in runs])
+            compared.append(
+                Compared(share, Printed.of(selected["selected_ratio_mean_pct"], selected["selected_ratio_sd_pct"]))
+            )
+            lines.append([f"{problem}, {sampling}", *(cell for each in compared for cell in each.cells(1))])
+            differences += [each.standard_errors for each in compared]
+    headings = [
+        "problem",
+        *(name for what in ("standard", "chosen", "ratio") for name in (what, "paper", "differ")),
+    ]
+    return table(headings, lines), differences
+
+
+def share_of(ratio: float, sampling: str) -> float:
+    """Draws over rows: the ratio with replacement, or what is worth it without."""
+    return ratio if sampling == WITH else ratio / (1.0 + ratio)
+
+
+def percent_seen(records: Records) -> str:
+    """Of the rows, in bags drawn with replacement of as many draws as there are rows."""
+    return percent([run["seen"][str(STANDARD)] for run in chosen(records, sampling=WITH)], 1)
+
+
+def curve(runs: Records, name: str) -> np.ndarray:
+    """By the ratio, in per cent, the mean over runs."""
+    return 100.0 * np.mean([[run[name][str(ratio)] for ratio in GRID] for run in runs], axis=0)
+
+
+def apart(records: Records) -> str:
+    """Mean distance of the test errors of both ways to draw."""
+    distances = [
+        np.abs(curve(chosen(runs, sampling=WITH), "test") - curve(chosen(runs, sampling=WITHOUT), "test"))
+        for problem in known(records, "problem")
+        if len(known(runs := chosen(records, problem=problem), "sampling")) == 2
+    ]
+    return f"{np.mean(distances):.2f}"
+
+
+def figures_1_and_4(records: Records) -> Figure:
+    """What a bag holds, and errors by ratio."""
+    problems = [problem for problem in CURVES if chosen(records, problem=problem)]
+    figure = Figure((3.6 * (1 + len(problems)), 3.6))
+    first, *others = figure.subplots(1, 1 + len(problems))
+    first.plot(GRID, 1.0 - np.exp(-np.array(GRID)), "k--", label="1 − exp(−m/n)")
+    first.plot(GRID, curve(chosen(records, sampling=WITH), "seen") / 100.0, "o", label="bags", markersize=3)
+    first.set(xlabel="m/n with replacement", ylabel="share of the rows in a bag")
+    first.legend(fontsize=7)
+    for axes, problem in zip(others, problems, strict=True):
+        for sampling, line in ((WITH, "-"), (WITHOUT, "--")):
+            runs = chosen(records, problem=problem, sampling=sampling)
+            for number, name in enumerate(("test", "oob", "train") if runs else ()):
+                axes.plot(GRID, curve(runs, name), line, color=f"C{number}", label=f"{name}, {sampling}")
+        axes.set(title=problem, xlabel="m/n, or what is worth it", ylabel="error, %")
+        axes.legend(fontsize=6)
+    return figure
+
+
+def by_framework(records: Records) -> str:
+    """Standard and chosen errors by framework."""
+    lines = []
+    for problem in known(records, "problem"):
+        for framework in known(records, "framework"):
+            runs = chosen(records, problem=problem, framework=framework)
+            if runs:
+                lines.append(
+                    [
+                        f"{problem}, {framework}",
+                        str(len(runs)),
+                        *(percent([run[name] for run in runs], 1) for name in ("standard", "selected")),
+                        f"{np.mean([share_of(run['chosen'], WITHOUT) for run in runs]):.2f}",
+                    ]
+                )
+    return table(["problem, framework", "runs", "standard", "chosen", "fraction"], lines)
+
+
+def findings(records: Records) -> list[Finding]:
+    """What the paper found, by framework."""
+    kept: dict[str, dict[str, str]] = {
+        "the ratio of least out-of-bag error is no worse than the standard one": {},
+        "the best ratio differs from problem to problem": {},
+        "small bags fit the training rows less well, and often generalise better": {},
+    }
+    for framework in known(records, "framework"):
+        runs = chosen(records, framework=framework, sampling=WITHOUT)
+        groups = [chosen(runs, problem=problem) for problem in known(runs, "problem")]
+        gains = [np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
+        ratios = [np.mean([share_of(run["chosen"], WITHOUT) for run in group]) for group in groups]
+        smaller = sum(curve(group, "test")[1] < curve(group, "test")[GRID.index(STANDARD)] for group in groups)
+        told = [
+            f"{100.0 * np.mean(gains):.2f} points lower on average; no higher in "
+            f"{sum(gain >= 0.0 for gain in gains)} of {len(gains)}",
+            f"fractions from {min(ratios):.2f} to {max(ratios):.2f}",
+            f"a sixth of the rows better than half in {smaller} of {len(groups)}",
+        ]
+        for finding, text in zip(kept, told, strict=True):
+            kept[finding][framework] = text
+    return [Finding(finding, ours) for finding, ours in kept.items()]

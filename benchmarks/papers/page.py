@@ -1,0 +1,71 @@
+"""What the pages of all papers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.papers.comparing import HERE
+from benchmarks.papers.store import Record
+
+matplotlib.use("Agg")
+
+Records = list[Record]
+
+
+class Finding(NamedTuple):
+    """What a paper found, and what we found of it with each framework."""
+
+    paper: str
+    ours: dict[str, str]
+
+
+def chosen(records: Records, **key: Any) -> Records:
+    """The records with these values."""
+    return [each for each in records if all(each[name] == value for name, value in key.items())]
+
+
+def known(records: Records, name: str) -> list[Any]:
+    """The values of a field, each once, in the order of the records."""
+    return list(dict.fromkeys(each[name] for each in records))
+
+
+def repetitions(records: Records) -> str:
+    """How many runs the rows of tables are of."""
+    of_problem: dict[str, set[int]] = {}
+    for each in records:
+        of_problem.setdefault(each["problem"], set()).add(each["repetition"])
+    counts = sorted({len(runs) for runs in of_problem.values()})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def draw(figure: Figure, folder: Path, name: str) -> str:
+    """Write a picture, and the Markdown that shows it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(folder / f"{name}.png", dpi=80, metadata={"Software": None})
+    return f"![{name.replace('_', ' ')}]({name}.png)"
+
+
+def write_page(folder: Path, name: str, **parts: str) -> None:
+    """A page: the text beside this file, with its parts filled in."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = Template((HERE / f"{name}.md").read_text("utf-8")).substitute(parts)
+    (folder / f"{name}.md").write_text(text, "utf-8")
+
+
+def quartiles(values: Sequence[float]) -> str:
+    """Median, and the quartiles in brackets."""
+    q1, median, q3 = np.percentile(values, [25, 50, 75])
+    return f"{median:.0f} ({q1:.0f}–{q3:.0f})"
+
+
+def percent(values: Sequence[float], digits: int = 2) -> str:
+    """Mean of shares, in per cent."""
+    return f"{100.0 * np.mean(values):.{digits}f}"

@@ -1,0 +1,96 @@
+"""Soto, Suárez, Martínez-Muñoz 2016: an urn model for majority voting.
+
+Random forests of 101 trees; tables of stops from a uniform prior (SIBA) and from out-of-bag votes (HYPER), beside the
+rule that asks the fewest trees under the same prior, and its certified table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rfsize
+from benchmarks.papers.grown import Trees, forest, majority, votes
+from benchmarks.papers.problems import Rows, drawn, tenth
+from rfsize import StopTable
+
+TREES, ALPHA = 101, 0.99
+ALPHAS = (0.999, 0.995, 0.99, 0.95)  # of figure 1
+TO_CERTIFY = 2000  # rows, where they can be drawn
+DRAWN = {"twonorm": "twonorm", "threenorm": "threenorm", "ringnorm": "ringnorm", "waveform": "waveform"}
+PROBLEMS = (
+    *(*DRAWN, "breast", "ionosphere", "spam", "wine"),
+    *(
+        "australian",
+        "diabetes",
+        "german",
+        "heart",
+        "horse-colic",
+        "labor",
+        "mushroom",
+        "new-thyroid",
+        "sonar",
+        "tic-tac-toe",
+        "votes",
+    ),
+)
+
+
+def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What is to be run, apart from repetitions."""
+    return [{"problem": problem, "framework": framework} for problem in PROBLEMS for framework in frameworks]
+
+
+def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
+    """Trees asked, disagreement and test error by rule, and the disagreement by α."""
+    problem = case["problem"]
+    if problem in DRAWN:
+        training, test, to_certify = drawn(DRAWN[problem], repetition, (300, 5000, TO_CERTIFY))
+    else:
+        (training, test), to_certify = tenth(table(problem), repetition), None
+    model = forest(case["framework"], "RF", training, TREES, repetition)
+    trees = votes(model, training, test)
+    n_classes = int(training[1].max()) + 1
+    prior = out_of_bag(trees, n_classes)
+    all_labels = majority(trees.test, n_classes)
+    tables = {
+        "RF*": StopTable.build(TREES, alpha=1.0, n_classes=n_classes),
+        "SIBA": StopTable.build(TREES, alpha=ALPHA, n_classes=n_classes),
+        "HYPER": StopTable.build(TREES, alpha=ALPHA, prior=prior),
+        "optimal": StopTable.build(TREES, alpha=ALPHA, prior=prior, rule="optimal"),
+    }
+    if to_certify is not None:
+        tables["certified"] = tables["optimal"].certified(model, to_certify[0])
+
+    def judged(stops: StopTable) -> list[float]:
+        labels, asked = stops.apply(trees.test)
+        return [float(asked.mean()), float(np.mean(labels != all_labels)), float(np.mean(labels != test[1]))]
+
+    return {
+        "rules": {rule: judged(stops) for rule, stops in tables.items()},
+        "error": float(np.mean(all_labels != test[1])),
+        "expected": tables["HYPER"].expected_trees(),
+        "alphas": [by_alpha(alpha, prior, trees, all_labels, n_classes) for alpha in ALPHAS],
+        "histogram": np.histogram((trees.test == 1).mean(axis=1), 20, (0.0, 1.0))[0].tolist(),
+    }
+
+
+def out_of_bag(trees: Trees, n_classes: int) -> rfsize.Votes:
+    """The votes on each training row of the trees that did not see it."""
+    counts = [((trees.train == k) & ~trees.inbag).sum(axis=1) for k in range(n_classes)]
+    return rfsize.Votes(np.stack(counts, axis=1), n_trees=TREES)
+
+
+def by_alpha(alpha: float, prior: rfsize.Votes, trees: Trees, all_labels: np.ndarray, n_classes: int) -> list[float]:
+    """Disagreement of HYPER, of SIBA, and of as many trees for every row as HYPER asks on average."""
+    differ = []
+    for stops in (
+        StopTable.build(TREES, alpha=alpha, prior=prior),
+        StopTable.build(TREES, alpha=alpha, n_classes=n_classes),
+    ):
+        labels, asked = stops.apply(trees.test)
+        differ.append((float(np.mean(labels != all_labels)), float(asked.mean())))
+    fixed = majority(trees.test[:, : max(1, round(differ[0][1]))], n_classes)
+    return [differ[0][0], differ[1][0], float(np.mean(fixed != all_labels))]

@@ -1,0 +1,200 @@
+"""The page of the paper of 2016: its tables 1 and 2 and figure 1, beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
+from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+from benchmarks.papers.soto_2016 import ALPHAS, TREES
+
+NAME = "soto_2016"
+RULES = ("SIBA", "HYPER", "optimal", "certified")
+ASKED, DISAGREEMENT, ERROR = range(3)  # of a rule's record
+
+
+def write(records: Records, folder: Path) -> list[Finding]:
+    """The page with its pictures, and the findings."""
+    ours = chosen(records, framework="scikit-learn")
+    (text_1, near_1), (text_2, near_2) = table_1(ours), table_2(ours)
+    write_page(
+        folder,
+        NAME,
+        repetitions=repetitions(ours),
+        problems=str(len(known(ours, "problem"))),
+        table_1=text_1,
+        table_2=text_2,
+        near_1=share_near(near_1),
+        near_2=share_near(near_2),
+        beyond=beyond_the_paper(ours),
+        errors=errors_of_drawn(ours),
+        figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
+        by_framework=by_framework(records),
+    )
+    return findings(records)
+
+
+def of_rule(runs: Records, rule: str, what: int) -> np.ndarray:
+    """One figure of a rule, by run."""
+    return np.array([run["rules"][rule][what] for run in runs])
+
+
+def table_1(records: Records) -> tuple[str, list[float | None]]:
+    """Error of all trees, of SIBA and of HYPER, and the disagreement of both."""
+    figures = {(row["dataset"].lower(), row["method"]): row for row in printed("soto_2016_table1")}
+    lines, differences = [], []
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem)
+        for rule in ("RF", "SIBA", "HYPER"):
+            row = figures[problem, rule]
+            errors = np.array([run["error"] for run in runs]) if rule == "RF" else of_rule(runs, rule, ERROR)
+            of_error = Compared(100.0 * errors, Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"]))
+            cells = [f"{problem}, {rule}", str(len(runs)), *of_error.cells(2), "", "", ""]
+            differences.append(of_error.standard_errors)
+            if rule != "RF":
+                differ = Compared(
+                    100.0 * of_rule(runs, rule, DISAGREEMENT),
+                    Printed.of(row["disagreement_mean_pct"], row["disagreement_sd_pct"]),
+                )
+                cells[5:] = differ.cells(1)
+                differences.append(differ.standard_errors)
+            lines.append(cells)
+    headings = ["problem, rule", "runs", "error", "paper", "differ", "disagreement", "paper", "differ"]
+    return table(headings, lines), differences
+
+
+def table_2(records: Records) -> tuple[str, list[float | None]]:
+    """Trees asked by rule; the paper's Monte Carlo estimate beside HYPER's exact expectation."""
+    figures = {
+        (row["dataset"].lower(), row["method"]): Printed.of(row["trees_queried_mean"], row["trees_queried_sd"])
+        for row in printed("soto_2016_table2")
+    }
+    lines, differences = [], []
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem)
+        cells = [problem, str(len(runs))]
+        for rule, name in (("RF*", "RF_star"), ("SIBA", "SIBA"), ("HYPER", "HYPER"), ("expected", "MC_estimate")):
+            ours = np.array([run["expected"] for run in runs]) if rule == "expected" else of_rule(runs, rule, ASKED)
+            compared = Compared(ours, figures[problem, name])
+            cells += compared.cells(1)
+            differences.append(compared.standard_errors)
+        lines.append(cells)
+    headings = ["problem", "runs"]
+    headings += [name for rule in ("RF\\*", "SIBA", "HYPER", "expected of HYPER") for name in (rule, "paper", "differ")]
+    return table(headings, lines), differences
+
+
+def beyond_the_paper(records: Records) -> str:
+    """Trees asked and disagreement of all rules."""
+    lines = []
+    for problem in known(records, "problem"):
+        runs = chosen(records, problem=problem)
+        lines.append([problem, *cells_of_rules(runs)])
+    headings = ["problem", *(name for rule in RULES for name in (f"{rule}: asked", "differ"))]
+    return table(headings, lines)
+
+
+def cells_of_rules(runs: Records) -> list[str]:
+    """Trees asked and disagreement, by rule."""
+    cells = []
+    for rule in RULES:
+        if rule in runs[0]["rules"]:
+            cells += [f"{of_rule(runs, rule, ASKED).mean():.1f}", percent(of_rule(runs, rule, DISAGREEMENT))]
+        else:
+            cells += ["–", "–"]
+    return cells
+
+
+def errors_of_drawn(records: Records) -> str:
+    """Errors of all trees, beside the paper's, of drawn problems."""
+    figures = {row["dataset"].lower(): row for row in printed("soto_2016_table1") if row["method"] == "RF"}
+    drawn = [run for run in records if "certified" in run["rules"]]
+    return ", ".join(
+        f"{problem} {percent([run['error'] for run in chosen(drawn, problem=problem)], 1)} % "
+        f"({float(figures[problem]['test_error_mean_pct']):.1f} %)"
+        for problem in known(drawn, "problem")
+    )
+
+
+def figure_1(records: Records) -> Figure:
+    """Votes and disagreement of the problems of the flattest and the steepest votes, of two classes."""
+    two_classes = [problem for problem in known(records, "problem") if problem not in ("waveform", "wine")]
+    ends = sorted(two_classes, key=lambda problem: _at_the_ends(chosen(records, problem=problem)))
+    figure = Figure((12, 6))
+    for (left, right), problem in zip(figure.subplots(2, 2), (ends[0], ends[-1]), strict=True):
+        runs = chosen(records, problem=problem)
+        votes = np.sum([run["histogram"] for run in runs], axis=0)
+        left.bar((np.arange(len(votes)) + 0.5) / len(votes), votes / votes.sum(), width=1.0 / len(votes))
+        left.set(title=problem, xlabel=f"share of the {TREES} votes for class 1", ylabel="share of rows")
+        asked = 1.0 - np.array(ALPHAS)
+        right.plot(asked, asked, "k--", linewidth=0.8)
+        for name, curve in zip(
+            ("HYPER", "SIBA", "FIXED"), np.mean([run["alphas"] for run in runs], axis=0).T, strict=True
+        ):
+            right.plot(asked, curve, "o-", label=name, markersize=3)
+        right.set(title=problem, xlabel="1 − α", ylabel="disagreement")
+        right.legend(fontsize=8)
+    return figure
+
+
+def _at_the_ends(runs: Records) -> float:
+    votes = np.sum([run["histogram"] for run in runs], axis=0)
+    return float((votes[0] + votes[-1]) / votes.sum())
+
+
+def by_framework(records: Records) -> str:
+    """Trees asked and disagreement by rule and framework."""
+    lines = []
+    for problem in known(records, "problem"):
+        for framework in known(records, "framework"):
+            runs = chosen(records, problem=problem, framework=framework)
+            if runs:
+                error = percent([run["error"] for run in runs])
+                lines.append([f"{problem}, {framework}", str(len(runs)), error, *cells_of_rules(runs)])
+    headings = [
+        "problem, framework",
+        "runs",
+        "error, %",
+        *(name for rule in RULES for name in (f"{rule}: asked", "differ")),
+    ]
+    return table(headings, lines)
+
+
+def findings(records: Records) -> list[Finding]:
+    """What the paper found, by framework."""
+    kept: dict[str, dict[str, str]] = {
+        "HYPER disagrees with all trees on about 1 % (α = 0.99)": {},
+        "HYPER asks fewer trees than SIBA in most problems": {},
+        "SIBA disagrees less than it is allowed to": {},
+        "the same number of trees for every row (FIXED) disagrees more than HYPER": {},
+        "*not in the paper:* the optimal rule asks fewer trees than HYPER": {},
+    }
+    for framework in known(records, "framework"):
+        groups = [
+            chosen(records, framework=framework, problem=problem)
+            for problem in known(chosen(records, framework=framework), "problem")
+        ]
+        at = ALPHAS.index(0.99)
+        fixed = sum(
+            np.mean([run["alphas"][at][2] for run in group]) > np.mean([run["alphas"][at][0] for run in group])
+            for group in groups
+        )
+        mean = {rule: [of_rule(group, rule, DISAGREEMENT).mean() for group in groups] for rule in ("SIBA", "HYPER")}
+        told = [
+            f"{percent(mean['HYPER'])} % on average",
+            _fewer(groups, "HYPER", "SIBA"),
+            f"{percent(mean['SIBA'])} % on average",
+            f"in {fixed} of {len(groups)}",
+            _fewer(groups, "optimal", "HYPER"),
+        ]
+        for finding, text in zip(kept, told, strict=True):
+            kept[finding][framework] = text
+    return [Finding(finding, ours) for finding, ours in kept.items()]
+
+
+def _fewer(groups: list[Records], rule: str, other: str) -> str:
+    less = sum(of_rule(group, rule, ASKED).mean() < of_rule(group, other, ASKED).mean() for group in groups)
+    return f"in {less} of {len(groups)}"
