@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-# Folders whose Python files are installed, and where.
+# Folders all files of which are installed, and where.
 INSTALLED = {"rfsize": "rfsize", "integrations": "rfsize/integrations"}
 OF_THE_REPOSITORY_ALONE = (".github/", ".gitignore")
 WRITTEN_BY_THE_BUILD = r"PKG-INFO|setup\.cfg|rfsize\.egg-info/.*"
@@ -49,18 +49,13 @@ def main(folder: Path, sdist: Path, wheel: Path) -> int:
     """Zero where both hold what they should."""
     there = in_folder(folder)
     shipped = {name for name in there if not name.startswith(OF_THE_REPOSITORY_ALONE)}
-    parts = (name.partition("/") for name in there if of_a_package(name))
-    installed = {f"{INSTALLED[top]}/{rest}" for top, _, rest in parts}
+    parts = (name.partition("/") for name in there)
+    installed = {f"{INSTALLED[top]}/{rest}" for top, _, rest in parts if top in INSTALLED}
     assert {"LICENSE", "tests/test_package.py"} <= shipped
     assert "rfsize/py.typed" in installed
     same = compare(sdist.name, in_sdist(sdist), shipped), compare(wheel.name, in_wheel(wheel), installed)
     print(f"{sdist.name}: {len(shipped)} files; {wheel.name}: {len(installed)} files")
     return 0 if all(same) else 1
-
-
-def of_a_package(name: str) -> bool:
-    """Whether a file of the repository is part of a package."""
-    return name.partition("/")[0] in INSTALLED and (name.endswith(".py") or name == "rfsize/py.typed")
 
 
 if __name__ == "__main__":
