@@ -14,6 +14,7 @@ from rfsize.counting.tally import Tallied
 from rfsize.dask.clients import here
 from rfsize.dask.rows import BlocksOnWorkers
 from rfsize.utils.typing import Floats
+from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
 
 
@@ -72,6 +73,10 @@ class ForestOnWorkers(ForestOnRows):
         """What is added up of all rows, block by block on their workers, once the bags are proven here."""
         what = "votes and scores" if keeps == "all" else "votes"
         return self.joined(self.blocks.each(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
+
+    def averages(self) -> Averages:
+        """Averaged scores of all rows, and of parts of the forest; of members that are no trees asked here."""
+        return self.tallied("all").averages or super().averages()
 
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
