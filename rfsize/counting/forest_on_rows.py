@@ -295,7 +295,7 @@ class PartOfRows:
                 adapter,
                 self.bags,
                 len(self.rows),
-                forest._leaves,
+                leaf_index(adapter, X, self.of),
                 tally.add,
                 what="votes and scores",
                 seen=self.seen,

@@ -30,19 +30,20 @@ _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
-def leaf_index(adapter: Adapter, X: Any) -> LeafIndex:
+def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
     """Where the leaves of rows come from, which `Adapter.check` returned.
 
     Many rows go down the trees by compiled loops, without the framework, if on rows from all over ``X`` these reach the
     leaves that the framework says. Else, and where a framework or rows cannot be compiled, its own `Adapter.leaf_index`
-    goes on being asked.
+    goes on being asked. Where ``X`` is one block of the rows that are asked, ``of`` tells how many those are: together
+    they may be worth compiling where a block is not.
     """
     offset = adapter.leaves.offset
 
     def by_framework(start: int, stop: int) -> NDArray[Any]:
         return adapter.leaf_index(matrix.take(X, start, stop)) + offset
 
-    if not is_worth_compiling(adapter, matrix.n_rows(X)):
+    if not is_worth_compiling(adapter, matrix.n_rows(X) if of is None else of):
         return by_framework
     try:
         walk = _CompiledWalk(adapter)

@@ -18,7 +18,7 @@ from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ForestOnWorkers(ForestOnRows):
     """What it takes to ask the trees of a forest on the workers that its rows lie on.
 
@@ -31,7 +31,7 @@ class ForestOnWorkers(ForestOnRows):
         The rows.
     """
 
-    blocks: BlocksOnWorkers = None  # type: ignore[assignment]  # follows fields that have defaults
+    blocks: BlocksOnWorkers
 
     @classmethod
     def asked(
@@ -63,7 +63,7 @@ class ForestOnWorkers(ForestOnRows):
         if oob:
             bags = adapter.laid_out_bags(blocks.layout(layout), y, sample_weight, seed, subsample)
             alike = resolved(here(groups, client), rows, blocks.n_rows)
-        return cls(adapter, rows, bags, threshold, alike, blocks)
+        return cls(adapter, rows, bags, threshold, alike, blocks=blocks)
 
     def on(self, X: Any) -> ForestOnRows:
         """The same forest on other rows, which are here."""

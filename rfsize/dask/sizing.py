@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rfsize.adapters.base import Adapter, warn_of_dependence
+from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.dask.clients import here
 from rfsize.dask.counting import count
@@ -78,11 +78,15 @@ def size(
     >>> report.n_trees == rfsize.size(forest, X[300:], alpha=0.95).n_trees
     True
     """
-    of_forest: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "groups": groups}
-    of_forest |= {"sample_weight": sample_weight, "seed": seed, "subsample": subsample, "missing": missing}
-    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator, "threshold": threshold}
-    _, report = _report(model, X, y, criterion, tolerance, of_labels, max_rows, **of_forest)
-    return report
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal), missing=missing)
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "groups": groups}
+    options |= {"seed": seed, "subsample": subsample, "missing": missing}
+    y, sample_weight, at = here(y, client), here(sample_weight, client), 0.5 if threshold is None else threshold
+    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, threshold=at, **options)
+    return sized(forest, goal, y, sample_weight, max_rows)
 
 
 def truncate(
@@ -145,11 +149,12 @@ def truncate(
     >>> len(small.estimators_) < 100
     True
     """
-    of_forest: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "groups": groups}
-    of_forest |= {"sample_weight": sample_weight, "seed": seed, "subsample": subsample, "missing": missing}
-    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator, "threshold": threshold}
-    adapter, report = _report(model, X, y, criterion, tolerance, of_labels, max_rows, **of_forest)
-    return cut_to(report, adapter)
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    of_goal: dict[str, Any] = {"threshold": threshold, "criterion": criterion, "tolerance": tolerance, **of_labels}
+    of_rows: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "max_rows": max_rows}
+    of_bags: dict[str, Any] = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
+    report = size(model, X, y, sample_weight=sample_weight, **of_goal, **of_rows, **of_bags)
+    return cut_to(report, adapter_for(model, casts_votes=False))
 
 
 def oob_score(
@@ -205,32 +210,3 @@ def oob_score(
     of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
     options: dict[str, Any] = {"client": client, "layout": layout, "threshold": threshold, **of_bags}
     return oob_score_of_counted(count(model, X, y, oob=True, missing=missing, **options), metric=metric)
-
-
-def _report(
-    model: Any,
-    X: Any,
-    y: Any,
-    criterion: MetricLike,
-    tolerance: float | None,
-    of_labels: dict[str, Any],
-    max_rows: int | str | None,
-    *,
-    client: Any,
-    sample_weight: Any,
-    missing: float | None,
-    **of_bags: Any,
-) -> tuple[Adapter, Report]:
-    """The forest, and its report on rows on workers."""
-    goal = goal_of(criterion, tolerance, **of_labels)
-    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal), missing=missing)
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-    y, sample_weight, threshold = here(y, client), here(sample_weight, client), of_labels["threshold"]
-    of_rows: dict[str, Any] = {
-        "client": client,
-        "missing": missing,
-        "threshold": 0.5 if threshold is None else threshold,
-    }
-    of_rows["threshold"] = 0.5 if threshold is None else threshold
-    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, **of_rows, **of_bags)
-    return adapter, sized(forest, goal, y, sample_weight, max_rows)

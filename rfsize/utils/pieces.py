@@ -218,17 +218,22 @@ class _LargeGroup:
 
     def __init__(self, group: Any, names: list[str] | None, step: int) -> None:
         self.group, self._names, self._step = group, names, step
+        self._next = 0
+        self._parts: Iterator[Any] = iter(())
         self._begin()
 
     def rows_from(self, start: int) -> Any:
         """The part that begins at a row."""
         if start < self._next:
             self._begin()
-        while True:
-            begin, part = self._next, next(self._parts)
-            self._next += part.num_rows
+        for part in self._parts:
+            begin, self._next = self._next, self._next + part.num_rows
             if begin == start:
                 return part
+        raise ValueError(
+            f"a row group of X has no part that begins at its row {start:,}: the file has changed since it was first "
+            "read, or is damaged"
+        )
 
     def _begin(self) -> None:
         import pyarrow as pa
