@@ -19,6 +19,12 @@ _USES = [
     "grow_on_dask.py",
     "predict_on_spark.py",
     "scikit_learn_ensembles.py",
+    "submission_within_limits.py",
+    "rare_class_by_auc.py",
+    "serve_a_certified_forest.py",
+    "search_in_a_pipeline.py",
+    "why_sizes_differ.py",
+    "forest_on_a_small_device.py",
 ]
 
 
