@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.memory import MemoryLimit
 from rfsize.voting.votes import Votes
 
 
@@ -23,6 +24,7 @@ def votes(
     subsample: float | None = None,
     groups: ArrayLike | str | None = None,
     missing: float | None = None,
+    max_memory: float | None = None,
 ) -> Votes:
     """Count how many trees vote for each class, row by row.
 
@@ -55,6 +57,9 @@ def votes(
     missing : float, optional
         Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
         was trained, which does not keep it. Classifiers and the other frameworks keep their own.
+    max_memory : float, optional
+        Bytes that may be taken beside the model and rows that are in memory, such as ``2e9``; more is refused before
+        it begins. No limit by default.
 
     Returns
     -------
@@ -68,7 +73,7 @@ def votes(
     InbagError
         If ``oob`` and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit.
+        If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
 
     Examples
     --------
@@ -94,6 +99,7 @@ def votes(
         subsample=subsample,
         groups=groups,
         missing=missing,
+        limit=MemoryLimit.of(max_memory, "votes"),
     ).votes()
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows, Told
+from rfsize.counting.memory import MemoryLimit
 from rfsize.voting.votes import Votes
 
 
@@ -114,6 +115,7 @@ def count(
     subsample: float | None = None,
     groups: ArrayLike | str | None = None,
     missing: float | None = None,
+    max_memory: float | None = None,
 ) -> Counted:
     """Ask the trees once for all questions to come: a notebook's five questions cost one pass.
 
@@ -125,7 +127,7 @@ def count(
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
         Labels of the rows, in the encoding of the model, for metrics; with ``oob`` also as in `inbag`.
-    oob, threshold, seed, subsample, groups, missing
+    oob, threshold, seed, subsample, groups, missing, max_memory
         As in `votes`.
     sample_weight : array_like, shape (n_rows,), optional
         Weights of the rows, for metrics; with ``oob`` also as in `inbag`.
@@ -144,7 +146,7 @@ def count(
     InbagError
         If ``oob`` and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit.
+        If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
 
     Examples
     --------
@@ -160,8 +162,8 @@ def count(
     """
     of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     adapter = adapter_for(model, casts_votes=False, missing=missing)
-    forest = ForestOnRows.of(
-        adapter, X, oob=oob, threshold=threshold, seed=seed, subsample=subsample, groups=groups, **of_training
-    )
+    limit = MemoryLimit.of(max_memory, "all")
+    of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "groups": groups, **of_training}
+    forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, limit=limit, **of_bags)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     return Counted.of(forest, y, sample_weight)

@@ -15,6 +15,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
 from rfsize.counting.leaves import LeafIndex, leaf_index
+from rfsize.counting.memory import MemoryLimit
 from rfsize.counting.seen import SeenByGroup
 from rfsize.counting.tally import Tallied, Tally
 from rfsize.counting.walk import Visit, asked_of, visit_leaves
@@ -76,8 +77,11 @@ class ForestOnRows:
         subsample: float | None = None,
         groups: Any = None,
         missing: float | None = None,
+        limit: MemoryLimit | None = None,
     ) -> ForestOnRows:
         """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.votes`.
+
+        ``limit`` is checked before bags are rebuilt, which may take memory themselves.
 
         Raises
         ------
@@ -86,11 +90,13 @@ class ForestOnRows:
         InbagError
             If ``oob`` and the bags cannot be rebuilt.
         ValueError
-            If ``X`` or an option does not fit.
+            If ``X`` or an option does not fit; or the rows may take more memory than the limit.
         """
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
         X = adapter.check(X)
+        if limit is not None:
+            limit.check(adapter, matrix.n_rows(X), oob=oob)
         if not oob:
             if groups is not None:
                 raise ValueError(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.memory import MemoryLimit
 from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
@@ -190,8 +191,8 @@ def out_of_bag_rows(
     if X is None:
         raise ValueError("X is missing: give all training rows, in the order of training")
     adapter = adapter_for(model, casts_votes=False, missing=options.pop("missing", None))
-    at = 0.5 if threshold is None else threshold
-    forest = ForestOnRows.of(adapter, X, y, oob=True, threshold=at, **options)
+    at, limit = 0.5 if threshold is None else threshold, MemoryLimit.of(options.pop("max_memory", None), "averages")
+    forest = ForestOnRows.of(adapter, X, y, oob=True, threshold=at, limit=limit, **options)
     _check_members(forest)
     return forest, None
 

@@ -13,6 +13,7 @@ from rfsize.adapters.base import Adapter, warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.memory import MemoryLimit
 from rfsize.errors import NotConvergedWarning
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
@@ -56,6 +57,7 @@ def size(
     subsample: float | None = None,
     missing: float | None = None,
     max_rows: int | Literal["auto"] | None = None,
+    max_memory: float | None = None,
 ) -> SizeReport: ...
 @overload
 def size(
@@ -72,6 +74,7 @@ def size(
     subsample: float | None = None,
     missing: float | None = None,
     max_rows: int | Literal["auto"] | None = None,
+    max_memory: float | None = None,
 ) -> DeviationReport: ...
 @overload
 def size(
@@ -93,6 +96,7 @@ def size(
     subsample: float | None = None,
     missing: float | None = None,
     max_rows: int | Literal["auto"] | None = None,
+    max_memory: float | None = None,
 ) -> SizeReport | DeviationReport | MetricReport: ...
 def size(
     model: Any,
@@ -113,6 +117,7 @@ def size(
     subsample: float | None = None,
     missing: float | None = None,
     max_rows: int | Literal["auto"] | None = None,
+    max_memory: float | None = None,
 ) -> Any:
     """How many trees are enough: T*.
 
@@ -182,6 +187,8 @@ def size(
         How many of the rows to go by, drawn at random, where there are more; not with ``oob``. "auto" draws as many as
         narrow the interval of T*: of very many rows, the noise of the trees that all share is what is left of it. The
         report says how many it took. All by default.
+    max_memory : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -198,7 +205,8 @@ def size(
     FewVotesError
         If too few trees may be asked about the rows.
     ValueError
-        If ``X`` or an option does not fit; or ``y`` does not fit the metric.
+        If ``X`` or an option does not fit; or ``y`` does not fit the metric; or the rows may take more memory than
+        ``max_memory``.
 
     Warns
     -----
@@ -239,11 +247,11 @@ def size(
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
     if isinstance(model, Votes):
-        _refuse_beside(model, X, oob=oob, max_rows=max_rows, **of_rows)
+        _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **of_rows)
         return _report_of_votes(model, goal)
     if isinstance(model, Counted):
         # The truth may be told later than rows are counted.
-        _refuse_beside(model, X, oob=oob, max_rows=max_rows, **(of_rows | _NO_TRUTH))
+        _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **(of_rows | _NO_TRUTH))
         of_metric: dict[str, Any] = {
             "y": model.y if y is None else y,
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
@@ -253,14 +261,22 @@ def size(
         )
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
-    forest = _forest_on_rows(adapter, X, oob=oob, **given)
-    return sized(forest, goal, y, sample_weight, max_rows)
+    limit = MemoryLimit.of(max_memory, "outputs")
+    forest = _forest_on_rows(adapter, X, oob=oob, limit=limit if max_rows is None else None, **given)
+    return sized(forest, goal, y, sample_weight, max_rows, limit)
 
 
-def sized(forest: ForestOnRows, goal: Goal, y: Any, sample_weight: Any, max_rows: int | str | None) -> Report:
-    """The report of a forest on rows that `size` returns."""
+def sized(
+    forest: ForestOnRows,
+    goal: Goal,
+    y: Any,
+    sample_weight: Any,
+    max_rows: int | str | None,
+    limit: MemoryLimit | None = None,
+) -> Report:
+    """The report of a forest on rows that `size` returns; ``limit`` is checked for rows that are drawn."""
     if max_rows is not None:
-        return report_on_enough_rows(partial(report_on, goal=goal), forest, y, sample_weight, max_rows)
+        return report_on_enough_rows(partial(report_on, goal=goal), forest, y, sample_weight, max_rows, limit)
     return _sized_by_copies(partial(report_on, goal=goal, y=y, sample_weight=sample_weight), forest)
 
 
@@ -270,7 +286,7 @@ def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
         what = "counted Votes" if isinstance(counted, Votes) else "what rfsize.count counted"
         raise ValueError(
             f"{what} are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, subsample, "
-            "missing and max_rows"
+            "missing, max_rows and max_memory"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.memory import MemoryLimit
 from rfsize.sizing.base import Report
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
@@ -24,14 +25,16 @@ Asked = Callable[..., Report]
 
 
 def report_on_enough_rows(
-    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str
+    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str, limit: MemoryLimit | None
 ) -> Report:
     """The report on so many rows, drawn at random, or with "auto" on as many as narrow its interval.
+
+    Those that would be too many for the ``limit`` are not drawn.
 
     Raises
     ------
     ValueError
-        If ``max_rows`` is neither, or the rows are those of training.
+        If ``max_rows`` is neither, or the rows are those of training, or may take more memory than the limit.
     """
     if forest.bags is not None:
         raise ValueError(
@@ -39,11 +42,11 @@ def report_on_enough_rows(
             "out, or give rows that the forest was not trained on"
         )
     if not isinstance(max_rows, str):
-        return _on_drawn(report, forest, y, sample_weight, whole("max_rows", max_rows, at_least=1))
+        return _on_drawn(report, forest, y, sample_weight, whole("max_rows", max_rows, at_least=1), limit)
     choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
     n_rows, width = _FIRST, math.inf
     while True:
-        found = _on_drawn(report, forest, y, sample_weight, n_rows)
+        found = _on_drawn(report, forest, y, sample_weight, n_rows, limit)
         low, high = found.interval
         before, width = width, math.log(high / low)
         if n_rows >= forest.n_rows or _KEPT * before < width < math.inf:
@@ -51,7 +54,11 @@ def report_on_enough_rows(
         n_rows *= _GROW
 
 
-def _on_drawn(report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n_rows: int) -> Report:
+def _on_drawn(
+    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n_rows: int, limit: MemoryLimit | None
+) -> Report:
+    if limit is not None:
+        limit.check(forest.adapter, min(n_rows, forest.n_rows), oob=False)
     known = {"y": y, "sample_weight": sample_weight}
     if n_rows >= forest.n_rows:
         return report(forest, **known)

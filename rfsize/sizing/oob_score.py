@@ -179,6 +179,7 @@ def oob_score(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
+    max_memory: float | None = None,
 ) -> OobScore:
     """The out-of-bag score by any metric: how good the forest at hand is on fresh rows, without any.
 
@@ -201,6 +202,8 @@ def oob_score(
         As in `oob_predict_proba`. Rows of a group are alike, and the interval takes them as one draw.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights. They prove the bags, see `inbag`, and weigh the rows in the metric; not in a callable.
+    max_memory : float, optional
+        As in `votes`.
 
     Returns
     -------
@@ -212,7 +215,8 @@ def oob_score(
     FewVotesError
         If every tree saw every row, or no row was left out by two trees, which tell how far trees differ.
     NotAForestError, InbagError, ValueError
-        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
+        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest, or the rows may take more memory
+        than ``max_memory``.
 
     Warns
     -----
@@ -247,6 +251,7 @@ def oob_score(
     True
     """
     bags: dict[str, Any] = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
+    bags["max_memory"] = max_memory
     if isinstance(model, Counted):
         forest, counted = out_of_bag_rows(model, X, None, threshold=threshold, **bags)
         y = model.y if y is None else y

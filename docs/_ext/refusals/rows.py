@@ -295,3 +295,14 @@ def infinite(at: AtHand) -> object:
 )
 def a_dataset(at: AtHand) -> object:
     return rfsize.votes(at.model, lgb.Dataset(at.X))
+
+
+@GROUP.refuses(
+    "more rows than `max_memory` holds",
+    ValueError,
+    "where max_memory allows 0.00 GB",
+    why="votes and scores are kept for each row, and half a gigabyte whatever their number",
+    instead="fewer rows at a time, `max_rows=` of `rfsize.size`, or more memory",
+)
+def little_memory(at: AtHand) -> object:
+    return rfsize.votes(at.forest, at.X_val, max_memory=1e6)
