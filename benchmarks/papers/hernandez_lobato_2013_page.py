@@ -14,6 +14,8 @@ from benchmarks.papers.page import (
     Records,
     chosen,
     draw,
+    found_by,
+    groups_of,
     known,
     percent,
     quartiles,
@@ -25,6 +27,13 @@ from rfsize.theory import HALF_NORMAL, agreement
 RULES = ("test", "oob", "banfield")
 NAME = "hernandez_lobato_2013"
 TREES, ERROR, DISAGREEMENT = range(3)  # of a rule's record
+FINDINGS = (
+    "T\\*(0.99) of out-of-bag votes disagrees with the infinite ensemble on 1 % of fresh rows",
+    "from test rows or out of bag, the sizes are the same",
+    "Banfield's rule takes fewer trees than T\\* where votes are close, and disagrees more",
+    "disagreement falls as T to the −1/2",
+    "the error is within 1 point of the infinite ensemble's",
+)
 
 
 def write(records: Records, folder: Path) -> list[Finding]:
@@ -53,7 +62,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         figure_6=draw(figure_6(ours), folder, f"{NAME}_figure_6"),
         by_framework=by_framework(records),
     )
-    return findings(records)
+    return found_by(records, FINDINGS, told)
 
 
 def table_2(records: Records) -> tuple[str, list[float | None]]:
@@ -221,33 +230,16 @@ def by_framework(records: Records) -> str:
     return table(headings, lines)
 
 
-def findings(records: Records) -> list[Finding]:
-    """What the paper found, by framework."""
-    kept: dict[str, dict[str, str]] = {
-        "T\\*(0.99) of out-of-bag votes disagrees with the infinite ensemble on 1 % of fresh rows": {},
-        "from test rows or out of bag, the sizes are the same": {},
-        "Banfield's rule takes fewer trees than T\\* where votes are close, and disagrees more": {},
-        "disagreement falls as T to the −1/2": {},
-        "the error is within 1 point of the infinite ensemble's": {},
-    }
-    for framework in known(records, "framework"):
-        runs = chosen(records, framework=framework)
-        groups = [
-            group
-            for problem in known(runs, "problem")
-            for ensemble in ENSEMBLES
-            if (group := chosen(runs, problem=problem, ensemble=ensemble))
-        ]
-        told = [
-            f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",
-            f"{np.exp(np.mean([np.log(_ratio(group, 'test')) for group in groups])):.2f} times as many, geometric mean",
-            _of_banfield(groups),
-            f"{exponent(slope_of_disagreement(runs))}, of the mean over all",
-            f"{sum(_rise(group) <= 0.01 for group in groups)} of {len(groups)}",
-        ]
-        for finding, text in zip(kept, told, strict=True):
-            kept[finding][framework] = text
-    return [Finding(finding, ours) for finding, ours in kept.items()]
+def told(runs: Records) -> list[str]:
+    """What our runs with one framework say of the `FINDINGS`."""
+    groups = groups_of(runs, "problem", "ensemble")
+    return [
+        f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",
+        f"{np.exp(np.mean([np.log(_ratio(group, 'test')) for group in groups])):.2f} times as many, geometric mean",
+        _of_banfield(groups),
+        f"{exponent(slope_of_disagreement(runs))}, of the mean over all",
+        f"{sum(_rise(group) <= 0.01 for group in groups)} of {len(groups)}",
+    ]
 
 
 def _median(group: Records, rule: str) -> float:

@@ -9,10 +9,15 @@ from matplotlib.figure import Figure
 
 from benchmarks.papers.comparing import printed, table
 from benchmarks.papers.latinne_2001 import GRID, METHODS, TREES
-from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+from benchmarks.papers.page import Finding, Records, chosen, draw, found_by, known, percent, repetitions, write_page
 from benchmarks.papers.store import Record
 
 NAME = "latinne_2001"
+FINDINGS = (
+    "a limited number of trees, below 200, is not beaten by any larger one",
+    "m\\* trees are as accurate as 200",
+    "more trees are never significantly worse",
+)
 PAPERS_NAMES = {"dna": "DNA"}
 
 
@@ -34,7 +39,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
         by_framework=by_framework(records),
     )
-    return findings(records)
+    return found_by(records, FINDINGS, told)
 
 
 def span(values: list[float], digits: int) -> str:
@@ -102,22 +107,13 @@ def by_framework(records: Records) -> str:
     return table(["problem, method, framework", "runs", "accuracy, %", "of m\\* trees", "m\\*"], lines)
 
 
-def findings(records: Records) -> list[Finding]:
-    """What the paper found, by framework."""
-    kept: dict[str, dict[str, str]] = {
-        "a limited number of trees, below 200, is not beaten by any larger one": {},
-        "m\\* trees are as accurate as 200": {},
-        "more trees are never significantly worse": {},
-    }
-    for framework in known(records, "framework"):
-        runs = [run for run in chosen(records, framework=framework) if run["method"] != "one tree"]
-        sizes = np.array([run["size"] for run in runs])
-        losses = [run["accuracy"] - run["accuracy_of_size"] for run in runs]
-        told = [
-            f"median {np.median(sizes):.0f} trees, {sizes.min()} to {sizes.max()}",
-            f"{100.0 * np.mean(losses):.2f} points less on average, {100.0 * max(losses):.2f} at most",
-            f"{percent([share_worse(run) for run in runs])} % of the pairs of sizes are",
-        ]
-        for finding, text in zip(kept, told, strict=True):
-            kept[finding][framework] = text
-    return [Finding(finding, ours) for finding, ours in kept.items()]
+def told(runs: Records) -> list[str]:
+    """What our runs with one framework say of the `FINDINGS`."""
+    ensembles = [run for run in runs if run["method"] != "one tree"]
+    sizes = np.array([run["size"] for run in ensembles])
+    losses = [run["accuracy"] - run["accuracy_of_size"] for run in ensembles]
+    return [
+        f"median {np.median(sizes):.0f} trees, {sizes.min()} to {sizes.max()}",
+        f"{100.0 * np.mean(losses):.2f} points less on average, {100.0 * max(losses):.2f} at most",
+        f"{percent([share_worse(run) for run in ensembles])} % of the pairs of sizes are",
+    ]

@@ -9,9 +9,25 @@ from matplotlib.figure import Figure
 
 from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
 from benchmarks.papers.martinez_munoz_2010 import GRID, RATIOS, STANDARD, WITH, WITHOUT
-from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+from benchmarks.papers.page import (
+    Finding,
+    Records,
+    chosen,
+    draw,
+    found_by,
+    groups_of,
+    known,
+    percent,
+    repetitions,
+    write_page,
+)
 
 NAME = "martinez_munoz_2010"
+FINDINGS = (
+    "the ratio of least out-of-bag error is no worse than the standard one",
+    "the best ratio differs from problem to problem",
+    "small bags fit the training rows less well, and often generalise better",
+)
 CURVES = ("ionosphere", "glass", "vowel", "twonorm")
 
 
@@ -38,7 +54,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         figures_1_4=draw(figures_1_and_4(ours), folder, f"{NAME}_figures_1_4"),
         by_framework=by_framework(chosen(records, sampling=WITHOUT)),
     )
-    return findings(records)
+    return found_by(records, FINDINGS, told, sampling=WITHOUT)
 
 
 def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | None]]:
@@ -162,25 +178,15 @@ def by_framework(records: Records) -> str:
     return table(["problem, framework", "runs", "standard", "chosen", "fraction"], lines)
 
 
-def findings(records: Records) -> list[Finding]:
-    """What the paper found, by framework."""
-    kept: dict[str, dict[str, str]] = {
-        "the ratio of least out-of-bag error is no worse than the standard one": {},
-        "the best ratio differs from problem to problem": {},
-        "small bags fit the training rows less well, and often generalise better": {},
-    }
-    for framework in known(records, "framework"):
-        runs = chosen(records, framework=framework, sampling=WITHOUT)
-        groups = [chosen(runs, problem=problem) for problem in known(runs, "problem")]
-        gains = [np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
-        ratios = [np.mean([share_of(run["chosen"], WITHOUT) for run in group]) for group in groups]
-        smaller = sum(curve(group, "test")[1] < curve(group, "test")[GRID.index(STANDARD)] for group in groups)
-        told = [
-            f"{100.0 * np.mean(gains):.2f} points lower on average; no higher in "
-            f"{sum(gain >= 0.0 for gain in gains)} of {len(gains)}",
-            f"fractions from {min(ratios):.2f} to {max(ratios):.2f}",
-            f"a sixth of the rows better than half in {smaller} of {len(groups)}",
-        ]
-        for finding, text in zip(kept, told, strict=True):
-            kept[finding][framework] = text
-    return [Finding(finding, ours) for finding, ours in kept.items()]
+def told(runs: Records) -> list[str]:
+    """What our runs with one framework, drawn without replacement, say of the `FINDINGS`."""
+    groups = groups_of(runs, "problem")
+    gains = [np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
+    ratios = [np.mean([share_of(run["chosen"], WITHOUT) for run in group]) for group in groups]
+    smaller = sum(curve(group, "test")[1] < curve(group, "test")[GRID.index(STANDARD)] for group in groups)
+    return [
+        f"{100.0 * np.mean(gains):.2f} points lower on average; no higher in "
+        f"{sum(gain >= 0.0 for gain in gains)} of {len(gains)}",
+        f"fractions from {min(ratios):.2f} to {max(ratios):.2f}",
+        f"a sixth of the rows better than half in {smaller} of {len(groups)}",
+    ]

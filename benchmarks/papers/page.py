@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -24,6 +24,25 @@ class Finding(NamedTuple):
 
     paper: str
     ours: dict[str, str]
+
+
+def found_by(
+    records: Records, papers: Sequence[str], told: Callable[[Records], Sequence[str]], **key: Any
+) -> list[Finding]:
+    """What a paper found, and what is ``told`` of each by the records of a framework that have these values."""
+    texts = {framework: told(chosen(records, framework=framework, **key)) for framework in known(records, "framework")}
+    return [
+        Finding(paper, {framework: text[place] for framework, text in texts.items()})
+        for place, paper in enumerate(papers)
+    ]
+
+
+def groups_of(records: Records, *names: str) -> list[Records]:
+    """The records with each combination of values of these fields that there is, in the order of the records."""
+    groups: dict[tuple[Any, ...], Records] = {}
+    for each in records:
+        groups.setdefault(tuple(each[name] for name in names), []).append(each)
+    return list(groups.values())
 
 
 def chosen(records: Records, **key: Any) -> Records:

@@ -8,12 +8,30 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
-from benchmarks.papers.page import Finding, Records, chosen, draw, known, percent, repetitions, write_page
+from benchmarks.papers.page import (
+    Finding,
+    Records,
+    chosen,
+    draw,
+    found_by,
+    groups_of,
+    known,
+    percent,
+    repetitions,
+    write_page,
+)
 from benchmarks.papers.soto_2016 import ALPHAS, TREES
 
 NAME = "soto_2016"
 RULES = ("SIBA", "HYPER", "optimal", "certified")
 ASKED, DISAGREEMENT, ERROR = range(3)  # of a rule's record
+FINDINGS = (
+    "HYPER disagrees with all trees on about 1 % (α = 0.99)",
+    "HYPER asks fewer trees than SIBA in most problems",
+    "SIBA disagrees less than it is allowed to",
+    "the same number of trees for every row (FIXED) disagrees more than HYPER",
+    "*not in the paper:* the optimal rule asks fewer trees than HYPER",
+)
 
 
 def write(records: Records, folder: Path) -> list[Finding]:
@@ -34,7 +52,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
         figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
         by_framework=by_framework(records),
     )
-    return findings(records)
+    return found_by(records, FINDINGS, told)
 
 
 def of_rule(runs: Records, rule: str, what: int) -> np.ndarray:
@@ -163,36 +181,21 @@ def by_framework(records: Records) -> str:
     return table(headings, lines)
 
 
-def findings(records: Records) -> list[Finding]:
-    """What the paper found, by framework."""
-    kept: dict[str, dict[str, str]] = {
-        "HYPER disagrees with all trees on about 1 % (α = 0.99)": {},
-        "HYPER asks fewer trees than SIBA in most problems": {},
-        "SIBA disagrees less than it is allowed to": {},
-        "the same number of trees for every row (FIXED) disagrees more than HYPER": {},
-        "*not in the paper:* the optimal rule asks fewer trees than HYPER": {},
-    }
-    for framework in known(records, "framework"):
-        groups = [
-            chosen(records, framework=framework, problem=problem)
-            for problem in known(chosen(records, framework=framework), "problem")
-        ]
-        at = ALPHAS.index(0.99)
-        fixed = sum(
-            np.mean([run["alphas"][at][2] for run in group]) > np.mean([run["alphas"][at][0] for run in group])
-            for group in groups
-        )
-        mean = {rule: [of_rule(group, rule, DISAGREEMENT).mean() for group in groups] for rule in ("SIBA", "HYPER")}
-        told = [
-            f"{percent(mean['HYPER'])} % on average",
-            _fewer(groups, "HYPER", "SIBA"),
-            f"{percent(mean['SIBA'])} % on average",
-            f"in {fixed} of {len(groups)}",
-            _fewer(groups, "optimal", "HYPER"),
-        ]
-        for finding, text in zip(kept, told, strict=True):
-            kept[finding][framework] = text
-    return [Finding(finding, ours) for finding, ours in kept.items()]
+def told(runs: Records) -> list[str]:
+    """What our runs with one framework say of the `FINDINGS`."""
+    groups, at = groups_of(runs, "problem"), ALPHAS.index(0.99)
+    fixed = sum(
+        np.mean([run["alphas"][at][2] for run in group]) > np.mean([run["alphas"][at][0] for run in group])
+        for group in groups
+    )
+    mean = {rule: [of_rule(group, rule, DISAGREEMENT).mean() for group in groups] for rule in ("SIBA", "HYPER")}
+    return [
+        f"{percent(mean['HYPER'])} % on average",
+        _fewer(groups, "HYPER", "SIBA"),
+        f"{percent(mean['SIBA'])} % on average",
+        f"in {fixed} of {len(groups)}",
+        _fewer(groups, "optimal", "HYPER"),
+    ]
 
 
 def _fewer(groups: list[Records], rule: str, other: str) -> str:
