@@ -26,13 +26,11 @@ from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.predictor import Predictor
+from rfsize.voting.scores import scored_every
 from rfsize.voting.votes import Votes
 
 # What is added up: votes; what sizes go by; or all that `rfsize.count` keeps.
 Keeps = Literal["votes", "outputs", "all"]
-
-# Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
-_SCORES_HELD = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,20 +206,16 @@ class ForestOnRows:
             len(rows),
             n_classes,
             self.threshold,
-            scored=number % self._scored_every(of) == 0 if adapter.averages_scores else None,
+            scored=number % scored_every(of, n_scores) == 0 if adapter.averages_scores else None,
             in_blocks=number % rows_in_blocks(of, n_classes, n_scores).step == 0,
             averages=self._no_averages(rows, of) if keeps == "all" and adapter.averages_scores else None,
             first=rows.start,
         )
 
-    def _scored_every(self, n_rows: int) -> int:
-        """One row in so many is scored."""
-        return 1 + n_rows * self.adapter.leaves.n_scores**2 // _SCORES_HELD
-
     def _outputs_of(self, tallied: Tallied) -> TreeOutputs:
         """What the votes and scores that were added up say of the rows that sizes go by."""
         adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
-        every = self._scored_every(self.n_rows)
+        every = scored_every(self.n_rows, adapter.leaves.n_scores)
         votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
 from rfsize.adapters.base import Adapter
 from rfsize.utils.validation import positive
+from rfsize.voting.averages import Parts
+from rfsize.voting.scores import Scores, most_scored
 
 # What is kept of the rows: votes; what sizes go by; averaged scores; or all that `rfsize.count` keeps.
 Kept = Literal["votes", "outputs", "averages", "all"]
@@ -14,10 +17,10 @@ Kept = Literal["votes", "outputs", "averages", "all"]
 # Bytes, from above; `benchmarks/memory.py` measures what is taken. Whatever the rows: two pieces of them, and the block
 # that is worked on with its leaves, votes and scores, tree by tree.
 _ALWAYS = 500_000_000
-# Sums by parts of the forest; see `rfsize.voting.averages`.
-_PARTS = 400_000_000
-# A row, for each of its votes and of its scores.
-_COUNTED, _SIZED, _AVERAGED = 16, 64, 64
+# For each class a row is counted by; what a size takes besides, of a row and for each byte of its scores that is kept.
+_COUNTED, _SIZED, _OF_SCORES = 16, (32, 70), 4
+# For each mean score, and each sum by parts of the forest.
+_AVERAGED, _SUMMED = 64, 6
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class MemoryLimit:
     limit : float
         Bytes.
     keeps : {"votes", "outputs", "averages", "all"}
-        What is added up of the rows.
+        What is kept of the rows.
     """
 
     limit: float
@@ -42,17 +45,19 @@ class MemoryLimit:
 
     def check(self, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
         """Raise ``ValueError`` where so many rows may take more."""
-        always, a_row = bytes_taken(adapter, self.keeps, oob=oob)
-        needed = always + a_row * n_rows
-        if needed <= self.limit:
+
+        def taken(rows: int) -> int:
+            return bytes_taken(adapter, self.keeps, rows, oob=oob)
+
+        if taken(n_rows) <= self.limit:
             return
         found = (
-            f"{n_rows:,} rows may take {needed / 1e9:,.2f} GB of memory, {always / 1e9:.2f} GB whatever their number "
-            f"and {a_row:,} bytes each, where max_memory allows {self.limit / 1e9:,.2f} GB"
+            f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.2f} GB of memory, {_ALWAYS / 1e9:.2f} GB whatever their "
+            f"number, where max_memory allows {self.limit / 1e9:,.2f} GB"
         )
-        fit = int((self.limit - always) // a_row)
+        fit = bisect_right(range(n_rows), self.limit, key=taken) - 1
         if fit < 1:
-            raise ValueError(f"{found}: allow {(always + a_row * min(n_rows, 1_000_000)) / 1e9:.2f} GB or more")
+            raise ValueError(f"{found}: allow more")
         if oob:
             raise ValueError(
                 f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once"
@@ -63,15 +68,17 @@ class MemoryLimit:
         )
 
 
-def bytes_taken(adapter: Adapter, keeps: Kept, *, oob: bool) -> tuple[int, int]:
-    """Bytes that are taken at most, whatever the rows, and for each of them."""
+def bytes_taken(adapter: Adapter, keeps: Kept, n_rows: int, *, oob: bool) -> int:
+    """Bytes that so many rows take at most."""
     n_votes, n_scores = len(adapter.classes), adapter.leaves.n_scores
-    a_row = {
-        "votes": _COUNTED * n_votes,
-        "outputs": _SIZED * (n_votes + n_scores),
-        "averages": _AVERAGED * n_scores,
-        "all": _SIZED * (n_votes + n_scores) + _AVERAGED * n_scores,
-    }[keeps]
-    parts = _PARTS if keeps in ("averages", "all") else 0
-    # A row and tree: whether it was in the bag.
-    return _ALWAYS + parts, a_row + (adapter.n_trees * n_scores if oob else 0)
+    a_row = _COUNTED * n_votes
+    in_all = _ALWAYS
+    if keeps in ("outputs", "all"):
+        a_row = _SIZED[0] * n_votes + _SIZED[1]
+        in_all += _OF_SCORES * Scores.bytes_of(most_scored(n_rows, n_scores), n_scores)
+    if keeps in ("averages", "all"):
+        a_row += _AVERAGED * n_scores
+        in_all += _SUMMED * Parts.most_sums(n_rows, adapter.n_trees, n_scores)
+    if oob:  # whether each tree saw the row
+        a_row += adapter.n_trees * n_scores
+    return in_all + a_row * n_rows

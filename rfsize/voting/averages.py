@@ -44,6 +44,11 @@ class Parts:
     def __len__(self) -> int:
         return len(self.ends)
 
+    @staticmethod
+    def most_sums(n_rows: int, n_trees: int, n_scores: int) -> int:
+        """Sums that are held of so many rows, or of fewer, at most."""
+        return min(n_rows * n_scores * min(n_trees, _MOST_PARTS), _SUMS)
+
     def known(self, n_rows: int) -> int:
         """How many of the first rows know the parts."""
         return -(-n_rows // self.every)

@@ -13,6 +13,19 @@ from rfsize.utils.typing import Floats, Int64s
 
 _LEVEL = 1e-12
 
+# Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
+_HELD = 1 << 25
+
+
+def scored_every(n_rows: int, n_scores: int) -> int:
+    """Of so many rows, one in how many is scored."""
+    return 1 + n_rows * n_scores**2 // _HELD
+
+
+def most_scored(n_rows: int, n_scores: int) -> int:
+    """Of so many rows, or of fewer, at most so many are scored."""
+    return min(n_rows, 1 + _HELD // n_scores**2)
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -48,6 +61,11 @@ class Scores:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays())
+
+    @staticmethod
+    def bytes_of(n_rows: int, n_scores: int) -> int:
+        """`nbytes` of so many rows."""
+        return n_rows * (4 + 8 * n_scores + 4 * n_scores * (n_scores + 1))
 
     @classmethod
     def nothing(cls, n_rows: int, n_scores: int) -> Scores:

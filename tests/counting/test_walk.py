@@ -14,7 +14,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ForestOnRows.of(lgb_multiclass, data.X, oob=True)
     whole = rows.outputs()
-    monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", len(data.X) * 9 // 3)
+    monkeypatch.setattr("rfsize.voting.scores._HELD", len(data.X) * 9 // 3)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
     part = rows.outputs()
     assert part.votes == whole.votes

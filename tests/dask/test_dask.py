@@ -70,7 +70,7 @@ def test_where_a_part_of_the_rows_is_scored(
     """The workers do not know of what is patched here: parts are counted in this process."""
     from rfsize.adapters.registry import adapter_for
 
-    monkeypatch.setattr("rfsize.counting.forest_on_rows._SCORES_HELD", 2000)
+    monkeypatch.setattr("rfsize.voting.scores._HELD", 2000)
     monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
     monkeypatch.setattr("rfsize.voting.blocks._ROWS", 170)
     adapter = adapter_for(lgb_multiclass, casts_votes=False)
