@@ -8,7 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -29,41 +29,19 @@ def double(x):
 def triple(x):
     return x * 3 + 1
 """
+# Prints a line for each module: what its functions answer, and how many of three calls were read from disk.
 _CALLS = """
+import importlib, sys
 from concurrent.futures import ThreadPoolExecutor
-from functions import double, triple
 
 with ThreadPoolExecutor(4) as pool:
-    found = [pool.submit(function, x) for function, x in ((double, 2), (double, 2.5), (triple, 2)) * 4]
-    print(*(each.result() for each in found[:3]), sum(sum(f.stats.cache_hits.values()) for f in (double, triple)))
+    for name in sys.argv[1:]:
+        module = importlib.import_module(name)
+        double, triple = module.double, module.triple
+        found = [pool.submit(function, x) for function, x in ((double, 2), (double, 2.5), (triple, 2)) * 4]
+        print(*(each.result() for each in found[:3]), sum(sum(f.stats.cache_hits.values()) for f in (double, triple)))
 """
 _RIGHT = "5 6.0 7"
-
-
-def _called(folder: Path) -> tuple[str, int]:
-    """What the functions answer in a new process, and how many of three were read from disk."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
-    run = subprocess.run(
-        [sys.executable, "-c", _CALLS], cwd=folder, env=environment, capture_output=True, text=True, check=True
-    )
-    *answers, hits = run.stdout.split()
-    return " ".join(answers), int(hits)
-
-
-def _assert_healed(folder: Path) -> None:
-    assert _called(folder)[0] == _RIGHT
-    # An index that was written anew has forgotten the other kind of argument, which may take one more process.
-    assert (_RIGHT, 3) in (_called(folder) for _ in range(2))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("jit")
-    (folder / "functions.py").write_text(_MODULE)
-    _called(folder)
-    assert _called(folder) == (_RIGHT, 3)
-    return folder
-
 
 _DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
@@ -74,52 +52,70 @@ _DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "zeros in the middle": lambda content: content[: len(content) // 2] + bytes(99) + content[len(content) // 2 + 99 :],
     "one bit": lambda content: content[:-700] + bytes([content[-700] ^ 4]) + content[-699:],
 }
+_EXCHANGES = {
+    "indexes": ("double-*.nbi", "triple-*.nbi"),
+    "code": ("double-*.1.nbc", "triple-*.1.nbc"),
+    "code of other arguments": ("double-*.1.nbc", "double-*.2.nbc"),
+    "index and code": ("double-*.nbi", "double-*.1.nbc"),
+}
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize(
-    "damages",
-    [
-        ("empty", "cut"),
-        ("no pickle", "another pickle"),
-        ("zeros at the end", "zeros in the middle"),
-        ("one bit", "empty"),
-    ],
-)
-def test_a_damaged_cache_is_no_cache(ending: str, damages: tuple[str, str], folder: Path) -> None:
-    paths = sorted(folder.glob(f"cache/*/*.{ending}"))
-    assert len(paths) >= 2
-    for place, path in enumerate(paths):
-        path.write_bytes(_DAMAGES[damages[place % 2]](path.read_bytes()))
-    _assert_healed(folder)
+class Modules:
+    """Copies of the module with caches of their own, all called in one process."""
+
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
+        self.folder, self.names = folder, {name: name.replace(" ", "_") for name in names}
+        for module in self.names.values():
+            (folder / f"{module}.py").write_text(_MODULE)
+        self.called()
+        assert self.called() == dict.fromkeys(self.names, (_RIGHT, 3))
+
+    def files(self, name: str, pattern: str) -> list[Path]:
+        """The files kept for a module."""
+        return sorted(self.folder.glob(f"cache/*/{self.names[name]}.{pattern}"))
+
+    def called(self) -> dict[str, tuple[str, int]]:
+        """What the functions of each module answer in a new process, and how many of three were read from disk."""
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(self.folder / "cache")}
+        call = [sys.executable, "-c", _CALLS, *self.names.values()]
+        run = subprocess.run(call, cwd=self.folder, env=environment, capture_output=True, text=True, check=True)
+        answers = [line.rsplit(" ", 1) for line in run.stdout.splitlines()]
+        return {name: (said, int(hits)) for name, (said, hits) in zip(self.names, answers, strict=True)}
+
+    def assert_healed(self) -> None:
+        """All answer rightly at once, and soon from disk again."""
+        assert {name: said for name, (said, _) in self.called().items()} == dict.fromkeys(self.names, _RIGHT)
+        # An index that was written anew has forgotten the other kind of argument, which may take one more process.
+        self.called()
+        assert self.called() == dict.fromkeys(self.names, (_RIGHT, 3))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("functions.double-*.nbi", "functions.triple-*.nbi"),
-        ("functions.double-*.1.nbc", "functions.triple-*.1.nbc"),
-        ("functions.double-*.1.nbc", "functions.double-*.2.nbc"),
-        ("functions.double-*.nbi", "functions.double-*.1.nbc"),
-    ],
-)
-def test_exchanged_files_are_no_cache(one: str, other: str, folder: Path) -> None:
-    (first,), (second,) = (list(folder.glob(f"cache/*/{name}")) for name in (one, other))
-    contents = first.read_bytes(), second.read_bytes()
-    second.write_bytes(contents[0])
-    first.write_bytes(contents[1])
-    _assert_healed(folder)
+def test_damaged_and_exchanged_files_are_no_cache(tmp_path: Path) -> None:
+    damaged = {f"{what} {ending}": (damage, ending) for what, damage in _DAMAGES.items() for ending in ("nbi", "nbc")}
+    modules = Modules(tmp_path, [*damaged, *_EXCHANGES])
+    for name, (damage, ending) in damaged.items():
+        paths = modules.files(name, f"*.{ending}")
+        assert len(paths) >= 2
+        for path in paths:
+            path.write_bytes(damage(path.read_bytes()))
+    for name, exchanged in _EXCHANGES.items():
+        (first,), (second,) = (modules.files(name, pattern) for pattern in exchanged)
+        contents = first.read_bytes(), second.read_bytes()
+        second.write_bytes(contents[0])
+        first.write_bytes(contents[1])
+    modules.assert_healed()
 
 
-def test_files_that_can_be_neither_read_nor_written_do_no_harm(folder: Path) -> None:
-    blocked = list(folder.glob("cache/*/*.nb?"))
+def test_files_that_can_be_neither_read_nor_written_do_no_harm(tmp_path: Path) -> None:
+    modules = Modules(tmp_path, ["functions"])
+    blocked = modules.files("functions", "*.nb?")
     for path in blocked:
         path.unlink()
         path.mkdir()
-    assert _called(folder) == (_RIGHT, 0)
+    assert modules.called() == {"functions": (_RIGHT, 0)}
     for path in blocked:
         path.rmdir()
-    _assert_healed(folder)
+    modules.assert_healed()
 
 
 def _modules_of_kernels() -> list[str]:
