@@ -103,3 +103,10 @@ def test_nothing_refers_to_what_a_build_writes(page: Path) -> None:
 def test_pages_are_found() -> None:
     assert len(GUIDE_PAGES) >= 8
     assert len(PAGES) > 25
+
+
+def test_every_benchmark_is_listed() -> None:
+    listed = (ROOT / "docs" / "contributing" / "benchmarks.md").read_text("utf-8")
+    scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "def main(" in path.read_text("utf-8")]
+    assert len(scripts) > 20
+    assert [script.name for script in scripts if f"`{script.name}`" not in listed] == []
