@@ -210,8 +210,8 @@ LABELS = {
 @pytest.mark.parametrize(
     ("labels", "name", "table"),
     [
-        *((labels, name, None) for labels in LABELS for name in ("lightgbm", "bagging of others")),
-        *(("objects", name, None) for name in KINDS if name not in ("lightgbm", "bagging of others")),
+        *((labels, "lightgbm", None) for labels in LABELS),
+        *(("objects", name, None) for name in KINDS if name != "lightgbm"),
         *(("text", name, "threshold") for name in ("lightgbm", "xgboost")),
     ],
 )
