@@ -18,17 +18,23 @@ SEEDS = (
 IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
 
 
-# What belongs to files, machines and predictions, not to trees.
-NOT_OF_TREES = (
+# How trees are trained, which makes no others: by how many threads, in which order, with what said.
+WAYS_OF_TRAINING = ("num_threads", "force_col_wise", "force_row_wise", "verbosity")
+
+# What belongs to files, machines and predictions, neither to trees nor to their training.
+NOT_OF_TRAINING = (
     *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
     *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
-    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file", "num_threads"),
-    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score", "verbosity"),
+    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file"),
+    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score"),
     *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
     *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
     *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
-    *("local_listen_port", "time_out", "machine_list_filename", "machines", "force_col_wise", "force_row_wise"),
+    *("local_listen_port", "time_out", "machine_list_filename", "machines"),
 )
+
+# In what forests of the same kind of trees may differ.
+NOT_OF_TREES = (*NOT_OF_TRAINING, *WAYS_OF_TRAINING)
 
 
 def without(params: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
-from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, value_of, without
+from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.utils import matrix
@@ -52,7 +52,7 @@ def parameters_of(model: Any) -> dict[str, Any]:
         raise ValueError(
             "the LightGBM model does not say how it was trained (its text has no parameters); give the params"
         )
-    return without(params, *IGNORED, *NOT_OF_TREES)
+    return without(params, *IGNORED, *NOT_OF_TRAINING)
 
 
 def data_for_any_threads(params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], lgb.Dataset]:

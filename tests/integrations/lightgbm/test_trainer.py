@@ -205,6 +205,8 @@ def test_a_classifier_continues(data: Data) -> None:
         "verbose": -1,
     }
     model = lgb.LGBMClassifier(n_estimators=6, num_leaves=7, **settings).fit(data.X, np.array(["no", "yes"])[data.y])
-    forest = trainer_for(parameters_of(model), lgb.Dataset(data.X, data.y)).resume(model)
+    params = parameters_of(model)
+    assert (params["num_threads"], params["verbose"]) == (1, -1)
+    forest = trainer_for(params, lgb.Dataset(data.X, data.y)).resume(model)
     forest.add(3)
     assert np.array_equal(forest.booster().predict(data.fresh, num_iteration=6), model.predict_proba(data.fresh)[:, 1])
