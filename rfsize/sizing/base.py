@@ -217,7 +217,7 @@ class Report(Result, ABC):
             the probability of the second class, of more classes an array of shape (n_rows, n_classes), of a regression
             forest its predictions.
         y : array_like, shape (n_rows,), optional
-            Truth of the rows, in the encoding of the model; by default what `rfsize.count` was given.
+            Truth of the rows, in the encoding of the model; by default what `rfsize.size` or `rfsize.count` was given.
         sample_weight : array_like, shape (n_rows,), optional
             Weights of the rows in the metric.
 
@@ -256,8 +256,9 @@ class Report(Result, ABC):
                 "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
                 "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
             )
+        if y is None and self.pricing.truth is not None:
+            y = self.pricing.truth.y
         if isinstance(asked, Counted):
-            y = asked.y if y is None else y
             return metric_gap(asked.forest, asked.told.averages, metric, y, sample_weight)
         return metric_gap(asked, None, metric, y, sample_weight)
 

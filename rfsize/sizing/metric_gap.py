@@ -143,7 +143,7 @@ def metric_gap(
             "predict averages"
         )
     if y is None:
-        raise ValueError("y is missing: a metric needs the truth of the rows; give it here or to rfsize.count")
+        raise ValueError("y is missing: a metric needs the truth of the rows; give it here, or before to rfsize.size")
     judge = metric_with_truth(metric, rows.predictor, rows.n_rows, y, sample_weight)
     averages = rows.averages() if counted is None else counted
     found = drawn_trees(rows, averages, judge)

@@ -220,6 +220,16 @@ def test_trees_and_draws_show_their_progress(
     assert shown == ["scores", "metric", "metric"]
 
 
+def test_the_truth_that_was_given_before_is_remembered(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
+    expected = rfsize.size(lgb_booster, data.fresh).metric_gap("auc", truth)
+    counted = rfsize.count(lgb_booster, data.fresh)
+    for report in (rfsize.size(lgb_booster, data.fresh, truth), rfsize.size(counted, y=truth)):
+        assert report.metric_gap("auc") == expected
+        assert report.metric_gap("auc", 1 - truth).value == pytest.approx(1.0 - expected.value, abs=0.02)
+    some = rfsize.size(lgb_booster, data.fresh, truth, max_rows=200)
+    assert some.metric_gap("auc").n_rows == 200
+
+
 def test_callables(lgb_booster: Any, data: Data, truth: np.ndarray) -> None:
     names = np.array(["no", "yes"])[truth]
 

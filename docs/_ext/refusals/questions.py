@@ -205,8 +205,8 @@ def auc_of_three(at: AtHand) -> object:
     "a metric without the truth",
     ValueError,
     "y is missing: a metric needs the truth of the rows",
-    why="what was counted came without labels",
-    instead="`y`, there or to `rfsize.count`",
+    why="labels were given nowhere",
+    instead="`y`, there or before to `rfsize.size`",
 )
 def metric_without_truth(at: AtHand) -> object:
     return rfsize.size(rfsize.count(at.forest, at.X_val)).metric_gap("accuracy")
