@@ -58,6 +58,8 @@ class SizedForest(Protocol):
     @property
     def n_kept(self) -> int: ...
     @property
+    def sure(self) -> float | None: ...
+    @property
     def interval(self) -> tuple[int | float, int | float]: ...
     @property
     def target(self) -> str: ...
@@ -169,7 +171,8 @@ def _by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
 
 
 def _code(report: SizedForest, options: dict[str, Any]) -> str:
-    if report.converged and report.n_kept < report.available:
+    # A forest that was grown has been cut when its training ended.
+    if report.converged and report.n_kept < report.available and report.sure is None:
         return (
             f"small = rfsize.truncate(model, n_trees={report.n_kept})  # a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"

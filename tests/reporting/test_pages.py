@@ -130,6 +130,15 @@ def test_its_code_runs(
         assert done["larger"].num_trees() > 0
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+def test_what_was_grown_is_not_cut_again(params: Any, dtrain: Any) -> None:
+    grown, report = rfsize.grow(params, dtrain, alpha=0.8, return_report=True)
+    assert grown.num_trees() == report.n_kept < report.available
+    assert (
+        report._account().code == "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_notebooks_show_each(kind: str, results: dict[str, Result]) -> None:
     shown = results[kind]._repr_html_()
