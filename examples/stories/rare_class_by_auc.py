@@ -1,0 +1,114 @@
+"""
+A rare class, judged by its ranking
+===================================
+
+Two rows in a hundred are of the class that is looked for. People check the rows that rank highest, so that a forest is
+judged by the area under the ROC curve (AUC) and the average precision.
+"""
+
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.metrics import average_precision_score, roc_auc_score
+from xgboost import XGBClassifier
+
+import rfsize
+
+X, y = make_classification(
+    20_000, 12, n_informative=6, n_clusters_per_class=2, weights=[0.98], flip_y=0.01, class_sep=0.5, random_state=5
+)
+X, X_fresh, y, y_fresh = X[:8000], X[8000:], y[:8000], y[8000:]
+forest = XGBClassifier(
+    n_estimators=1,
+    num_parallel_tree=300,
+    learning_rate=1,
+    max_depth=8,
+    subsample=0.632,
+    colsample_bynode=0.4,
+    random_state=0,
+    n_jobs=1,
+)
+forest.fit(X, y)
+
+
+def judge(name, model):
+    probability = model.predict_proba(X_fresh)[:, 1]
+    same = np.mean(model.predict(X_fresh) == forest.predict(X_fresh))
+    auc, precision = roc_auc_score(y_fresh, probability), average_precision_score(y_fresh, probability)
+    print(f"{name:<19} same labels {same:7.2%}   AUC {auc:.3f}   average precision {precision:.3f}")
+    return auc
+
+
+# %%
+# **The usual question**: how many trees settle the labels?
+
+counted = rfsize.count(forest, X, y, oob=True)
+labels = rfsize.size(counted)
+print(labels)
+
+# %%
+# A handful, because nearly all labels are 0 from the first tree on. rfsize warns when a forest is cut that far.
+
+with warnings.catch_warnings(record=True) as heard:
+    warnings.simplefilter("always")
+    hasty = rfsize.truncate(counted)
+print(textwrap.fill(f"{heard[0].category.__name__}: {heard[0].message}", 100))
+
+# %%
+# The warning is right. On fresh rows nearly all labels are the same, and the ranking is ruined.
+
+judge(f"{labels.n_trees} trees, for labels", hasty)
+auc_of_all = judge("all 300 trees", forest)
+
+# %%
+# **The right question**: how many trees does the ranking need? Name the metric, and how much of it you would not miss.
+
+report = rfsize.size(counted, criterion="auc", tolerance=0.005)
+print(report)
+report.plot()
+
+# %%
+# The average precision asks for more: it goes by the few rows that rank highest.
+
+precision = rfsize.size(counted, criterion="average_precision", tolerance=0.005)
+print(precision.headline())
+
+# %%
+# **How good is the forest?** The training rows tell it, each by the trees that did not see it. The interval is wide
+# because few rows are of class 1.
+
+print(rfsize.oob_score(counted, metric="auc"))
+
+# %%
+# **What would more trees bring?** For forests of several sizes, by how much the AUC is still to change, with the 95 %
+# interval of each. The crosses are by how much all 300 trees are better on the fresh rows.
+
+sizes = [50, 100, 200]
+cut = [rfsize.truncate(forest, n_trees=size) for size in sizes]
+gaps = [rfsize.size(model, X, y, oob=True).metric_gap("auc") for model in cut]
+change = np.array([gap.change for gap in gaps])
+ends = np.transpose([gap.interval for gap in gaps])
+fresh = np.array([judge(f"{size} trees", model) for size, model in zip(sizes, cut, strict=True)])
+
+ax = plt.subplots(layout="constrained")[1]
+at = np.arange(len(sizes))
+ax.errorbar(at, change, np.abs(ends - change), fmt="o", capsize=4, label="out of bag, to infinitely many")
+ax.plot(at + 0.1, auc_of_all - fresh, "x", color="C3", markersize=9, mew=2, label="fresh rows, to all 300 trees")
+ax.set_xticks(at, sizes)
+ax.set_xlabel("trees in the forest")
+ax.set_ylabel("change of the AUC by more trees")
+ax.figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+# %%
+# More trees are worth less and less, and hardly more than the noise of the rows.
+#
+# **Cut to what the ranking needs.** The tolerance is a mean over forests; how much this one loses is seen on the fresh
+# rows.
+
+judge(f"{labels.n_trees} trees, for labels", hasty)
+for size in (report.n_trees, precision.n_trees):
+    judge(f"{size} trees", rfsize.truncate(forest, n_trees=size))
+judge("all 300 trees", forest)
