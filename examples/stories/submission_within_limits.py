@@ -2,7 +2,8 @@
 A submission within limits
 ==========================
 
-A competition is judged by log loss on hidden rows; the model's file may take 0.5 MB, and predict for half a second.
+A competition is judged by log loss on hidden rows. The model's file may take half a megabyte, and its predictions a
+fifth of a second.
 """
 
 import tempfile
@@ -16,8 +17,8 @@ from sklearn.metrics import log_loss
 import rfsize
 from rfsize.datasets import waveform
 
-X, y = waveform(2000, seed=0)
-X_hidden, y_hidden = waveform(6000, seed=1)  # a competitor has no y_hidden: it only judges
+X, y = waveform(1500, seed=0)
+X_hidden, y_hidden = waveform(4000, seed=1)  # a competitor has no y_hidden: it only judges
 folder = Path(tempfile.mkdtemp())
 
 
@@ -57,13 +58,20 @@ report = rfsize.size(counted, criterion="logloss", tolerance=0.001)
 print(report)
 
 # %%
-# The crosses are what the hidden rows say: how much worse the first trees of the forest are than all of them, and what
-# these lose themselves on top. The curve is the mean over forests; a single one lies above it or below.
+# Does that hold? The forest is cut into many small ones, and the hidden rows judge these. The crosses say how much
+# worse they are on average than all trees together, with what those are expected to lose added.
 
-sizes = [5, 10, 20, 40, 80]
-losses = [log_loss(y_hidden, forest.predict_proba(X_hidden, num_iteration=size)) for size in sizes]
+
+def mean_loss(size):
+    starts = range(0, 500, size)
+    parts = [forest.predict_proba(X_hidden, start_iteration=at, num_iteration=size) for at in starts]
+    return np.mean([log_loss(y_hidden, probability) for probability in parts])
+
+
+sizes = [10, 25, 50]
+worse = np.array([mean_loss(size) for size in sizes]) - loss_of_all
 ax = report.plot()
-ax.plot(sizes, np.array(losses) - loss_of_all + report.loss_at(500).loss, "x", color="C3", markersize=9, mew=2)
+ax.plot(sizes, worse + report.loss_at(500).loss, "x", color="C3", markersize=9, mew=2)
 
 # %%
 # Ask for what you are judged by. Labels of rows near a tie still change where the log loss has long settled: for the
@@ -80,27 +88,29 @@ small.booster_.save_model(folder / "small.txt")
 fast_of_all, fast = rfsize.compile(forest, n_jobs=1), rfsize.compile(small, n_jobs=1)
 fast_of_all.save(folder / "all.npz")
 fast.save(folder / "small.npz")
-assert np.allclose(fast.predict_proba(X_hidden), small.predict_proba(X_hidden), rtol=0, atol=1e-12)
+assert np.allclose(fast.predict_proba(X_hidden), small.predict_proba(X_hidden), atol=1e-12)
 
 judge("all trees, compiled", fast_of_all, "all.npz")
 judge("T* trees", small, "small.txt")
 judge("T* trees, compiled", fast, "small.npz")
 
 # %%
-# Compiling alone is worth most of it, and T* the rest. What the cut costs stands in the log loss.
+# Compiling is worth most of it, and T* the rest. What the cut costs this forest stands in the log loss: the tolerance
+# holds on average over forests, and a single one may lose more, or gain.
 #
 # **Would a stop table help?** It lets rows ask fewer trees. Hidden rows calibrate it, since it needs no labels: on 99 %
 # of them it keeps the probabilities within 0.02 of those of all the trees, or else the labels.
 
-of_probabilities = rfsize.StopTable.calibrate(small, X_hidden[:2000], criterion="probability", tolerance=0.02)
-of_labels = rfsize.StopTable.calibrate(small, X_hidden[:2000])
-for what, table in (("probabilities", of_probabilities), ("labels", of_labels)):
+some = X_hidden[:2000]
+probabilities = rfsize.StopTable.calibrate(small, some, criterion="probability", tolerance=0.02)
+labels = rfsize.StopTable.calibrate(small, some)
+for what, table in (("probabilities", probabilities), ("labels", labels)):
     print(f"{what} ask {table.expected_trees():.0f} of {report.n_trees} trees")
 
 # %%
 # Hardly: the log loss goes by probabilities, and these take most of the trees. Use it where labels are judged.
 #
-# **Next time, stop in time.** The callback ends the training once it is 80 % sure that the trees are enough.
+# **Next time, stop in time.** A callback ends the training once it is 80 % sure that the trees are enough.
 
 callback = rfsize.SizeCallback(criterion="logloss", tolerance=0.001)
 trained = LGBMClassifier(**forest.get_params()).set_params(n_estimators=5000)
