@@ -18,7 +18,7 @@ import rfsize
 from rfsize.datasets import waveform
 
 X, y = waveform(1500, seed=0)
-X_hidden, y_hidden = waveform(4000, seed=1)  # a competitor has no y_hidden: it only judges
+X_hidden, y_hidden = waveform(3000, seed=1)  # a competitor has no y_hidden: it only judges
 folder = Path(tempfile.mkdtemp())
 
 
@@ -101,7 +101,7 @@ judge("T* trees, compiled", fast, "small.npz")
 # **Would a stop table help?** It lets rows ask fewer trees. Hidden rows calibrate it, since it needs no labels: on 99 %
 # of them it keeps the probabilities within 0.02 of those of all the trees, or else the labels.
 
-some = X_hidden[:2000]
+some = X_hidden[:1500]
 probabilities = rfsize.StopTable.calibrate(small, some, criterion="probability", tolerance=0.02)
 labels = rfsize.StopTable.calibrate(small, some)
 for what, table in (("probabilities", probabilities), ("labels", labels)):
