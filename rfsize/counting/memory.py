@@ -19,8 +19,8 @@ Kept = Literal["votes", "outputs", "averages", "all"]
 _ALWAYS = 500_000_000
 # For each class a row is counted by; what a size takes besides, of a row and for each byte of its scores that is kept.
 _COUNTED, _SIZED, _OF_SCORES = 16, (32, 70), 4
-# For each mean score, and each sum by parts of the forest.
-_AVERAGED, _SUMMED = 64, 6
+# Of a row and for each of its mean scores, with what a metric of them takes; and for each sum by parts of the forest.
+_AVERAGED, _SUMMED = (70, 75), 6
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def bytes_taken(adapter: Adapter, keeps: Kept, n_rows: int, *, oob: bool) -> int
         a_row = _SIZED[0] * n_votes + _SIZED[1]
         in_all += _OF_SCORES * Scores.bytes_of(most_scored(n_rows, n_scores), n_scores)
     if keeps in ("averages", "all"):
-        a_row += _AVERAGED * n_scores
+        a_row += _AVERAGED[0] + _AVERAGED[1] * n_scores
         in_all += _SUMMED * Parts.most_sums(n_rows, adapter.n_trees, n_scores)
     if oob:  # whether each tree saw the row
         a_row += adapter.n_trees * n_scores
