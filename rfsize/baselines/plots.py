@@ -59,6 +59,7 @@ def plot_mcnemar(found: PairsOfSizes, ax: Axes | None = None) -> Axes:
     chosen = ax.axvline(found.n_trees, color="C1", linestyle="--", label=f"m* = {found.n_trees:,} trees")
     dark = Patch(facecolor="0.0", edgecolor=ink(ax), label=f"differ significantly, p < {found.level!r}")
     bright = Patch(facecolor="1.0", edgecolor=ink(ax), label="do not differ")
+    ax.grid(visible=False)  # which a style may draw over it
     ax.set_xlabel("trees, m")
     ax.set_ylabel("trees, n")
     ax.set_title(f"McNemar's test of all pairs of sizes, {found.n_rows:,} rows")

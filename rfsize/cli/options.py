@@ -60,6 +60,12 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def criterion_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The same as arguments of `rfsize.size` and its like."""
+    names = ("alpha", "voting", "average", "estimator", "criterion", "tolerance")
+    return {name: getattr(options, name) for name in names}
+
+
 def add_missing(parser: argparse.ArgumentParser) -> None:
     """What else is missing."""
     parser.add_argument("--missing", type=float, help="value that an XGBoost forest took for missing, besides NaN")

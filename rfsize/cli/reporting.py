@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rfsize.cli.models import LoadedModel, load_model
-from rfsize.cli.options import DONE, NOT_CONVERGED, add_criterion, add_inputs, refuse_to_overwrite, table_of
+from rfsize.cli.options import (
+    DONE,
+    NOT_CONVERGED,
+    add_criterion,
+    add_inputs,
+    criterion_of,
+    refuse_to_overwrite,
+    table_of,
+)
 from rfsize.cli.tables import Table, load_features, load_table, without
 from rfsize.counting.counted import Counted, count
 from rfsize.reporting.result import Result
@@ -47,12 +55,7 @@ def report(options: argparse.Namespace) -> int:
     counted = _counted(options, loaded)
     found = size(
         counted,
-        alpha=options.alpha,
-        voting=options.voting,
-        average=options.average,
-        estimator=options.estimator,
-        criterion=options.criterion,
-        tolerance=options.tolerance,
+        **criterion_of(options),
     )
     found.to_html(options.output, *_score(options, counted), *_table(options, loaded, counted))
     print(found)

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Class = TypeVar("Class")
+
+# Of many classes, those that change most.
+_CLASSES_SAID = 12
+
 
 def sentence(text: str) -> str:
     """A remark as a sentence of its own."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def most_changed(classes: Iterable[Class], change: Callable[[Class], float]) -> tuple[list[Class], str]:
+    """The classes that change most, as many as there is room for, and what to call them."""
+    known = sorted(classes, key=change, reverse=True)
+    some = known[:_CLASSES_SAID]
+    of_many = "" if len(some) == len(known) else f", the {len(some)} of {len(known)} that change most"
+    return some, f"by class{of_many}"

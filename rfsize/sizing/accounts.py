@@ -9,12 +9,9 @@ from typing import Any, NamedTuple, Protocol
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import sentence
 from rfsize.sizing.named_metrics import CRITERIA
-from rfsize.sizing.plots import Score, plot_score
-from rfsize.sizing.price import Price, Pricing
+from rfsize.sizing.plots import Score, Sized, plot_score
+from rfsize.sizing.price import Price, Pricing, grids_by_class, price_figures
 from rfsize.sizing.words import in_percent, in_words
-
-# Of many classes, those whose labels change most.
-_CLASSES_SAID = 12
 
 _SOURCES = {
     "oob": "training rows, out of bag: each is judged by the trees that did not see it",
@@ -46,25 +43,13 @@ class Wording(NamedTuple):
     label_shares: dict[Any, float]
 
 
-class SizedForest(Protocol):
+class SizedForest(Sized, Protocol):
     """What the account of a report reads."""
 
-    @property
-    def n_trees(self) -> int | float: ...
-    @property
-    def available(self) -> int: ...
-    @property
-    def converged(self) -> bool: ...
     @property
     def n_kept(self) -> int: ...
     @property
     def sure(self) -> float | None: ...
-    @property
-    def interval(self) -> tuple[int | float, int | float]: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def reason(self) -> str | None: ...
     @property
     def pricing(self) -> Pricing: ...
     @property
@@ -95,7 +80,7 @@ def report_account(report: SizedForest, wording: Wording, remarks: list[str]) ->
             Section(
                 "What a forest costs",
                 (_of_prices(price),),
-                grids=(_prices(report), *_by_class(price, wording.label_shares)),
+                grids=(_prices(report), *grids_by_class(price, wording.label_shares)),
             ),
             Section("How the forest converges", pictures=wording.pictures),
         ),
@@ -121,17 +106,11 @@ def _verdict(report: SizedForest, aim: str) -> str:
 def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
     low, high = report.interval
     known = math.isfinite(report.n_trees)
-    of = f"with {price.n_trees:,} trees"
-    found = [
+    return (
         Figure(report.target, in_words(report.n_trees) if known else "not known", _from_to(low, high)),
         Figure("trees at hand", f"{report.available:,}", "enough" if report.converged else "not enough"),
-    ]
-    if price.labels is not None:
-        found.append(Figure("labels that still change", in_percent(price.labels), of))
-    if price.rms is not None:
-        what = "predictions off by" if price.labels is None else "probabilities off by"
-        found.append(Figure(what, f"{price.rms:.2g}", of))
-    return (*found, *(Figure(f"{name}, worse by", f"{loss:.2g}", of) for name, loss in price.metrics.items()))
+        *price_figures(price),
+    )
 
 
 def _from_to(low: int | float, high: int | float) -> str:
@@ -157,17 +136,6 @@ def _prices(report: SizedForest) -> Grid:
     }
     told = {head: cells for head, cells in columns.items() if cells}
     return Grid(tuple(told), tuple(zip(*told.values(), strict=True)), sizes.index(kept))
-
-
-def _by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
-    changed = price.by_class or {}
-    if len(changed) < 2:
-        return ()
-    most = sorted(changed, key=lambda of: -changed[of])[:_CLASSES_SAID]
-    rows = tuple((str(of), *([in_percent(shares[of])] if shares else []), in_percent(changed[of])) for of in most)
-    heads = ("class", *(["share of the rows"] if shares else []), f"labels that {price.n_trees:,} trees still change")
-    title = "By class" if len(most) == len(changed) else f"By class, the {len(most)} of {len(changed)} that change most"
-    return (Grid(heads, rows, title=title),)
 
 
 def _code(report: SizedForest, options: dict[str, Any]) -> str:

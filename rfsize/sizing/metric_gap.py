@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES
-from rfsize.reporting.account import Account
+from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
 from rfsize.sizing.drawn_trees import drawn_trees
@@ -48,6 +48,9 @@ from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FEWEST_TREES = 10
 _COVERAGE = 0.95
@@ -107,7 +110,24 @@ class MetricGap(Result):
         return self.value + self.change
 
     def _account(self) -> Account:
-        return plain_account(self, f"What more trees change of the {self.metric}")
+        title = f"What more trees change of the {self.metric}"
+        return plain_account(self, title, (Picture(title, self.plot),))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the metric of the forest at hand, and that of infinitely many trees with its interval.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.sizing.plots import plot_gap
+
+        return plot_gap(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""

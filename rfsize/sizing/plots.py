@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rfsize.estimation.base import Curves, Margins
 from rfsize.estimation.deviation import Deviation
-from rfsize.utils.plotting import faint, finish, ink, label_counts, label_sparsely, new_axes, percent
+from rfsize.reporting.words import most_changed
+from rfsize.sizing.words import VOTED
+from rfsize.utils.plotting import (
+    draw_shares,
+    faint,
+    finish,
+    ink,
+    label_counts,
+    label_sparsely,
+    new_axes,
+    percent,
+    trees_in_words,
+)
 from rfsize.utils.typing import Floats, Int64s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class _Report(Protocol):
-    """What the pictures of both kinds of report read."""
+class Sized(Protocol):
+    """What the pictures of all kinds of report read."""
 
     @property
     def n_trees(self) -> int | float: ...
@@ -27,21 +39,28 @@ class _Report(Protocol):
     def converged(self) -> bool: ...
     @property
     def interval(self) -> tuple[int | float, int | float]: ...
+    @property
+    def target(self) -> str: ...
 
 
-class LabelReport(_Report, Protocol):
+class LabelReport(Sized, Protocol):
     """What the picture of a report about labels reads."""
 
     @property
     def alpha(self) -> float: ...
     @property
     def voting(self) -> str: ...
+    @property
+    def average(self) -> str: ...
+    @property
+    def n_kept(self) -> int: ...
     def agreement(self, n_trees: int) -> float: ...
+    def agreement_by_class(self, n_trees: int) -> dict[Any, float]: ...
     def curves(self) -> Curves: ...
     def margins(self) -> Margins: ...
 
 
-class PredictionReport(_Report, Protocol):
+class PredictionReport(Sized, Protocol):
     """What the picture of a report about probabilities or scores reads."""
 
     @property
@@ -56,9 +75,11 @@ def plot_report(report: LabelReport, ax: Axes | None = None) -> Axes:
     if ax is None:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(10.0, 4.8), layout="constrained")
-        left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
-        draw_margins(report, left)
+        beside = [draw_margins] if report.average == "micro" else [draw_margins, draw_classes]
+        figure = plt.figure(figsize=(6.0 + 4.0 * len(beside), 4.8), layout="constrained")
+        *others, ax = figure.subplots(1, len(beside) + 1, width_ratios=(*(2 for _ in beside), 3))
+        for draw, other in zip(beside, others, strict=True):
+            draw(report, other)
     _draw_disagreement(report, ax)
     return ax
 
@@ -86,79 +107,115 @@ def draw_margins(report: LabelReport, ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
+def draw_classes(report: LabelReport, ax: Axes) -> None:
+    """Disagreement by class at the size to keep, which the macro average is the mean of."""
+    agreement = report.agreement_by_class(report.n_kept)
+    ax.axvline(1.0 - report.alpha, **faint(ax, ":"), label=f"1 − α = {1.0 - report.alpha:.3g}")
+    draw_by_class({of: 1.0 - share for of, share in agreement.items()}, None, report.n_kept, ax)
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - report.alpha)))
+
+
+def plot_by_class(changed: dict[Any, float], mean: float, n_trees: int, ax: Axes | None = None) -> Axes:
+    """Draw labels that change by class; see `Price.plot`."""
+    if ax is None:
+        ax = new_axes()
+    draw_by_class(changed, mean, n_trees, ax)
+    return ax
+
+
+def draw_by_class(changed: dict[Any, float], mean: float | None, n_trees: int, ax: Axes) -> None:
+    """Shares of the labels that change, of the classes that change most, and of all rows where that is given."""
+    most, which = most_changed(changed, lambda of: changed[of])
+    shares = [changed[of] for of in most]
+    draw_shares(ax, most, shares, shares, which)
+    if mean is not None:
+        ax.axvline(mean, **faint(ax, "--"), label=f"all rows: {percent(mean)}")
+    ax.set_xlabel("rows that differ from the infinite forest")
+    ax.set_title(f"Labels that {trees_in_words(n_trees)} still change")
+    finish(ax)
+
+
 def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     """Disagreement over the number of trees with its interval and its law, T*(α), and the forest at hand."""
-
-    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
-    largest = 4.0 * max(known)
+    largest = _largest(report)
     sizes = np.unique(2 * (np.geomspace(1.0, largest, 80) // 2).astype(int) + 1)
     differ = np.array([1.0 - report.agreement(int(size)) for size in sizes])
-    ax.plot(sizes, differ, color="C0", label=f"mean disagreement, {report.voting} votes")
+    ax.plot(sizes, differ, color="C0", label=f"mean disagreement by {VOTED[report.voting]}")
     curves = report.curves()
     low, high = np.quantile(curves.disagreement, (0.025, 0.975), axis=0)
-    ax.fill_between(curves.sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+    ax.fill_between(curves.sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval of the mean")
     settled = report.n_trees if math.isfinite(report.n_trees) else report.available
     law = (1.0 - report.agreement(int(settled))) * np.sqrt(settled / sizes)
-    ax.plot(sizes, law, **faint(ax, "--"), label="law of large forests, ∝ 1/√T")
+    ax.plot(sizes, law, **faint(ax, "--"), label="law of large forests, as 1/√T")
     ax.axhline(1.0 - report.alpha, **faint(ax, ":"), label=f"1 − α = {1.0 - report.alpha:.3g}")
+    _mark_size(report, 1.0 - report.alpha, ax)
+    ax.set_yscale("log")
+    drawn = (differ[0], differ[-1], 1.0 - report.alpha)
+    ax.set_ylim(0.5 * min(drawn) + 1e-9, min(1.0, 2.0 * max(drawn)))
+    mean = "" if report.average == "micro" else ",\nmean over the classes"
+    ax.set_ylabel(f"rows that differ from the infinite forest{mean}")
+    label_sparsely(ax.yaxis, percent)
+    _finish(report, ax)
+
+
+def _largest(report: Sized) -> float:
+    """Trees up to which is drawn."""
+    return 4.0 * max(size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size))
+
+
+def _mark_size(report: Sized, level: float, ax: Axes) -> None:
+    """T* with its interval, at the level that it is the smallest forest to reach, and the forest at hand."""
     if math.isfinite(report.n_trees):
-        ends = np.minimum(report.interval, largest)
+        ends = np.minimum(report.interval, _largest(report))
         ax.errorbar(
             report.n_trees,
-            1.0 - report.alpha,
+            level,
             xerr=np.abs(ends - report.n_trees)[:, None],
             fmt="o",
             color="C3",
             capsize=4.0,
-            label=f"T*({report.alpha!r}) = {report.n_trees:,}",
+            label=f"{report.target} = {report.n_trees:,}, 95 % interval",
             zorder=4,
+            clip_on=False,
         )
-    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
+    _mark_forest(report.available, ax)
+
+
+def _mark_forest(available: int, ax: Axes) -> None:
+    ax.axvline(available, color="C1", linestyle="-.", label=f"forest at hand: {trees_in_words(available)}")
+
+
+def _finish(report: Sized, ax: Axes) -> None:
+    """Title, logarithmic axis of trees, grid and legend."""
     ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlim(1.0, largest)
-    ax.set_ylim(0.5 * min(differ[-1], 1.0 - report.alpha) + 1e-9, min(1.0, 2.0 * differ[0]))
+    ax.set_xlim(1.0, _largest(report))
     ax.set_xlabel("trees in the forest")
-    ax.set_ylabel("rows that differ from the infinite forest")
     ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
     label_counts(ax.xaxis)
-    label_sparsely(ax.yaxis, percent)
     finish(ax)
 
 
 def plot_deviation(report: PredictionReport, ax: Axes | None = None) -> Axes:
     """Draw deviations over the number of trees; see `DeviationReport.plot`."""
-
     if ax is None:
         ax = new_axes()
-    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
-    largest = 4.0 * max(known)
-    sizes = np.unique(np.geomspace(1.0, largest, 40).astype(int))
+    sizes = np.unique(np.geomspace(1.0, _largest(report), 40).astype(int))
     found = [report.deviation(int(size)) for size in sizes]
     p95, rms = [one.p95 for one in found], [one.rms for one in found]
     # Logarithms leave a line of zeros out, and its name says that it is one.
     ax.plot(sizes, p95, color="C2", label="95th percentile over rows" + ("" if any(p95) else ": 0"))
     ax.plot(sizes, rms, color="C0", label="root mean square" + ("" if any(rms) else ": 0"))
     ax.axhline(report.tolerance, **faint(ax, ":"), label=f"tolerance = {report.tolerance!r}")
-    if math.isfinite(report.n_trees):
-        low, high = report.interval
-        ax.axvspan(low, min(high, largest), color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
-        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
-    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
-    ax.set_xscale("log")
-    ax.set_xlim(1.0, largest)
-    ax.set_xlabel("trees in the forest")
+    _mark_size(report, report.tolerance, ax)
     ax.set_ylabel(f"deviation of the {report.criterion}\nfrom the infinite forest")
-    ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
-    label_counts(ax.xaxis)
     if any(rms):
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda off: f"{off:g}")
-    finish(ax)
+    _finish(report, ax)
     return ax
 
 
-class MetricLossReport(_Report, Protocol):
+class MetricLossReport(Sized, Protocol):
     """What the picture of a report about a metric reads."""
 
     @property
@@ -174,32 +231,23 @@ def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
     """Draw the expected loss over the number of trees; see `MetricReport.plot`."""
     if ax is None:
         ax = new_axes()
-    known = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
-    largest = 4.0 * max(known)
-    sizes = np.unique(np.geomspace(1.0, largest, 80).astype(int))
+    sizes = np.unique(np.geomspace(1.0, _largest(report), 80).astype(int))
     law, ends = zip(*(report.loss_at(int(size)) for size in sizes), strict=True)
     low, high = np.array(ends).T
     ax.plot(sizes, law, color="C0", label="expected loss" + ("" if any(law) else ": 0"))
-    ax.fill_between(sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval")
+    ax.fill_between(sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval of the loss")
     asked, lost = np.array(report.parts).T
     # They are measured against all trees at hand, of which the rest is the law's.
     whole = 2.0 * asked[0]
     behind = float(np.interp(whole, sizes, law))
     ax.plot(asked, lost + behind, "o", color="C2", label="quarters and halves of the trees at hand", zorder=4)
     ax.axhline(report.tolerance, **faint(ax, ":"), label=f"tolerance = {report.tolerance!r}")
-    if math.isfinite(report.n_trees):
-        ax.axvline(report.n_trees, color="C0", linestyle="--", label=f"T* = {report.n_trees:,}")
-    ax.axvline(report.available, color="C1", linestyle="-.", label=f"forest at hand: {report.available:,} trees")
-    ax.set_xscale("log")
-    ax.set_xlim(1.0, largest)
-    ax.set_xlabel("trees in the forest")
+    _mark_size(report, report.tolerance, ax)
     ax.set_ylabel(f"{report.criterion}: expected loss\nagainst the infinite forest")
-    ax.set_title("Forest is large enough" if report.converged else "Forest is too small")
-    label_counts(ax.xaxis)
     if any(law):
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda off: f"{off:g}")
-    finish(ax)
+    _finish(report, ax)
     return ax
 
 
@@ -242,8 +290,9 @@ def plot_score(score: Score, ax: Axes | None = None) -> Axes:
         capsize=4.0,
         label="all trees on fresh rows, 95 % interval",
         zorder=4,
+        clip_on=False,
     )
-    ax.axvline(score.available, color="C1", linestyle="-.", label=f"forest at hand: {score.available:,} trees")
+    _mark_forest(score.available, ax)
     first = sizes[np.isfinite(values)].min(initial=score.available)  # the last has a value
     if first < 0.1 * score.available:
         ax.set_xscale("log")
@@ -252,5 +301,40 @@ def plot_score(score: Score, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(score.metric)
     ax.set_title(f"Out of bag, {score.metric} is {score.value:.4g}")
     label_counts(ax.xaxis)
+    finish(ax)
+    return ax
+
+
+class Gap(Protocol):
+    """What the picture of a metric's change reads."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float]: ...
+    @property
+    def available(self) -> int: ...
+
+
+def plot_gap(gap: Gap, ax: Axes | None = None) -> Axes:
+    """Draw a metric now and with infinitely many trees; see `MetricGap.plot`."""
+    if ax is None:
+        ax = new_axes()
+    low, high = gap.interval
+    ends = np.abs(np.array([[low], [high]]) + gap.value - gap.limit)
+    ax.axhline(gap.value, **faint(ax, ":"), label="no change")
+    ax.plot(0, gap.value, "o", color="C0", label=f"forest at hand: {gap.value:.4g}")
+    ax.errorbar(
+        1, gap.limit, yerr=ends, fmt="o", color="C3", capsize=4.0, label=f"expected: {gap.limit:.4g}, 95 % interval"
+    )
+    ax.set_xlim(-0.5, 1.5)
+    ax.set_xticks((0, 1), (f"{gap.available:,}", "infinitely many"))
+    ax.set_xlabel("trees in the forest")
+    ax.set_ylabel(gap.metric)
+    ax.set_title(f"What more trees change of the {gap.metric}")
     finish(ax)
     return ax

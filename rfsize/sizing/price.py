@@ -6,26 +6,35 @@ tells beside it how far off the probabilities are, and what the metrics lose tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfsize.errors import FewVotesError, UndefinedMetricError
 from rfsize.estimation.deviation import Deviations
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.result import Result
+from rfsize.reporting.words import most_changed, sentence
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.loss import Law, rough_law
+from rfsize.sizing.plots import draw_by_class, plot_by_class
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
+from rfsize.utils.plotting import trees_in_words
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _CLASSES_SAID = 3  # of many classes, those whose labels change most
 
 
-class Price(NamedTuple):
+@dataclass(frozen=True)
+class Price(Result):
     """What a forest is expected to cost against the infinite one.
 
     Attributes
@@ -64,7 +73,51 @@ class Price(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
         by_class = None if self.by_class is None else {str(of): changed for of, changed in self.by_class.items()}
-        return {**self._asdict(), "by_class": by_class}
+        return {**asdict(self), "by_class": by_class}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the share of labels that still change, by class.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ValueError
+            If it is the price of a regression forest, which gives no labels.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
+        >>> ax = rfsize.size(votes, alpha=0.95).price(25).plot()
+        >>> ax.get_title()
+        'Labels that 25 trees still change'
+        """
+        if self.labels is None or not self.by_class:
+            raise ValueError(
+                "this is the price of a forest that predicts numbers, and has no labels to draw by class: its numbers "
+                "are rms and metrics, and report.plot() draws how forests of any size fare"
+            )
+        return plot_by_class(self.by_class, self.labels, self.n_trees, ax)
+
+    def _account(self) -> Account:
+        changed, pictures = self.by_class or {}, []
+        if len(changed) > 1:
+            draw = partial(draw_by_class, changed, self.labels, self.n_trees)
+            pictures.append(Picture("Share of labels that still change, by class", draw))
+        return Account(
+            title="Price of a forest against the infinite one",
+            verdict=sentence(str(self)),
+            figures=price_figures(self),
+            sections=(Section("", pictures=tuple(pictures), grids=grids_by_class(self, {})),),
+        )
 
     def __str__(self) -> str:
         said = []
@@ -76,7 +129,9 @@ class Price(NamedTuple):
         if self.metrics:
             losses = " and ".join(f"{name} by {loss:.2g}" for name, loss in self.metrics.items())
             said.append(f"{losses} worse")
-        return f"price of {self.n_trees:,} trees: {', '.join(said)}"
+        return f"price of {trees_in_words(self.n_trees)}: {', '.join(said)}"
+
+    __repr__ = __str__
 
     def _of_classes(self) -> str:
         changed = {} if self.by_class is None else self.by_class
@@ -85,6 +140,28 @@ class Price(NamedTuple):
         most = sorted(changed, key=lambda of: -changed[of])[:_CLASSES_SAID]
         shown = changed if len(changed) <= _CLASSES_SAID else most
         return f" ({', '.join(f'{of}: {in_percent(changed[of])}' for of in shown)})"
+
+
+def price_figures(price: Price) -> tuple[Figure, ...]:
+    """Its numbers, large."""
+    of, found = f"with {trees_in_words(price.n_trees)}", []
+    if price.labels is not None:
+        found.append(Figure("labels that still change", in_percent(price.labels), of))
+    if price.rms is not None:
+        what = "predictions off by" if price.labels is None else "probabilities off by"
+        found.append(Figure(what, f"{price.rms:.2g}", of))
+    return (*found, *(Figure(f"{name}, worse by", f"{loss:.2g}", of) for name, loss in price.metrics.items()))
+
+
+def grids_by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
+    """Labels that still change by class, where there are several, with the ``shares`` of the rows where known."""
+    changed = price.by_class or {}
+    if len(changed) < 2:
+        return ()
+    most, title = most_changed(changed, lambda of: changed[of])
+    rows = tuple((str(of), *([in_percent(shares[of])] if shares else []), in_percent(changed[of])) for of in most)
+    heads = ("class", *(["share of the rows"] if shares else []), f"labels that {price.n_trees:,} trees still change")
+    return (Grid(heads, rows, title=title.capitalize()),)
 
 
 @dataclass(eq=False)

@@ -20,15 +20,22 @@ from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
-from rfsize.sizing.words import FEWEST_VOTES, RARE, by_class_in_words, finite, in_percent, in_words, no_votes_advice
+from rfsize.sizing.words import (
+    FEWEST_VOTES,
+    RARE,
+    VOTED,
+    by_class_in_words,
+    finite,
+    in_percent,
+    in_words,
+    no_votes_advice,
+)
 from rfsize.utils.validation import choice, share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
@@ -339,13 +346,13 @@ class SizeReport(Report):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how near to a tie the rows are, and the disagreement of forests of any size with the infinite one.
 
-        The second panel has the law of large forests, disagreement ∝ 1/√T (equation 14), T*(α) with its 95 % interval,
-        and the forest at hand.
+        The last panel has the law of large forests, disagreement ∝ 1/√T (equation 14), T*(α) with its 95 % interval,
+        and the forest at hand. Of the macro average there is a panel of the disagreement by class between them.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the second panel alone; a new figure of both by default.
+            Where to draw the last panel alone; a new figure of all by default.
 
         Returns
         -------
@@ -407,9 +414,10 @@ class SizeReport(Report):
 
     def _wording(self) -> Wording:
         """How it speaks on a page."""
-        from rfsize.sizing.plots import draw_margins, plot_report
+        from rfsize.sizing.plots import draw_classes, draw_margins, plot_report
 
         whole = "the rows" if self.average == "micro" else "the rows of each class, averaged over the classes"
+        by_class = Picture("Disagreement by class, at the size to keep", partial(draw_classes, self))
         options: dict[str, Any] = {"alpha": self.alpha}
         options |= {} if self.voting == self.predict_obeys else {"voting": self.voting}
         options |= {} if self.average == "micro" else {"average": self.average}
@@ -418,9 +426,10 @@ class SizeReport(Report):
             pictures=(
                 Picture("Disagreement with the infinite forest over the number of trees", partial(plot_report, self)),
                 Picture("Share of the rows by their distance from a tie", partial(draw_margins, self)),
+                *([] if self.average == "micro" else [by_class]),
             ),
             options=options,
-            method=f"labels by {_VOTED[self.voting]}, {self.estimator} estimate",
+            method=f"labels by {VOTED[self.voting]}, {self.estimator} estimate",
             label_shares=self.label_shares,
         )
 
@@ -470,8 +479,8 @@ class SizeReport(Report):
             return [
                 "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
             ]
-        sizes = ", ".join(f"by {_VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
-        obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {_VOTED[self.predict_obeys]}"
+        sizes = ", ".join(f"by {VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
+        obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]
 
     __repr__ = __str__

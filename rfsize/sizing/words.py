@@ -10,6 +10,8 @@ from rfsize.voting.groups import ALONE, Groups
 # A class of fewer of the labels is rare; of many classes, only so many are spoken of.
 RARE, _CLASSES_SAID = 0.05, 5
 
+VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+
 # With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
 FEWEST_VOTES = 10
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Protocol
 
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.words import most_changed
 from rfsize.stopping.certificate import ClassOutcome
-from rfsize.stopping.plots import Table, plot_table
+from rfsize.stopping.plots import Table, draw_certificate, draw_stops
 from rfsize.stopping.spread import SpreadStops
 
-_CLASSES_SAID = 12  # of many, those that lose most
 _PROMISES = {
     "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
     "expected": "expected on average over forests like this one",
@@ -37,9 +37,7 @@ def table_account(table: KnownTable) -> Account:
         title="Stop table",
         verdict=_verdict(table),
         figures=() if table.kind == "weighted" else _figures(table),
-        sections=(
-            Section("", (), (Picture("When a row stops asking trees", partial(plot_table, table)),), _by_class(table)),
-        ),
+        sections=(Section("", (), _pictures(table), _by_class(table)),),
         code="" if table.kind == "weighted" else _CODE,
         origin=_origin(table),
     )
@@ -80,14 +78,20 @@ def _figures(table: KnownTable) -> tuple[Figure, ...]:
     )
 
 
+def _pictures(table: KnownTable) -> tuple[Picture, ...]:
+    stops = Picture("When a row stops asking trees", partial(draw_stops, table))
+    if table.certificate is None:
+        return (stops,)
+    return stops, Picture("Rows that differ, and what is certified of them", partial(draw_certificate, table))
+
+
 def _by_class(table: KnownTable) -> tuple[Grid, ...]:
     known = [outcome for outcome in table.by_class() if not math.isnan(outcome.trees)]
     if len(known) < 2:
         return ()
-    most = sorted(known, key=lambda outcome: -outcome.disagreement)[:_CLASSES_SAID]
+    most, title = most_changed(known, lambda outcome: outcome.disagreement)
     rows = tuple((str(one.label), f"{one.share:.2%}", f"{one.disagreement:.2%}", f"{one.trees:,.1f}") for one in most)
-    title = "By class" if len(most) == len(known) else f"By class, the {len(most)} of {len(known)} that change most"
-    return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title),)
+    return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title.capitalize()),)
 
 
 def _origin(table: KnownTable) -> tuple[tuple[str, str], ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rfsize.stopping.certificate import Certificate, ClassCounts
+from rfsize.reporting.words import most_changed
+from rfsize.stopping.certificate import Certificate, ClassCounts, bounds
 from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import (
     AverageStops,
@@ -18,7 +19,15 @@ from rfsize.stopping.stops import (
     WeightedStops,
     ternary_index,
 )
-from rfsize.utils.plotting import faint, finish, label_sparsely, new_axes
+from rfsize.utils.plotting import (
+    draw_shares,
+    faint,
+    finish,
+    label_counts,
+    label_sparsely,
+    new_axes,
+    trees_in_words,
+)
 from rfsize.utils.typing import Int64s
 
 if TYPE_CHECKING:
@@ -39,6 +48,8 @@ class Table(Protocol):
     @property
     def voting(self) -> str: ...
     @property
+    def classes(self) -> tuple[Any, ...] | None: ...
+    @property
     def counts(self) -> ClassCounts | None: ...
     @property
     def certificate(self) -> Certificate | None: ...
@@ -50,9 +61,44 @@ _MOST_POINTS = 600
 
 
 def plot_table(table: Table, ax: Axes | None = None) -> Axes:
-    """Draw the votes at which voting stops; see `StopTable.plot`."""
-    if ax is None:
-        ax = new_axes()
+    """Draw the votes at which voting stops, and what is certified; see `StopTable.plot`."""
+    if ax is None and table.certificate is not None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10.0, 4.8), layout="constrained")
+        left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
+        draw_certificate(table, left)
+    ax = new_axes() if ax is None else ax
+    draw_stops(table, ax)
+    return ax
+
+
+def draw_certificate(table: Table, ax: Axes) -> None:
+    """Rows that were answered unlike all trees up to what is certified of them, and what is allowed."""
+    known = table.certificate
+    assert known is not None
+    counts = known.counts
+    names = range(len(counts.rows)) if table.classes is None or len(counts.rows) == 1 else table.classes
+    if known.average == "macro":
+        found = [
+            (name, differing / rows, float(bounds(np.array(differing), np.array(rows), known.confidence)))
+            for name, differing, rows in zip(names, counts.disagreements, counts.rows, strict=True)
+            if rows
+        ]
+    else:
+        found = [("all rows", counts.disagreement, known.bound)]
+    most, which = most_changed(found, lambda one: one[2])
+    told, shares, ends = zip(*most, strict=True)
+    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
+    draw_shares(ax, told, shares, ends, f"seen on {known.rows:,} rows, up to the bound ({known.confidence:.0%})")
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
+    ax.set_xlabel("rows that differ from all trees")
+    ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
+    finish(ax)
+
+
+def draw_stops(table: Table, ax: Axes) -> None:
+    """The votes, or scores, at which voting stops."""
     if isinstance(table.stops, BinaryStops):
         _draw_binary(table, table.stops, ax)
     elif isinstance(table.stops, TernaryStops):
@@ -65,9 +111,11 @@ def plot_table(table: Table, ax: Axes | None = None) -> Axes:
         _draw_averages(table, table.stops, ax)
     else:
         _draw_spread(table, table.stops, ax)
-    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {table.n_trees:,} trees")
+    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {trees_in_words(table.n_trees)}")
+    label_counts(ax.xaxis)
+    if isinstance(table.stops, BinaryStops | TernaryStops | LeaderStops):
+        label_counts(ax.yaxis)
     finish(ax)
-    return ax
 
 
 def _numbers(first: int, last: int) -> Int64s:
@@ -151,7 +199,7 @@ def _draw_averages(table: Table, stops: AverageStops, ax: Axes) -> None:
     if needed.any():
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
-    ax.plot(asked, needed, color="C1", label="stop: the first class is so far ahead")
+    ax.plot(asked, needed, _style(asked), clip_on=False, color="C1", label="stop: the first class is so far ahead")
     lowest = needed[needed > 0.0].min(initial=1.0)
     ax.fill_between(asked, lowest, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
     _mark_expected(table, ax)
@@ -160,11 +208,16 @@ def _draw_averages(table: Table, stops: AverageStops, ax: Axes) -> None:
     ax.set_ylabel("lead in the mean score")
 
 
+def _style(asked: Int64s) -> str:
+    """A line, or a mark where there is only one number of trees to stop at."""
+    return "o" if len(asked) == 1 else "-"
+
+
 def _draw_spread(table: Table, stops: SpreadStops, ax: Axes) -> None:
     """How far the scores of the trees asked may spread, in units of what is predicted."""
     asked = _numbers(1, table.n_trees - 1)
     most = stops.limit / np.sqrt(1.0 / asked - 1.0 / table.n_trees)
-    ax.plot(asked, most, color="C1", label="stop: scores spread by no more")
+    ax.plot(asked, most, _style(asked), clip_on=False, color="C1", label="stop: scores spread by no more")
     ax.fill_between(
         asked, most, most.max(initial=0.0), color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree"
     )

@@ -483,12 +483,12 @@ class StopTable(KnownTable):
         return answers, asked
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the votes at which voting stops.
+        """Draw the votes at which voting stops; of a certified table also the rows that differed, and the bound.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Where to draw the stops alone; a new figure by default.
 
         Returns
         -------

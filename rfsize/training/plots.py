@@ -108,7 +108,7 @@ def _draw_sizes(search: Search, ax: Axes) -> None:
     top = 2.0 * max([1.0, *curve["size"], *high[np.isfinite(high)]])
     lengths = [curve["size"] - curve["size_low"], np.where(np.isfinite(high), high, 2.0 * top) - curve["size"]]
     ax.set_yscale("log")
-    ax.set_ylim(top=top)
+    ax.set_ylim(0.5 * min([top, *curve["size_low"]]), top)
     assert search.report is not None
     label = f"{search.report.target}, 95 % interval"
     ax.errorbar(

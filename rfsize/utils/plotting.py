@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def finish(ax: Axes) -> None:
 
 # Of legends: the size of their letters, how wide these are on average, and the room that a line takes beside its label.
 _SMALL, _WIDE, _HANDLE = 0.833, 0.5, 3.0
+# With their labels and margins axes are so much wider.
+_BESIDE = 1.3
 
 
 def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
@@ -47,7 +49,8 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
     letter, figure = mpl.rcParams["font.size"], ax.figure
     below = ScaledTranslation(0.0, -letter * (4.0 if ax.get_xlabel() else 1.0) / 72.0, figure.dpi_scale_trans)
     longest = max(len(str(one.get_label())) for one in handles)
-    fits_twice = 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < 72.0 * figure.bbox.width / figure.dpi
+    room = min(1.0, _BESIDE * ax.get_position().width) * 72.0 * figure.bbox.width / figure.dpi
+    fits_twice = 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < room
     ax.legend(
         handles=handles,
         loc="upper center",
@@ -61,19 +64,65 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
 
 def label_counts(axis: Axis) -> None:
     """Label a linear or logarithmic axis of trees with whole numbers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+    if axis.get_scale() == "linear":
+        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
     axis.set_minor_formatter(NullFormatter())
 
 
+# On a logarithmic axis of more powers of ten there is no room for labels between them.
+_POWERS = 4
+
+
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
-    """Label only 1, 2 and 5 of each power of ten of a logarithmic axis, so that the ticks do not crowd."""
+    """Label only 1, 2 and 5 of each power of ten of a logarithmic axis, of many powers only 1, lest the ticks crowd."""
     from matplotlib.ticker import FuncFormatter
 
-    formatter = FuncFormatter(lambda value, _: text(value) if f"{value:e}"[0] in "125" else "")
+    def label(value: float, _: Any) -> str:
+        low, high = axis.get_view_interval()
+        said = "125" if high < 10.0**_POWERS * low else "1"
+        return text(value) if f"{value:e}"[0] in said else ""
+
+    formatter = FuncFormatter(label)
     axis.set_major_formatter(formatter)
     axis.set_minor_formatter(formatter)
+
+
+# Letters of a name that there is room for beside the axes.
+_NAME = 24
+
+
+def draw_shares(ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float], label: str) -> None:
+    """Shares of named groups, one below the other, each with a line to an end above it."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    rows = range(len(names), 0, -1)
+    longer = [end - share for share, end in zip(shares, ends, strict=True)]
+    ax.errorbar(
+        shares,
+        rows,
+        xerr=([0.0] * len(longer), longer),
+        fmt="o",
+        color="C0",
+        capsize=4.0,
+        label=label,
+        zorder=4,
+        clip_on=False,
+    )
+    told = [str(name) for name in names]
+    # Names that others chose are no formulas.
+    ax.set_yticks(rows, [name if len(name) <= _NAME else name[: _NAME - 1] + "…" for name in told], parse_math=False)
+    ax.set_ylim(0.5, len(told) + 0.5)
+    ax.set_xlim(0.0, 1.1 * max([*ends, 1e-3]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def trees_in_words(n_trees: int) -> str:
+    """So many trees, as legends and titles say it."""
+    return f"{n_trees:,} tree" + ("" if n_trees == 1 else "s")
 
 
 def percent(share: float) -> str:

@@ -46,7 +46,10 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "metric": rfsize.size(two, criterion="auc", tolerance=0.01),
         "score": rfsize.oob_score(two, metric="auc"),
         "odd score": rfsize.oob_score(odd, metric=oddly_named),
+        "price": rfsize.size(odd, alpha=0.9).price(25),
+        "price of numbers": rfsize.size(regression, data.X, oob=True, criterion="score", tolerance=0.1).price(25),
         "gap": rfsize.size(two, alpha=0.9).metric_gap("auc"),
+        "certified by class": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.8, average="macro"),
         "certified": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.95),
         "spread": rfsize.StopTable.calibrate(
             lgb_booster, data.fresh, alpha=0.9, criterion="probability", tolerance=0.1

@@ -24,7 +24,18 @@ ELSEWHERE = re.compile(r"https?:|//[a-z]|@import|@font-face|url\((?!#)")
 
 KINDS = [
     *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score", "gap"),
-    *("certified", "spread", "two classes", "three classes", "four classes", "weighted", "fraction"),
+    *(
+        "price",
+        "price of numbers",
+        "certified by class",
+        "certified",
+        "spread",
+        "two classes",
+        "three classes",
+        "four classes",
+        "weighted",
+        "fraction",
+    ),
     *("mcnemar", "banfield"),
 ]
 REPORTS = KINDS[:7]

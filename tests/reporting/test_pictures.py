@@ -16,7 +16,17 @@ from rfsize.sizing.oob_score import Curve
 
 DRAWN = [
     *("enough", "too few", "probability", "regression", "metric", "score", "certified", "spread", "two classes"),
-    *("three classes", "four classes", "weighted", "fraction", "mcnemar", "banfield"),
+    *(
+        "price",
+        "gap",
+        "certified by class",
+        "three classes",
+        "four classes",
+        "weighted",
+        "fraction",
+        "mcnemar",
+        "banfield",
+    ),
 ]
 
 
