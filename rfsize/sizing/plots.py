@@ -39,8 +39,6 @@ class Sized(Protocol):
     def converged(self) -> bool: ...
     @property
     def interval(self) -> tuple[int | float, int | float]: ...
-    @property
-    def target(self) -> str: ...
 
 
 class LabelReport(Sized, Protocol):
@@ -127,7 +125,7 @@ def draw_by_class(changed: dict[Any, float], mean: float | None, n_trees: int, a
     """Shares of the labels that change, of the classes that change most, and of all rows where that is given."""
     most, which = most_changed(changed, lambda of: changed[of])
     shares = [changed[of] for of in most]
-    draw_shares(ax, most, shares, shares, which)
+    draw_shares(ax, most, shares, None, which)
     if mean is not None:
         ax.axvline(mean, **faint(ax, "--"), label=f"all rows: {percent(mean)}")
     ax.set_xlabel("rows that differ from the infinite forest")
@@ -140,7 +138,7 @@ def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     largest = _largest(report)
     sizes = np.unique(2 * (np.geomspace(1.0, largest, 80) // 2).astype(int) + 1)
     differ = np.array([1.0 - report.agreement(int(size)) for size in sizes])
-    ax.plot(sizes, differ, color="C0", label=f"mean disagreement by {VOTED[report.voting]}")
+    ax.plot(sizes, differ, color="C0", label=f"mean, by {VOTED[report.voting]}")
     curves = report.curves()
     low, high = np.quantile(curves.disagreement, (0.025, 0.975), axis=0)
     ax.fill_between(curves.sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval of the mean")
@@ -152,8 +150,8 @@ def _draw_disagreement(report: LabelReport, ax: Axes) -> None:
     ax.set_yscale("log")
     drawn = (differ[0], differ[-1], 1.0 - report.alpha)
     ax.set_ylim(0.5 * min(drawn) + 1e-9, min(1.0, 2.0 * max(drawn)))
-    mean = "" if report.average == "micro" else ",\nmean over the classes"
-    ax.set_ylabel(f"rows that differ from the infinite forest{mean}")
+    mean = "" if report.average == "micro" else ", mean of classes"
+    ax.set_ylabel(f"rows that differ from the\ninfinite forest{mean}")
     label_sparsely(ax.yaxis, percent)
     _finish(report, ax)
 
@@ -174,7 +172,7 @@ def _mark_size(report: Sized, level: float, ax: Axes) -> None:
             fmt="o",
             color="C3",
             capsize=4.0,
-            label=f"{report.target} = {report.n_trees:,}, 95 % interval",
+            label=f"T* = {report.n_trees:,}, 95 % interval",
             zorder=4,
             clip_on=False,
         )

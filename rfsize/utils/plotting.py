@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -94,28 +96,21 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
 _NAME = 24
 
 
-def draw_shares(ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float], label: str) -> None:
-    """Shares of named groups, one below the other, each with a line to an end above it."""
+def draw_shares(
+    ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float] | None, label: str
+) -> None:
+    """Shares of named groups, one below the other, each with a line to an end above it where ends are given."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     rows = range(len(names), 0, -1)
-    longer = [end - share for share, end in zip(shares, ends, strict=True)]
-    ax.errorbar(
-        shares,
-        rows,
-        xerr=([0.0] * len(longer), longer),
-        fmt="o",
-        color="C0",
-        capsize=4.0,
-        label=label,
-        zorder=4,
-        clip_on=False,
-    )
+    lines = None if ends is None else np.array([np.zeros(len(names)), np.subtract(ends, shares)])
+    style: dict[str, Any] = {"fmt": "o", "color": "C0", "capsize": 4.0, "zorder": 4, "clip_on": False}
+    ax.errorbar(shares, rows, xerr=lines, label=label, **style)
     told = [str(name) for name in names]
     # Names that others chose are no formulas.
     ax.set_yticks(rows, [name if len(name) <= _NAME else name[: _NAME - 1] + "…" for name in told], parse_math=False)
     ax.set_ylim(0.5, len(told) + 0.5)
-    ax.set_xlim(0.0, 1.1 * max([*ends, 1e-3]))
+    ax.set_xlim(0.0, 1.1 * max([*(shares if ends is None else ends), 1e-3]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
     ax.xaxis.set_major_locator(MaxNLocator(5))
 

@@ -137,16 +137,14 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     assert plt.imread(tmp_path / "report.png").std() > 0.05
     assert ("large enough" in axes.get_title()) == report.converged
     drawn = {line.get_label(): line.get_data() for line in axes.get_lines()}
-    sizes, differ = drawn[f"mean disagreement by {VOTED[report.voting]}"]
+    sizes, differ = drawn[f"mean, by {VOTED[report.voting]}"]
     assert differ == pytest.approx([1.0 - report.agreement(int(size)) for size in sizes])
     trees, law = drawn["law of large forests, as 1/√T"]
     assert np.diff(np.log(law)) == pytest.approx(-0.5 * np.diff(np.log(trees)))
     assert set(drawn["forest at hand: 101 trees"][0]) == {101}
     assert axes.get_ylim()[0] < 1.0 - alpha < axes.get_ylim()[1]
     if math.isfinite(report.n_trees):
-        marked = next(
-            bar for bar in axes.containers if bar.get_label() == f"T*({alpha!r}) = {report.n_trees:,}, 95 % interval"
-        )
+        marked = next(bar for bar in axes.containers if bar.get_label() == f"T* = {report.n_trees:,}, 95 % interval")
         assert marked.lines[0].get_xydata().tolist() == [[report.n_trees, pytest.approx(1.0 - alpha)]]
         ends = marked.lines[2][0].get_segments()[0][:, 0]
         assert ends == pytest.approx(np.minimum(report.interval, axes.get_xlim()[1]))
