@@ -14,6 +14,7 @@ from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
 from rfsize.utils.validation import share, whole
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +95,7 @@ class McNemarSize(Result):
         return plain_account(self, "McNemar's test of sizes", (Picture("McNemar's test of sizes", self.plot),))
 
     def __str__(self) -> str:
-        return f"{self.n_trees:,} trees: {self.reason}"
+        return f"{how_many(self.n_trees, 'tree')}: {self.reason}"
 
     __repr__ = __str__
 

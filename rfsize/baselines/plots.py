@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.plotting import faint, finish, ink, legend_below, new_axes
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def plot_mcnemar(found: PairsOfSizes, ax: Axes | None = None) -> Axes:
     ax.imshow(
         found.p_values < found.level, cmap="Greys", vmin=0.0, vmax=1.0, origin="lower", extent=2 * edges, aspect="equal"
     )
-    chosen = ax.axvline(found.n_trees, color="C1", linestyle="--", label=f"m* = {found.n_trees:,} trees")
+    chosen = ax.axvline(found.n_trees, color="C1", linestyle="--", label=f"m* = {how_many(found.n_trees, 'tree')}")
     dark = Patch(facecolor="0.0", edgecolor=ink(ax), label=f"differ significantly, p < {found.level!r}")
     bright = Patch(facecolor="1.0", edgecolor=ink(ax), label="do not differ")
     ax.grid(visible=False)  # which a style may draw over it

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import adapter_for, integration_named, integration_names
 from rfsize.utils.validation import class_indices
+from rfsize.utils.words import how_many
 
 # How the names of objectives begin that take labels as classes.
 _OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
@@ -195,7 +196,7 @@ def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]
     labels = np.asarray(y)
     missing = [label is None or label != label for label in labels.tolist()]
     if any(missing):
-        raise ValueError(f"{sum(missing)} rows have no label; leave them out of the table")
+        raise ValueError(f"no label on {how_many(sum(missing), 'row')}: leave such rows out of the table")
     if labels.dtype.kind == "O":
         labels = labels.astype(np.str_)
     if not labels.size:

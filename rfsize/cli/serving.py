@@ -34,6 +34,7 @@ from rfsize.inference.compiled import compile as compiled
 from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.files import written_whole
+from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
 
 # Of `rfsize table`: those of certified tables, and those of the others.
@@ -189,8 +190,8 @@ def predict(options: argparse.Namespace) -> int:
             write(columns)
             rows, asked = rows + len(predicted), asked + int(trees.sum())
     print(
-        f"wrote {'to standard output' if options.output == STANDARD else options.output}: {rows:,} rows, "
-        f"{asked / max(rows, 1):.1f} of {fast.n_trees:,} trees asked per row",
+        f"wrote {'to standard output' if options.output == STANDARD else options.output}: {how_many(rows, 'row')}, "
+        f"{asked / max(rows, 1):.1f} of {how_many(fast.n_trees, 'tree')} asked per row",
         file=sys.stderr if options.output == STANDARD else sys.stdout,
     )
     return DONE

@@ -11,6 +11,7 @@ from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows, Told
 from rfsize.counting.memory import MemoryLimit
+from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 
 
@@ -100,7 +101,7 @@ class Counted:
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.classes) else "regression"
-        return f"Counted({self.n_rows:,} rows ({self.source}), {what}, {self.n_trees:,} trees)"
+        return f"Counted({how_many(self.n_rows, 'row')} ({self.source}), {what}, {how_many(self.n_trees, 'tree')})"
 
 
 def count(

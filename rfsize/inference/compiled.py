@@ -23,6 +23,7 @@ from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import choice
+from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
@@ -216,7 +217,7 @@ class CompiledForest:
         return self.forest.n_trees
 
     def __repr__(self) -> str:
-        trees = f"{self.n_trees:,} {self.forest.conventions.framework} trees"
+        trees = how_many(self.n_trees, f"{self.forest.conventions.framework} tree")
         if not self.classes.size:
             return f"CompiledForest({trees}, regression)"
         by = "averaged scores" if self.voting == "soft" else "majority vote"

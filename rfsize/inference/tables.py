@@ -6,6 +6,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.inference.by_scores import cut_of
 from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
+from rfsize.utils.words import how_many
 from rfsize.walking.layout import Forest
 
 _SAME_CUT = 1e-6  # of two thresholds on the scale of scores
@@ -40,9 +41,10 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
     """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
     n_classes = len(forest.classes)
     if (table.n_trees, table.n_classes) != (forest.n_trees, max(1, n_classes)):
+        trees = how_many(forest.n_trees, "tree")
         raise ValueError(
-            f"the table is for {table.n_trees} trees and {_spoken(table.n_classes)}, the forest has {forest.n_trees} "
-            f"trees and {_spoken(n_classes)}: make one for {forest.n_trees} trees"
+            f"the table is for {how_many(table.n_trees, 'tree')} and {_spoken(table.n_classes)}, the forest has "
+            f"{trees} and {_spoken(n_classes)}: make one for {trees}"
         )
     certified = None if table.certificate is None else table.certificate.forest
     if None not in (certified, forest.digest) and certified != forest.digest:

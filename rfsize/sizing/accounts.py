@@ -12,10 +12,11 @@ from rfsize.sizing.named_metrics import CRITERIA
 from rfsize.sizing.plots import Score, Sized, plot_score
 from rfsize.sizing.price import Price, Pricing, grids_by_class, price_figures
 from rfsize.sizing.words import in_percent, in_words
+from rfsize.utils.words import how_many
 
 _SOURCES = {
-    "oob": "training rows, out of bag: each is judged by the trees that did not see it",
-    "rows given": "rows that were given, judged by all trees",
+    "oob": "out of bag: each training row is judged by the trees that did not see it",
+    "rows given": "as given: judged by all trees",
 }
 _GROUPS = {"given": "as given", "copies": "copies of a row", "rows": "each row alone", "unknown": "not looked for"}
 
@@ -93,16 +94,17 @@ def report_account(report: SizedForest, wording: Wording, remarks: list[str]) ->
 
 def _verdict(report: SizedForest, aim: str) -> str:
     available, kept = report.available, report.n_kept
-    trees = "tree" if available == 1 else "trees"
+    trees = how_many(available, "tree")
     if report.converged and kept < available:
-        return f"{kept:,} of the {available:,} trees are enough to {aim}."
+        return f"{kept:,} of the {trees} {'is' if kept == 1 else 'are'} enough to {aim}."
     if report.converged:
-        return f"All {available:,} {trees} are needed, and enough, to {aim}."
+        return f"All {trees} are needed, and enough, to {aim}."
     if report.n_trees <= available:
-        return f"{available:,} {trees} cannot tell yet whether they are enough to {aim}."
+        return f"{trees} cannot tell yet whether as many are enough to {aim}."
     if math.isfinite(report.n_trees):
-        return f"{available:,} {trees} are too few: it takes about {in_words(report.n_trees)} to {aim}."
-    return f"{available:,} {trees} do not tell how many it takes to {aim}."
+        are = "is" if available == 1 else "are"
+        return f"{trees} {are} too few: it takes about {in_words(report.n_trees)} to {aim}."
+    return f"{trees} cannot tell how many it takes to {aim}."
 
 
 def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
@@ -161,7 +163,7 @@ def _literal(name: str, value: Any) -> str:
 def _origin(report: SizedForest, method: str) -> tuple[tuple[str, str], ...]:
     dropped = f"; {report.n_dropped:,} more could not be asked about" if report.n_dropped else ""
     return (
-        ("rows", f"{report.n_rows:,} {_SOURCES.get(report.source, report.source)}{dropped}"),
+        ("rows", f"{how_many(report.n_rows, 'row')}, {_SOURCES.get(report.source, report.source)}{dropped}"),
         ("trees asked of a row", f"{report.votes_per_row:,.1f} of {report.available:,} on average"),
         ("rows that belong together", _GROUPS[report.groups]),
         ("method", method),
@@ -171,9 +173,10 @@ def _origin(report: SizedForest, method: str) -> tuple[tuple[str, str], ...]:
 def score_account(score: Score, in_digits: Callable[[float], str]) -> Account:
     """The account of an out-of-bag score."""
     low, high = map(in_digits, score.interval)
+    trees = how_many(score.available, "tree")
     return Account(
         title="Out-of-bag score",
-        verdict=f"On fresh rows the {score.metric} of all {score.available:,} trees is {low} to {high} (95 %).",
+        verdict=f"On fresh rows the {score.metric} of all {trees} is {low} to {high} (95 %).",
         figures=(
             Figure(f"{score.metric}, out of bag", in_digits(score.value), f"of {score.votes_per_row:.1f} trees a row"),
             Figure(f"{score.metric}, all trees", in_digits(score.at_all_trees), f"95 %: {low} to {high}"),
@@ -183,5 +186,5 @@ def score_account(score: Score, in_digits: Callable[[float], str]) -> Account:
                 "", pictures=(Picture(f"{score.metric} over the number of trees", lambda ax: plot_score(score, ax)),)
             ),
         ),
-        origin=(("rows", f"{score.n_rows:,} {_SOURCES[score.source]}"),),
+        origin=(("rows", f"{how_many(score.n_rows, 'row')}, {_SOURCES[score.source]}"),),
     )

@@ -19,6 +19,7 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
 from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, finite, in_words
 from rfsize.utils.validation import share, whole
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,6 +166,10 @@ class Report(Result, ABC):
         """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
         low, high = self.interval
         return f"{self.target} = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
+
+    def _heading(self) -> str:
+        """The estimate, as the first line of a report."""
+        return f"{self.headline()} {'tree' if self.interval[1] == 1 else 'trees'}, 95 % interval in brackets"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
@@ -339,8 +344,8 @@ class Report(Result, ABC):
     def _few_votes(self, what: str) -> str:
         """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
         return (
-            f"{self.votes_per_row:.1f} {what} per row, from {self.available:,} trees, are too few to tell how many "
-            f"trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
+            f"{self.votes_per_row:.1f} {what} per row, from {how_many(self.available, 'tree')}, are too few to tell "
+            f"how many trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
         )
 
     def _more_votes(self) -> str:

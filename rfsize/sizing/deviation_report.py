@@ -23,6 +23,7 @@ from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, whole
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
@@ -314,18 +315,19 @@ class DeviationReport(Report):
 
     def _by_each(self) -> list[str]:
         return [
-            f"by root mean square: {in_words(self.sizes.rms)} trees",
-            f"by the 95th percentile over rows: {in_words(self.sizes.p95)} trees",
+            f"by root mean square: {how_many(self.sizes.rms, 'tree')}",
+            f"by the 95th percentile over rows: {how_many(self.sizes.p95, 'tree')}",
         ]
 
     def __str__(self) -> str:
-        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
+        asked = how_many(round(self.votes_per_row), "tree")
+        rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {asked} asked of each on average"
         if self.n_dropped:
-            rows += f"; {self.n_dropped:,} rows dropped, which less than two trees could score"
+            rows += f"; {how_many(self.n_dropped, 'row')} dropped, which less than two trees could score"
         enough = f"enough: the {_WHAT[self.criterion]} of the {self.available:,} trees at hand are {self._off()}"
         return "\n".join(
             [
-                f"{self.headline()} trees, 95 % interval in brackets",
+                self._heading(),
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *self._by_each(),

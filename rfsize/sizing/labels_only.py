@@ -9,6 +9,7 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.words import RARE, in_words
 from rfsize.utils.warn import warn
+from rfsize.utils.words import how_many
 
 # How many times the size the macro average may take, and how many fewer of the labels a class may get than its mean
 # probability tells of.
@@ -56,12 +57,12 @@ def _of_classes(report: SizeReport) -> list[str]:
 
 def _of_metrics(report: SizeReport) -> list[str]:
     price = report.price()
-    found = []
+    trees, found = how_many(price.n_trees, "tree"), []
     auc = price.metrics.get("auc", 0.0)
     if auc > _AUC:
-        found.append(f"{price.n_trees:,} trees are expected to lose {auc:.2g} of the area under the ROC curve")
+        found.append(f"{trees} can be expected to lose {auc:.2g} of the area under the ROC curve")
     lost = price.metrics.get("logloss", 0.0)
     value = report.pricing.laws["logloss"][0] if lost > 0.0 else 0.0
     if lost > _LOGLOSS * value and min(report.label_shares.values()) < RARE:
-        found.append(f"{price.n_trees:,} trees are expected to raise the logarithmic loss, {value:.3g}, by {lost:.2g}")
+        found.append(f"{trees} can be expected to raise the logarithmic loss, {value:.3g}, by {lost:.2g}")
     return found

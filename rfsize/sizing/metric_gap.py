@@ -47,6 +47,7 @@ from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats
+from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ class MetricGap(Result):
             f"{self.metric} {self.value:.{digits}f} with {self.available:,} trees, about {self.limit:.{digits}f} with "
             "infinitely many\n"
             f"change {self.change:+.{digits}f}, 95 % interval {low:+.{digits}f} to {high:+.{digits}f}\n"
-            f"estimated by drawing the trees again {REPLICATES} times, on {self.n_rows:,} rows ({self.source})"
+            f"estimated by drawing the trees again {REPLICATES} times, on "
+            f"{how_many(self.n_rows, 'row')} ({self.source})"
         )
 
     __repr__ = __str__

@@ -20,6 +20,7 @@ from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.words import in_words, too_many_untold
 from rfsize.utils.validation import positive, whole
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -367,16 +368,18 @@ class MetricReport(Report):
         return told
 
     def __str__(self) -> str:
-        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} trees asked of each on average"
+        asked = f"{self.votes_per_row:,.0f} trees asked of each on average"
+        rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {asked}"
         if self.n_dropped:
-            rows += f"; {self.n_dropped:,} rows dropped, which some quarter of the trees could not be asked about"
+            dropped = how_many(self.n_dropped, "row")
+            rows += f"; {dropped} dropped, which some quarter of the trees could not be asked about"
         enough = (
             f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to "
             f"be {self._price(self.available)} worse than that of infinitely many"
         )
         return "\n".join(
             [
-                f"{self.headline()} trees, 95 % interval in brackets",
+                self._heading(),
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *self._told(),

@@ -35,6 +35,7 @@ from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.sizing.plots import plot_score
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.warn import warn
+from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ class OobScore(Result):
         value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
         return (
             f"{self.metric} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
-            f"about {at_all} with all {self.available:,} trees; on fresh rows {low} to {high} (95 %)\n"
-            f"{self.n_rows:,} rows ({self.source}{grouped}){dropped}"
+            f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
+            f"{how_many(self.n_rows, 'row')} ({self.source}{grouped}){dropped}"
         )
 
     __repr__ = __str__

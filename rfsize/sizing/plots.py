@@ -20,9 +20,9 @@ from rfsize.utils.plotting import (
     label_sparsely,
     new_axes,
     percent,
-    trees_in_words,
 )
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +129,7 @@ def draw_by_class(changed: dict[Any, float], mean: float | None, n_trees: int, a
     if mean is not None:
         ax.axvline(mean, **faint(ax, "--"), label=f"all rows: {percent(mean)}")
     ax.set_xlabel("rows that differ from the infinite forest")
-    ax.set_title(f"Labels that {trees_in_words(n_trees)} still change")
+    ax.set_title(f"Labels that still change with {how_many(n_trees, 'tree')}")
     finish(ax)
 
 
@@ -180,7 +180,7 @@ def _mark_size(report: Sized, level: float, ax: Axes) -> None:
 
 
 def _mark_forest(available: int, ax: Axes) -> None:
-    ax.axvline(available, color="C1", linestyle="-.", label=f"forest at hand: {trees_in_words(available)}")
+    ax.axvline(available, color="C1", linestyle="-.", label=f"forest at hand: {how_many(available, 'tree')}")
 
 
 def _finish(report: Sized, ax: Axes) -> None:

@@ -23,7 +23,7 @@ from rfsize.sizing.plots import draw_by_class, plot_by_class
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
-from rfsize.utils.plotting import trees_in_words
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -98,7 +98,7 @@ class Price(Result):
         >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
         >>> ax = rfsize.size(votes, alpha=0.95).price(25).plot()
         >>> ax.get_title()
-        'Labels that 25 trees still change'
+        'Labels that still change with 25 trees'
         """
         if self.labels is None or not self.by_class:
             raise ValueError(
@@ -129,7 +129,7 @@ class Price(Result):
         if self.metrics:
             losses = " and ".join(f"{name} by {loss:.2g}" for name, loss in self.metrics.items())
             said.append(f"{losses} worse")
-        return f"price of {trees_in_words(self.n_trees)}: {', '.join(said)}"
+        return f"price of {how_many(self.n_trees, 'tree')}: {', '.join(said)}"
 
     __repr__ = __str__
 
@@ -144,7 +144,7 @@ class Price(Result):
 
 def price_figures(price: Price) -> tuple[Figure, ...]:
     """Its numbers, large."""
-    of, found = f"with {trees_in_words(price.n_trees)}", []
+    of, found = f"with {how_many(price.n_trees, 'tree')}", []
     if price.labels is not None:
         found.append(Figure("labels that still change", in_percent(price.labels), of))
     if price.rms is not None:
@@ -160,7 +160,8 @@ def grids_by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
         return ()
     most, title = most_changed(changed, lambda of: changed[of])
     rows = tuple((str(of), *([in_percent(shares[of])] if shares else []), in_percent(changed[of])) for of in most)
-    heads = ("class", *(["share of the rows"] if shares else []), f"labels that {price.n_trees:,} trees still change")
+    changing = f"labels that still change with {how_many(price.n_trees, 'tree')}"
+    heads = ("class", *(["share of the rows"] if shares else []), changing)
     return (Grid(heads, rows, title=title.capitalize()),)
 
 
@@ -196,8 +197,8 @@ class Pricing:
         if n_trees not in self._known:
             if self.outputs is None:
                 raise ValueError(
-                    f"this report was pickled, and knows the price of {', '.join(map(str, self._known))} trees only: "
-                    "size the model again"
+                    "this report was pickled, and knows the price of no other sizes than "
+                    f"{', '.join(map(str, self._known))}: size the model again"
                 )
             self._known[n_trees] = self._estimated(n_trees)
         return self._known[n_trees]

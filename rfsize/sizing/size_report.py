@@ -31,6 +31,7 @@ from rfsize.sizing.words import (
     no_votes_advice,
 )
 from rfsize.utils.validation import choice, share, whole
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -387,16 +388,17 @@ class SizeReport(Report):
         )
 
     def __str__(self) -> str:
-        rows = f"{self.n_rows:,} rows ({self.source}), {self.votes_per_row:,.0f} votes each on average"
+        votes = how_many(round(self.votes_per_row), "vote")
+        rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {votes} each on average"
         if self.n_dropped:
-            rows += f"; {self.n_dropped:,} rows dropped, on which no tree could vote"
+            rows += f"; {how_many(self.n_dropped, 'row')} dropped, on which no tree could vote"
         enough = (
             f"enough: the {self.available:,} trees at hand agree with the infinite forest on "
             f"{self._of_rows(self.agreement(self.available))}"
         )
         return "\n".join(
             [
-                f"{self.headline()} trees, 95 % interval in brackets",
+                self._heading(),
                 enough if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *self._both_sizes(),

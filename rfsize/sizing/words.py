@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 
 # A class of fewer of the labels is rare; of many classes, only so many are spoken of.
@@ -48,7 +49,7 @@ def in_words(size: int | float) -> str:
 def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
     """What to do where no row has votes or scores enough, as the end of a sentence."""
     if available < 2:
-        return f": the forest has {available} tree; train more"
+        return f": the forest has {how_many(available, 'tree')}; train more"
     if source == "oob":
         saw = "every row" if groups.index is None else "every row, or another of its group"
         return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
@@ -64,7 +65,7 @@ def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_t
     said = [f"{of} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
     never = [str(of) for of in shares if of not in agreement]
     left_out = f"; no row is given {', '.join(never)}" if never else ""
-    return f"{which}, at {n_trees:,} trees: {', '.join(said)}{left_out}"
+    return f"{which}, at {how_many(n_trees, 'tree')}: {', '.join(said)}{left_out}"
 
 
 def _if_rare(share: float) -> str:

@@ -11,6 +11,7 @@ from rfsize.reporting.words import most_changed
 from rfsize.stopping.certificate import ClassOutcome
 from rfsize.stopping.plots import Table, draw_certificate, draw_stops
 from rfsize.stopping.spread import SpreadStops
+from rfsize.utils.words import how_many
 
 _PROMISES = {
     "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
@@ -50,8 +51,9 @@ fast = rfsize.compile(model, table)"""
 
 def _verdict(table: KnownTable) -> str:
     if table.kind == "weighted":
-        return f"Of {table.n_trees:,} weighted members, rows ask as many as settle the outcome, and no label changes."
-    asked = f"Rows ask {table.expected_trees():,.1f} of the {table.n_trees:,} trees on average"
+        members = how_many(table.n_trees, "weighted member")
+        return f"Of {members}, rows ask as many as settle the outcome, and no label changes."
+    asked = f"Rows ask {table.expected_trees():,.1f} of the {how_many(table.n_trees, 'tree')} on average"
     other = _other(table)
     if table.certificate is None:
         return f"{asked}, and {table.expected_disagreement():.2%} of them are expected to {other}."

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import how_many
 
 AVERAGES = ("micro", "macro")
 
@@ -211,8 +212,8 @@ def check_rows(rows: Int64s, labels: Sequence[Any], alpha: float, confidence: fl
     needed, total = fewest_rows(alpha, confidence), int(rows.sum())
     if total < needed:
         raise ValueError(
-            f"{total:,} rows cannot certify alpha={alpha!r} with confidence {confidence!r}, even if none of them "
-            f"disagrees: give at least {needed:,} rows, or ask for a lower alpha or confidence"
+            f"{how_many(total, 'row')} cannot certify alpha={alpha!r} with confidence {confidence!r}, even if none of "
+            f"them disagrees: give at least {needed:,} rows, or ask for a lower alpha or confidence"
         )
     rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
     found = int(rows[rarest])

@@ -28,6 +28,7 @@ from rfsize.stopping.stops import (
 )
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
+from rfsize.utils.words import how_many
 
 Self = TypeVar("Self", bound="KnownTable")
 
@@ -291,10 +292,10 @@ class KnownTable(Result):
 
     def __repr__(self) -> str:
         if isinstance(self.stops, WeightedStops):
-            return f"StopTable({self.n_trees:,} weighted members, {self.n_classes} classes, lossless)"
+            return f"StopTable({how_many(self.n_trees, 'weighted member')}, {self.n_classes} classes, lossless)"
         how = "expected" if self.measured is None and self.voting == "hard" else "measured"
         classes = f"{self.n_classes} classes" if self.n_classes > 1 else "no classes"
-        words = [f"{self.n_trees:,} trees", classes, self.kind, f"alpha={self.alpha!r}"]
+        words = [how_many(self.n_trees, "tree"), classes, self.kind, f"alpha={self.alpha!r}"]
         if isinstance(self.stops, SpreadStops):
             words += [f"criterion={self.criterion!r}", f"tolerance={self.stops.tolerance:g}"]
         else:

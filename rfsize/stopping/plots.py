@@ -26,9 +26,9 @@ from rfsize.utils.plotting import (
     label_counts,
     label_sparsely,
     new_axes,
-    trees_in_words,
 )
 from rfsize.utils.typing import Int64s
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ def draw_stops(table: Table, ax: Axes) -> None:
         _draw_averages(table, table.stops, ax)
     else:
         _draw_spread(table, table.stops, ax)
-    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {trees_in_words(table.n_trees)}")
+    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
     label_counts(ax.xaxis)
     if isinstance(table.stops, BinaryStops | TernaryStops | LeaderStops):
         label_counts(ax.yaxis)

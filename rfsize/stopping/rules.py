@@ -17,6 +17,7 @@ from rfsize.stopping import urn
 from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, TernaryStops, VoteStops
 from rfsize.stopping.urn import Bounds, lossless_bounds
 from rfsize.utils.typing import Floats
+from rfsize.utils.words import how_many
 
 Table = TypeVar("Table")
 
@@ -171,9 +172,10 @@ def _optimal(
     allowed = 1.0 - alpha
     if whole_forest > allowed:
         raise ValueError(
-            f"all {wins.shape[1] - 1} trees together disagree with the infinite forest on {whole_forest:.3%} of the "
-            f"rows under this prior, more than the {allowed:.3%} that alpha={alpha!r} allows, so no table can keep "
-            "its promise; use more trees (rfsize.size tells how many), a smaller alpha, or rule='threshold'"
+            f"a forest of {how_many(wins.shape[1] - 1, 'tree')} disagrees with the infinite forest on "
+            f"{whole_forest:.3%} of the rows under this prior, more than the {allowed:.3%} that "
+            f"alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size "
+            "tells how many), a smaller alpha, or rule='threshold'"
         )
     # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
     largest = max(2.0, (wins.shape[1] - 1) / max(allowed - whole_forest, ROUNDING * allowed))

@@ -29,6 +29,7 @@ from rfsize.stopping.scoring import TreesOnRows, known_labels
 from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import LeaderStops, VoteStops, WeightedStops, checked_weights
 from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
+from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
@@ -366,7 +367,7 @@ class StopTable(KnownTable):
         adapter = trees.adapter
         if (adapter.n_trees, adapter.classes.size) != (self.n_trees, self.n_classes):
             raise ValueError(
-                f"the table is for {self.n_trees:,} trees and {self.n_classes} classes, the forest has "
+                f"the table is for {how_many(self.n_trees, 'tree')} and {self.n_classes} classes, the forest has "
                 f"{adapter.n_trees:,} and {adapter.classes.size}: build a table for it"
             )
         wanted = Wanted(self.alpha, confidence, average, certified=True, forest=adapter.digest)

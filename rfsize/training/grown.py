@@ -16,6 +16,7 @@ from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
 from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.words import how_many
 
 
 def grown(
@@ -74,9 +75,10 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_t
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise FewVotesError(
-            f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so {max_trees:,} trees "
-            f"would give it {expected:.1f} out-of-bag votes, too few to size a forest by: train with a smaller bagging "
-            "fraction, give X_val, rows that the forest is not trained on, or allow more trees"
+            f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so "
+            f"{how_many(max_trees, 'tree')} would give it {expected:.1f} out-of-bag votes, too few to size a forest "
+            "by: train with a smaller bagging fraction, give X_val, rows that the forest is not trained on, or allow "
+            "more trees"
         )
     return report_for(goal, outputs, truth=truth, available=forest.n_trees, source="oob", groups=forest.groups)
 
@@ -91,8 +93,8 @@ def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
     if too_many_untold(round(without), len(sizes)):
         raise FewVotesError(
-            f"even {max_trees:,} trees would leave {without / len(sizes):.1%} of the rows without out-of-bag votes, "
-            f"since they belong to groups of up to {sizes.max()} rows, of which every tree sees some: train with a "
-            "smaller bagging fraction, or on each row once with weights for its copies, or give X_val, rows that the "
-            "forest is not trained on"
+            f"even {how_many(max_trees, 'tree')} would leave {without / len(sizes):.1%} of the rows without "
+            f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
+            "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
+            "X_val, rows that the forest is not trained on"
         )

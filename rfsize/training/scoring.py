@@ -14,6 +14,7 @@ from sklearn.metrics import get_scorer
 
 from rfsize.adapters.trainer import Trainer
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
+from rfsize.utils.words import how_many
 from rfsize.voting.outputs import OutOfBag
 
 _REPLICATES = 100
@@ -75,8 +76,8 @@ class Judge(ABC):
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
             raise ValueError(
-                f"only {rows.size} rows (of positive weight) have out-of-bag votes from every forest compared, too few "
-                "to judge by; give more trees, or smaller fractions"
+                f"every forest compared has out-of-bag votes for no more than {how_many(rows.size, 'row')} (of "
+                "positive weight), too few to judge by; give more trees, or smaller fractions"
             )
         return rows
 

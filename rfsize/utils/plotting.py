@@ -115,11 +115,6 @@ def draw_shares(
     ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
-def trees_in_words(n_trees: int) -> str:
-    """So many trees, as legends and titles say it."""
-    return f"{n_trees:,} tree" + ("" if n_trees == 1 else "s")
-
-
 def percent(share: float) -> str:
     """A share as a tick's label."""
     return f"{share:.3%}".rstrip("0%").rstrip(".") + " %"

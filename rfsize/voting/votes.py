@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.utils.validation import whole
+from rfsize.utils.words import how_many
 
 MAX_COUNT = 2**31 - 1
 """The most votes that a row may have, and trees that may have been asked."""
@@ -94,7 +95,7 @@ class Votes:
         return int(self.counts.shape[0])
 
     def __repr__(self) -> str:
-        return f"Votes({len(self):,} rows, {len(self.classes)} classes, {self.n_trees:,} trees)"
+        return f"Votes({how_many(len(self), 'row')}, {len(self.classes)} classes, {how_many(self.n_trees, 'tree')})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Votes):

@@ -98,7 +98,7 @@ def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytes
     ("arguments", "message"),
     [
         (["two.csv", "--target", "label"], "no column 'label'"),
-        (["missing.csv", "--target", "level"], "1 rows have no label"),
+        (["missing.csv", "--target", "level"], "no label on 1 row: leave such rows out"),
         (["constant.csv", "--target", "level"], "nothing to learn"),
         (["train.csv", "--target", "size"], "reg:squarederror"),
         (["two.csv", "--target", "sign", "--params", "list.json"], "must be a JSON object"),

@@ -88,7 +88,7 @@ def no_feature(at: AtHand) -> None:
 @GROUP.refuses(
     "rows without a label",
     ValueError,
-    "rows have no label",
+    "no label on",
     why="they would be a class of their own",
     instead="leave them out of the table",
 )
