@@ -50,8 +50,6 @@ class SizedForest(Sized, Protocol):
     @property
     def n_kept(self) -> int: ...
     @property
-    def sure(self) -> float | None: ...
-    @property
     def target(self) -> str: ...
     @property
     def pricing(self) -> Pricing: ...
@@ -112,7 +110,11 @@ def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
     known = math.isfinite(report.n_trees)
     return (
         Figure(report.target, in_words(report.n_trees) if known else "not known", _from_to(low, high)),
-        Figure("trees at hand", f"{report.available:,}", "enough" if report.converged else "not enough"),
+        Figure(
+            f"trees {'at hand' if report.sure is None else 'grown'}",
+            f"{report.available:,}",
+            "enough" if report.converged else "not enough",
+        ),
         *price_figures(price),
     )
 

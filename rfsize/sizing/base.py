@@ -314,6 +314,17 @@ class Report(Result, ABC):
             return [f"{share_copied}: each counts once, and no tree that saw it votes on it"]
         return [f"{share_copied}, and count as rows of their own"]
 
+    @property
+    def _ends_with(self) -> int:
+        """Trees that a forest in training ends with, or all of a finished one."""
+        return self.available if self.sure is None else self.n_kept
+
+    def _its_trees(self) -> str:
+        """The trees that are said to be enough."""
+        if self._ends_with == self.available:
+            return f"the {self.available:,} trees at hand"
+        return f"{self._ends_with:,} of the {self.available:,} trees grown"
+
     def _how_sure(self) -> list[str]:
         """What a forest in training ends with beyond T*."""
         if self.sure is None or not self.converged or self.wanted == self.n_trees:

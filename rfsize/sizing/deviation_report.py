@@ -296,7 +296,7 @@ class DeviationReport(Report):
         )
 
     def _off(self) -> str:
-        now = self.deviation(self.available)
+        now = self.deviation(self._ends_with)
         return f"off by {now.rms:.3g} (root mean square), and by at most {now.p95:.3g} on 95 % of the rows"
 
     def _remarks(self) -> list[str]:
@@ -324,7 +324,7 @@ class DeviationReport(Report):
         rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {asked} asked of each on average"
         if self.n_dropped:
             rows += f"; {how_many(self.n_dropped, 'row')} dropped, which less than two trees could score"
-        enough = f"enough: the {_WHAT[self.criterion]} of the {self.available:,} trees at hand are {self._off()}"
+        enough = f"enough: the {_WHAT[self.criterion]} of {self._its_trees()} are {self._off()}"
         return "\n".join(
             [
                 self._heading(),

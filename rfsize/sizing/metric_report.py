@@ -367,20 +367,29 @@ class MetricReport(Report):
             told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
         return told
 
+    def _enough(self) -> str:
+        """What to say of a forest that is large enough."""
+        price = self._price(self._ends_with)
+        if self._ends_with == self.available:
+            return (
+                f"the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to be "
+                f"{price} worse than that of infinitely many"
+            )
+        return (
+            f"the {self.criterion} is {self.value:.4g} with all {self.available:,} trees grown, and expected to be "
+            f"{price} worse with {self._ends_with:,} of them than with infinitely many"
+        )
+
     def __str__(self) -> str:
         asked = f"{self.votes_per_row:,.0f} trees asked of each on average"
         rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {asked}"
         if self.n_dropped:
             dropped = how_many(self.n_dropped, "row")
             rows += f"; {dropped} dropped, which some quarter of the trees could not be asked about"
-        enough = (
-            f"enough: the {self.criterion} of the {self.available:,} trees at hand, {self.value:.4g}, is expected to "
-            f"be {self._price(self.available)} worse than that of infinitely many"
-        )
         return "\n".join(
             [
                 self._heading(),
-                enough if self.converged else f"not enough: {self.not_converged()}",
+                f"enough: {self._enough()}" if self.converged else f"not enough: {self.not_converged()}",
                 *self._how_sure(),
                 *self._told(),
                 str(self.price()),

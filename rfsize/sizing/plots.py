@@ -38,6 +38,8 @@ class Sized(Protocol):
     @property
     def converged(self) -> bool: ...
     @property
+    def sure(self) -> float | None: ...
+    @property
     def interval(self) -> tuple[int | float, int | float]: ...
 
 
@@ -176,11 +178,13 @@ def _mark_size(report: Sized, level: float, ax: Axes) -> None:
             zorder=4,
             clip_on=False,
         )
-    _mark_forest(report.available, ax)
+    _mark_forest(ax, report.available, report.sure)
 
 
-def _mark_forest(available: int, ax: Axes) -> None:
-    ax.axvline(available, color="C1", linestyle="-.", label=f"forest at hand: {how_many(available, 'tree')}")
+def _mark_forest(ax: Axes, n_trees: int, sure: float | None = None) -> None:
+    """A line at the trees at hand, or those that were grown where it had to be ``sure`` that they are enough."""
+    what = "forest at hand" if sure is None else "grown"
+    ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
 
 
 def _finish(report: Sized, ax: Axes) -> None:
@@ -290,7 +294,7 @@ def plot_score(score: Score, ax: Axes | None = None) -> Axes:
         zorder=4,
         clip_on=False,
     )
-    _mark_forest(score.available, ax)
+    _mark_forest(ax, score.available)
     first = sizes[np.isfinite(values)].min(initial=score.available)  # the last has a value
     if first < 0.1 * score.available:
         ax.set_xscale("log")

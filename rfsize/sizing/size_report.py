@@ -392,9 +392,10 @@ class SizeReport(Report):
         rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {votes} each on average"
         if self.n_dropped:
             rows += f"; {how_many(self.n_dropped, 'row')} dropped, on which no tree could vote"
+        agree = "agrees" if self._ends_with == 1 else "agree"
         enough = (
-            f"enough: the {self.available:,} trees at hand agree with the infinite forest on "
-            f"{self._of_rows(self.agreement(self.available))}"
+            f"enough: {self._its_trees()} {agree} with the infinite forest on "
+            f"{self._of_rows(self.agreement(self._ends_with))}"
         )
         return "\n".join(
             [

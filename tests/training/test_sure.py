@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.command_line import run
 from helpers.forests import LIGHTGBM, XGBOOST, Data
+from rfsize.sizing.words import in_percent
 
 HALF_OF_THE_FEATURES = {
     "objective": "binary",
@@ -72,6 +74,43 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
     assert reports[0.5].wanted == reports[0.5].n_trees < reports[0.8].wanted < reports[0.95].wanted
     assert reports[0.8].wanted == reports[0.8].upper(0.8) <= reports[0.8].interval[1]
     assert len({report.n_trees for report in reports.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "of_all", "said"),
+    [
+        (
+            {"alpha": 0.9},
+            lambda report, n_trees: in_percent(report.agreement(n_trees)),
+            "enough: {kept} of the {grown} trees grown agree with the infinite forest on {told} of the rows",
+        ),
+        (
+            {"criterion": "probability", "tolerance": 0.06},
+            lambda report, n_trees: f"{report.deviation(n_trees).rms:.3g}",
+            "enough: the predicted probabilities of {kept} of the {grown} trees grown are off by {told} (",
+        ),
+        (
+            {"criterion": "auc", "tolerance": 0.008},
+            lambda report, n_trees: f"{report.loss_at(n_trees).loss:.2g}",
+            " with all {grown} trees grown, and expected to be {told} (",
+        ),
+    ],
+    ids=["label", "probability", "auc"],
+)
+@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: Any, said: str, data: Data) -> None:
+    callback = rfsize.SizeCallback(min_trees=250, **by)
+    booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), min_trees=250, return_report=True, **by)
+    lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 250, callbacks=[callback])
+    for one in (report, callback.report_):
+        kept, grown = one.n_kept, one.available
+        assert kept < grown == 250
+        assert of_all(one, kept) != of_all(one, grown)
+        assert said.format(kept=kept, grown=grown, told=of_all(one, kept)) in str(one)
+        assert "at hand" not in str(one) + str(one._account())
+        assert "grown: 250 trees" in one.plot().get_legend_handles_labels()[1]
+        plt.close("all")
+    assert booster.num_trees() == report.n_kept
 
 
 def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
