@@ -22,7 +22,7 @@ from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows
 from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
-from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
 from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
@@ -215,7 +215,7 @@ class SizeCallback:
         if not (due or logs):
             return
         self._reader.prove_newest()
-        # What ends the training is the size that was asked for; the other one is told when it ends.
+        # What ends the training is the size that was asked for; of labels, the other one is told when it ends.
         self._report = None
         try:
             report = self._reader.report(self.goal, both=False)
@@ -231,7 +231,9 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
         if last or enough:
-            report = self._report = self._reader.report(self.goal)
+            if isinstance(self.goal, LabelGoal):
+                report = self._reader.report(self.goal)
+            self._report = report
             self._reader.warn_where_copies_decide(report, self.goal)
             warn_where_labels_mislead(report, through="lightgbm")
             self._reader = None

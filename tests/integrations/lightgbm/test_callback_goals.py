@@ -14,6 +14,7 @@ from lightgbm import LGBMRegressor
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.regressors import lightgbm, numbers
+from rfsize.sizing.reports import report_for
 
 ROWS = 500
 OBJECTIVES = ("regression", "regression_l1", "huber", "quantile", "poisson")
@@ -98,6 +99,31 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
     with pytest.warns(rfsize.NotConvergedWarning, match="are too few to tell what a metric loses"):
         assert train(data, data.y, short, rounds=20).num_trees() == 20
     assert short.report_ is None
+
+
+@pytest.mark.parametrize(
+    ("criterion", "tolerance"), [("auc", 0.004), ("probability", 0.06), ("probability", 1e-3), ("label", None)]
+)
+@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+def test_trees_are_estimated_from_once(
+    criterion: str, tolerance: float | None, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of labels once more, where training ends: by the other rule of voting too."""
+    looks: list[int] = []
+
+    def counted(*args: Any, **of: Any) -> Any:
+        looks.append(of["available"])
+        return report_for(*args, **of)
+
+    monkeypatch.setattr("rfsize.integrations.lightgbm.callback.report_for", counted)
+    monkeypatch.setattr("rfsize.training.grown.report_for", counted)
+    callback = rfsize.SizeCallback(criterion=criterion, tolerance=tolerance)
+    train(data, data.y, callback, rounds=300)
+    assert callback.report_ is not None
+    assert looks == sorted(set(looks)) + ([looks[-1]] if criterion == "label" else [])
+    looks.clear()
+    rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), criterion=criterion, tolerance=tolerance, max_trees=300)
+    assert looks == sorted(set(looks)) != []
 
 
 def test_its_log_and_its_warning(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
