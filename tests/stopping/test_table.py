@@ -266,7 +266,7 @@ def test_limit_answers_as_the_whole_forest_where_nothing_is_settled() -> None:
 
 
 def test_optimal_limit_needs_enough_trees() -> None:
-    with pytest.raises(ValueError, match=r"disagree with the infinite forest on .* use more trees"):
+    with pytest.raises(ValueError, match=r"disagrees with the infinite forest on .* use more trees"):
         StopTable.build(101, rule="optimal", target="limit", alpha=0.99)
     table = StopTable.build(101, rule="optimal", target="limit", alpha=0.9)
     assert 0.0 < table.expected_disagreement() <= 0.1
