@@ -181,12 +181,13 @@ def by_framework(records: Records) -> str:
 def told(runs: Records) -> list[str]:
     """What our runs with one framework, drawn without replacement, say of the `FINDINGS`."""
     groups = groups_of(runs, "problem")
-    gains = [np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
+    gains = [100.0 * np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
+    gain = np.mean(gains)
     ratios = [np.mean([share_of(run["chosen"], WITHOUT) for run in group]) for group in groups]
     smaller = sum(curve(group, "test")[1] < curve(group, "test")[GRID.index(STANDARD)] for group in groups)
     return [
-        f"{100.0 * np.mean(gains):.2f} points lower on average; no higher in "
-        f"{sum(gain >= 0.0 for gain in gains)} of {len(gains)}",
+        f"{abs(gain):.2f} points {'lower' if gain > 0.0 else 'higher'} on average; no higher in "
+        f"{sum(each >= 0.0 for each in gains)} of {len(gains)}",
         f"fractions from {min(ratios):.2f} to {max(ratios):.2f}",
         f"a sixth of the rows better than half in {smaller} of {len(groups)}",
     ]
