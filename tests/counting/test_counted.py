@@ -250,7 +250,7 @@ def test_the_truth_may_be_told_later(lgb_booster: Any, data: Data) -> None:
 def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
     counted = rfsize.count(lgb_booster, data.X, oob=True)
     report = rfsize.size(counted, alpha=0.9)
-    with pytest.raises(ValueError, match="y is missing: a metric needs the truth of the rows; give it here or to"):
+    with pytest.raises(ValueError, match="y is missing: a metric needs the truth of the rows; give it here, or before"):
         report.metric_gap("accuracy")
     assert report.metric_gap("accuracy", data.y).value > 0.7
 

@@ -33,7 +33,7 @@ warnings.simplefilter("ignore")
 def held(what):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what))
-X = np.random.default_rng(0).standard_normal((2_500_000, 4), dtype=np.float32)
+X = np.random.default_rng(0).standard_normal((800_000, 4), dtype=np.float32)
 y = np.digitize(X[:5000, 0] + X[:5000, 1] ** 2, [0, 1])
 params = {"objective": "multiclass", "num_class": 3, "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1}
 model = lgb.train({**params, "num_leaves": 5, "verbose": -1}, lgb.Dataset(X[:5000], y), 20)
