@@ -120,6 +120,8 @@ def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
 
 
 def _from_to(low: int | float, high: int | float) -> str:
+    if math.isinf(low):
+        return ""
     return f"95 %: {in_words(low)} " + (f"to {in_words(high)}" if math.isfinite(high) else "or more")
 
 

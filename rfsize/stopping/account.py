@@ -73,10 +73,11 @@ def _figures(table: KnownTable) -> tuple[Figure, ...]:
     if table.certificate is None:
         return (*found, Figure("rows that differ", f"{table.expected_disagreement():.2%}", "expected"))
     known = table.certificate
+    of = "" if known.average == "micro" else "of each class, "
     return (
         *found,
         Figure("rows that differed", f"{known.disagreements:,}", f"of {known.rows:,}"),
-        Figure("certified: at most", f"{known.bound:.2%}", f"with {known.confidence:.0%} confidence"),
+        Figure("certified: at most", f"{known.bound:.2%}", f"{of}with {known.confidence:.0%} confidence"),
     )
 
 

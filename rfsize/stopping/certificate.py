@@ -141,6 +141,8 @@ class Certificate:
             f"{self.rows:,} did)"
         )
 
+    __repr__ = __str__
+
 
 def _tested(counts: ClassCounts, average: str) -> tuple[Int64s, Int64s]:
     """Disagreements and rows of all that is bounded by itself."""

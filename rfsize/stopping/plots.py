@@ -233,4 +233,5 @@ def _mark_expected(table: Table, ax: Axes) -> None:
     how = "expected" if table.counts is None and table.voting == "hard" else "measured"
     ax.axvline(trees, **faint(ax, "--"), label=f"{how}: {trees:,.1f} trees per row")
     if table.certificate is not None:
-        ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%} differ")
+        of = "" if table.certificate.average == "micro" else " of each class"
+        ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%}{of} differ")

@@ -117,4 +117,4 @@ def draw_shares(
 
 def percent(share: float) -> str:
     """A share as a tick's label."""
-    return f"{share:.3%}".rstrip("0%").rstrip(".") + " %"
+    return f"{100.0 * share:.3g} %"
