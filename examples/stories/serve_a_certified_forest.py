@@ -87,12 +87,12 @@ def service(predict):
 
 # %%
 # It runs in a thread, at a port that is free. The socket listens before the server does, so that nobody need wait for
-# it to start.
+# it to start, and names its protocol: only then does asyncio send short answers at once.
 
 
 @contextmanager
 def running(app):
-    listener = socket.socket(proto=socket.IPPROTO_TCP)  # asyncio sends short answers at once only where this is named
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
@@ -114,7 +114,8 @@ loaded.predict(X_val[:1])
 
 
 def post(connection, values):
-    connection.request("POST", "/predict", json.dumps({"values": values}), {"Content-Type": "application/json"})
+    body = json.dumps({"values": values})
+    connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
     return json.load(connection.getresponse())
 
 
@@ -156,6 +157,7 @@ ax = plt.subplots(layout="constrained")[1]
 ask("nothing to predict", lambda row: [0])
 served = ask("certified forest", loaded.predict)
 ask("XGBoost, all trees", forest.predict)
+ax.set_xscale("log")
 ax.set_xlabel("milliseconds until the answer")
 ax.set_ylabel("share of the requests")
 ax.figure.legend(loc="outside lower center", ncols=3, frameon=False)
@@ -163,10 +165,10 @@ ax.figure.legend(loc="outside lower center", ncols=3, frameon=False)
 # %%
 # What the prediction itself takes, one row after another. Beside HTTP it is worth as much as the forest is slow.
 
-for name, predict in (("all trees", forest.predict), ("T* trees", small.predict), ("certified", loaded.predict)):
+for name, model in (("all trees", forest), ("T* trees", small), ("certified", loaded)):
     began = time.perf_counter()
     for row in rows:
-        predict(row[None])
+        model.predict(row[None])
     print(f"{name:<10} {(time.perf_counter() - began) / len(rows) * 1e6:6.0f} µs")
 
 # %%

@@ -52,8 +52,8 @@ class MemoryLimit:
         if taken(n_rows) <= self.limit:
             return
         found = (
-            f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.2f} GB of memory, {_ALWAYS / 1e9:.2f} GB whatever their "
-            f"number, where max_memory allows {self.limit / 1e9:,.2f} GB"
+            f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.3f} GB of memory, {_ALWAYS / 1e9:.3f} GB whatever their "
+            f"number, where max_memory allows {self.limit / 1e9:,.3f} GB"
         )
         fit = bisect_right(range(n_rows), self.limit, key=taken) - 1
         if fit < 1:

@@ -300,7 +300,7 @@ def a_dataset(at: AtHand) -> object:
 @GROUP.refuses(
     "more rows than `max_memory` holds",
     ValueError,
-    "where max_memory allows 0.00 GB",
+    "where max_memory allows 0.001 GB",
     why="votes and scores are kept for each row, and half a gigabyte whatever their number",
     instead="fewer rows at a time, `max_rows=` of `rfsize.size`, or more memory",
 )
