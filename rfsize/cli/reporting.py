@@ -53,10 +53,7 @@ def report(options: argparse.Namespace) -> int:
         raise ValueError("--metric is of the out-of-bag score, which takes --oob and --target: give both")
     loaded = load_model(options.model)
     counted = _counted(options, loaded)
-    found = size(
-        counted,
-        **criterion_of(options),
-    )
+    found = size(counted, **criterion_of(options))
     found.to_html(options.output, *_score(options, counted), *_table(options, loaded, counted))
     print(found)
     print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")

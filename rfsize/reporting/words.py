@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-Class = TypeVar("Class")
+_Class = TypeVar("_Class")
 
 # Of many classes, those that change most.
 _CLASSES_SAID = 12
@@ -16,7 +16,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
-def most_changed(classes: Iterable[Class], change: Callable[[Class], float]) -> tuple[list[Class], str]:
+def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -> tuple[list[_Class], str]:
     """The classes that change most, as many as there is room for, and what to call them."""
     known = sorted(classes, key=change, reverse=True)
     some = known[:_CLASSES_SAID]

@@ -125,6 +125,17 @@ class MetricGap(Result):
         Returns
         -------
         matplotlib Axes
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> ax = rfsize.size(forest, X, y, oob=True, alpha=0.95).metric_gap("auc").plot()
+        >>> ax.get_ylabel()
+        'auc'
         """
         from rfsize.sizing.plots import plot_gap
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ import pytest
 import rfsize
 from helpers.forests import Data
 
-# What is asked, and whether it goes by training rows.
-ASKED: dict[str, tuple[Any, bool]] = {
-    "votes": (lambda model, data, **more: rfsize.votes(model, data.X, **more), False),
-    "count": (lambda model, data, **more: rfsize.count(model, data.X, data.y, **more), False),
-    "size": (lambda model, data, **more: rfsize.size(model, data.X, alpha=0.9, **more), False),
-    "votes out of bag": (lambda model, data, **more: rfsize.votes(model, data.X, oob=True, **more), True),
-    "oob_score": (lambda model, data, **more: rfsize.oob_score(model, data.X, data.y, **more), True),
+ASKED: dict[str, Callable[..., Any]] = {
+    "votes": lambda model, data, **more: rfsize.votes(model, data.X, **more),
+    "count": lambda model, data, **more: rfsize.count(model, data.X, data.y, **more),
+    "size": lambda model, data, **more: rfsize.size(model, data.X, alpha=0.9, **more),
+    "votes out of bag": lambda model, data, **more: rfsize.votes(model, data.X, oob=True, **more),
+    "oob_score": lambda model, data, **more: rfsize.oob_score(model, data.X, data.y, **more),
 }
 
 # Asks of so many rows under the limit that the message names, and prints by how much the process grew, and the limit.
@@ -53,7 +53,7 @@ print(held("VmHWM") - before, limit)
 
 @pytest.mark.parametrize("what", ASKED)
 def test_too_little_memory_is_refused(lgb_booster: Any, data: Data, what: str) -> None:
-    ask, _ = ASKED[what]
+    ask = ASKED[what]
     with pytest.raises(ValueError, match=r"may take 0\.\d+ GB of memory.* allow more") as refused:
         ask(lgb_booster, data, max_memory=1e6)
     enough = 1e9 * float(re.search(r"may take ([\d.]+) GB", str(refused.value))[1]) + 1e7  # type: ignore[index]
