@@ -1,6 +1,7 @@
 """rfsize against what people do today: trees that each way trains and keeps, and how far they are from infinitely many.
 
-    python benchmarks/peers.py --store peers spam.csv.gz BreastCancer.csv.gz
+    python benchmarks/peers.py spam.csv.gz BreastCancer.csv.gz
+    python benchmarks/peers.py --plot docs/peers.png
 
 Two thirds of the rows train; half of the others are validation rows, on the other half everything is judged. Ten
 forests of 2000 trees are trained of each set and framework, and each way chooses from each of them:
@@ -22,16 +23,14 @@ the share of labels that differ from the infinite forest, and what is lost of AU
 The infinite forest is the 18,000 trees of the others. Seconds of all ways but rfsize are of training the trees alone:
 what it takes to look at a forest as it grows is not counted, while rfsize's are of the whole call. Where optRF
 recommends more than half of all trees, its forest is half of them. The rare class and the flipped labels are drawn,
-2000 rows; other sets are tables with the target in their last column, named target. `--store` keeps what was found,
-and takes it up.
+2000 rows; other sets are tables with the target in their last column, named target. What was found is a line of JSON
+for each set and framework in `benchmarks/peers.jsonl`: what is there is not run again, and all of it is printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,7 @@ import numpy as np
 import pandas as pd
 from forests import forest
 from numpy.typing import NDArray
+from papers.store import Results
 from peer_rules import OPTRF_REPETITIONS, OPTRF_SIZES, Choice, fleiss_kappa, h2o, optrf, plateau
 from problems import Rows, flipped, rare, split
 from size_by_metric import LOSS, untrained
@@ -50,6 +50,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+FOUND = Path(__file__).parent / "peers.jsonl"
 POOL, INTERVAL, STEP, DRAWN = 2000, 5, 20, 2000
 # A probability is taken for no less, so that the out-of-bag log loss is finite.
 LEAST = 1e-15
@@ -325,23 +326,35 @@ def draw(results: ByFramework, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def run(store: Results, options: argparse.Namespace) -> None:
+    """Find what is not in the store."""
+    for name, (X, y) in sets(options.tables):
+        for framework in options.frameworks:
+            if not store.of(set=name, framework=framework):
+                found = [one._asdict() for one in one_set(framework, cut(X, y), options.times)]
+                store.add({"set": name, "framework": framework, "found": [rounded(one) for one in found]})
+
+
+def rounded(found: dict[str, Any]) -> dict[str, Any]:
+    """With as many digits as anybody reads."""
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in found.items()}
+
+
 def main() -> None:
     """Find what is not in the store, and print all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
     parser.add_argument("--times", type=int, default=3, help="forests that rfsize grows of each goal")
-    parser.add_argument("--store", type=Path, required=True, help="a folder for what was found")
+    parser.add_argument("--store", type=Path, default=FOUND, help="a file for what was found")
     parser.add_argument("--plot", type=Path, help="file for the picture")
     options = parser.parse_args()
-    options.store.mkdir(parents=True, exist_ok=True)
-    results: ByFramework = defaultdict(dict)
-    for name, (X, y) in sets(options.tables):
-        for framework in options.frameworks:
-            kept = options.store / f"{name}-{framework}.json"
-            if not kept.exists():
-                kept.write_text(json.dumps(one_set(framework, cut(X, y), options.times)), encoding="utf-8")
-            results[framework][name] = [Found(*one) for one in json.loads(kept.read_text(encoding="utf-8"))]
+    store = Results(options.store)
+    run(store, options)
+    results: ByFramework = {framework: {} for framework in FRAMEWORKS}
+    for record in store.records:
+        results[record["framework"]][record["set"]] = [Found(**one) for one in record["found"]]
+    results = {framework: by_set for framework, by_set in results.items() if by_set}
     print_table(results)
     if options.plot:
         draw(results, options.plot)

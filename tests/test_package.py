@@ -27,6 +27,18 @@ def test_import_brings_in_no_framework() -> None:
     assert run(f"import sys, rfsize; print(sorted({heavy} & set(sys.modules)))") == "[]"
 
 
+def test_notebooks_without_widgets_are_not_warned() -> None:
+    code = """
+import sys, types, warnings
+sys.modules["ipykernel.zmqshell"], sys.modules["ipywidgets"] = types.ModuleType("zmqshell"), None
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: None)
+warnings.simplefilter("error")
+from rfsize.utils.progress import tqdm
+print(tqdm.__mro__[-1], "tqdm.std" in {one.__module__ for one in tqdm.__mro__}, "tqdm.notebook" in sys.modules)
+"""
+    assert run(code) == "<class 'object'> True True"
+
+
 def test_sizing_one_framework_does_not_import_the_other() -> None:
     code = """
 import sys, numpy as np, lightgbm as lgb, rfsize

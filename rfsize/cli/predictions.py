@@ -9,12 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tqdm.auto import tqdm
-
 from rfsize.cli.tables import STANDARD, Table, imported_pandas, load_table, read_csv
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.progress import rows_bar
 from rfsize.walking.layout import Forest
 
 _ROWS_PER_PIECE = 100_000
@@ -35,7 +33,7 @@ def pieces(table: Table) -> Iterator[Any]:
     else:
         X, _ = load_table(table, None)
         found = (X[start : start + _ROWS_PER_PIECE] for start in range(0, len(X), _ROWS_PER_PIECE))
-    with tqdm(desc="predicting", unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False) as bar:
+    with rows_bar("predicting", None) as bar:
         while True:
             try:
                 piece = next(found, None)

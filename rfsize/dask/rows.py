@@ -11,13 +11,12 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
 from rfsize.dask.clients import client_in_use
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
 from rfsize.utils.pieces import Pieces, PiecesElsewhere
+from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import form_of, in_memory, joined, picked
 
 
@@ -140,9 +139,7 @@ class BlocksOnWorkers:
         sent = self.client.scatter(sent, broadcast=True, hash=False)
         rows = [range(*bounds) for bounds in pairwise([0, *map(int, self.ends)])]
         own = [(sent, of_rows(some)) for some in rows]
-        with tqdm(
-            total=self.n_rows, desc=what, unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False
-        ) as bar:
+        with rows_bar(what, self.n_rows) as bar:
             for some, found in zip(rows, _each(self.client, work, self._parts, own), strict=True):
                 bar.update(len(some))
                 yield found

@@ -11,7 +11,7 @@ from rfsize.reporting.words import sentence
 from rfsize.sizing.named_metrics import CRITERIA
 from rfsize.sizing.plots import Score, Sized, plot_score
 from rfsize.sizing.price import Price, Pricing, grids_by_class, price_figures
-from rfsize.sizing.words import in_percent, in_words
+from rfsize.sizing.words import in_a_sentence, in_percent, in_words
 from rfsize.utils.words import how_many
 
 _SOURCES = {
@@ -107,9 +107,8 @@ def _verdict(report: SizedForest, aim: str) -> str:
 
 def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
     low, high = report.interval
-    known = math.isfinite(report.n_trees)
     return (
-        Figure(report.target, in_words(report.n_trees) if known else "not known", _from_to(low, high)),
+        Figure(report.target, in_a_sentence(report.n_trees), _from_to(low, high)),
         Figure(
             f"trees {'at hand' if report.sure is None else 'grown'}",
             f"{report.available:,}",

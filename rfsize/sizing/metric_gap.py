@@ -46,6 +46,7 @@ from rfsize.reporting.result import Result
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
+from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
@@ -147,7 +148,7 @@ class MetricGap(Result):
 
     def __str__(self) -> str:
         low, high = self.interval
-        digits = int(np.clip(2 - np.floor(np.log10(max(high - low, 1e-12))), 3, 8))
+        digits = decimals(self.interval)
         return (
             f"{self.metric} {self.value:.{digits}f} with {self.available:,} trees, about {self.limit:.{digits}f} with "
             "infinitely many\n"

@@ -33,6 +33,7 @@ from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.sizing.plots import plot_score
+from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
@@ -152,8 +153,7 @@ class OobScore(Result):
 
     def _in_digits(self, value: float) -> str:
         """A value of the metric, with as many digits as the interval is worth."""
-        length = self.interval[1] - self.interval[0]
-        return f"{value:.{int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 3, 8))}f}"
+        return f"{value:.{decimals(self.interval)}f}"
 
     def __str__(self) -> str:
         dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""

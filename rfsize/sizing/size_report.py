@@ -26,8 +26,8 @@ from rfsize.sizing.words import (
     VOTED,
     by_class_in_words,
     finite,
+    in_a_sentence,
     in_percent,
-    in_words,
     no_votes_advice,
 )
 from rfsize.utils.validation import choice, share, whole
@@ -482,7 +482,7 @@ class SizeReport(Report):
             return [
                 "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
             ]
-        sizes = ", ".join(f"by {VOTED[one.voting]} {in_words(one.n_trees)}" for one in (self, self.other))
+        sizes = ", ".join(f"by {VOTED[one.voting]} {in_a_sentence(one.n_trees)}" for one in (self, self.other))
         obeys = "" if self.predict_obeys is None else f"; the model's own predict goes by {VOTED[self.predict_obeys]}"
         return [f"trees {sizes}{obeys}"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 
@@ -34,6 +36,12 @@ def finite(size: int | float) -> int | None:
     return int(size) if math.isfinite(size) else None
 
 
+def decimals(interval: tuple[float, float]) -> int:
+    """How many decimals a number with this interval is worth."""
+    length = interval[1] - interval[0]
+    return int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 0, 8))
+
+
 def in_percent(share: float) -> str:
     """A share as reports print it: with two decimals, or as many as tell it from 1."""
     missing = 1.0 - share
@@ -54,6 +62,11 @@ def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
         saw = "every row" if groups.index is None else "every row, or another of its group"
         return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
     return ": nothing to size a forest from"
+
+
+def in_a_sentence(size: int | float) -> str:
+    """A size as sentences and pages say it."""
+    return in_words(size) if math.isfinite(size) else "not known"
 
 
 def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_trees: int) -> str:

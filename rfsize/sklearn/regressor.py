@@ -14,6 +14,7 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.matrix import n_rows
+from rfsize.utils.words import how_many
 
 # What predictions may be off by, as a share of the standard deviation of y, where nothing is named.
 _TOLERANCE = 0.05
@@ -223,5 +224,7 @@ def _checked_numbers(y: Any, n_rows: int) -> NDArray[np.float64]:
         )
     numbers = column_or_1d(given, warn=True)
     if len(numbers) != n_rows:
-        raise ValueError(f"X has {n_rows} rows and y {len(numbers)} numbers; give one number per row")
+        raise ValueError(
+            f"X has {how_many(n_rows, 'row')} and y {how_many(len(numbers), 'number')}; give one number per row"
+        )
     return numbers

@@ -26,6 +26,7 @@ from rfsize.utils.plotting import (
     label_counts,
     label_sparsely,
     new_axes,
+    shortened,
 )
 from rfsize.utils.typing import Int64s
 from rfsize.utils.words import how_many
@@ -123,20 +124,27 @@ def _numbers(first: int, last: int) -> Int64s:
     return np.unique(np.linspace(first, last, min(last - first + 1, _MOST_POINTS)).astype(np.int64))
 
 
+def _classes(table: Table, n_classes: int) -> list[str]:
+    """What to call the classes."""
+    names = range(n_classes) if table.classes is None else table.classes
+    return [f"class {shortened(name)}" for name in names]
+
+
 def _draw_binary(table: Table, stops: BinaryStops, ax: Axes) -> None:
     asked = _numbers(0, table.n_trees)
     lower, upper = stops.lower[asked], stops.upper[asked]
     going = np.maximum(lower, 0), np.minimum(upper, asked)
     ax.fill_between(asked, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
     can_1, can_0 = upper <= asked, lower >= 0
-    ax.plot(asked[can_1], upper[can_1], color="C1", label="stop: class 1")
-    ax.plot(asked[can_0], lower[can_0], color="C2", label="stop: class 0")
+    class_0, class_1 = _classes(table, 2)
+    ax.plot(asked[can_1], upper[can_1], color="C1", label=f"stop: {class_1}")
+    ax.plot(asked[can_0], lower[can_0], color="C2", label=f"stop: {class_0}")
     ax.plot(asked, asked / 2.0, **faint(ax, ":"), label="half of the votes")
     _mark_expected(table, ax)
     ax.set_xlim(0, table.n_trees)
     ax.set_ylim(0, None)
     ax.set_xlabel("trees asked")
-    ax.set_ylabel("votes for class 1")
+    ax.set_ylabel(f"votes for {class_1}", parse_math=False)
 
 
 def _draw_ternary(table: Table, stops: TernaryStops, ax: Axes) -> None:
@@ -151,7 +159,7 @@ def _draw_ternary(table: Table, stops: TernaryStops, ax: Axes) -> None:
     ax.set_xlim(1, max(2, table.n_trees))
     ax.set_ylim(0, None)
     ax.set_xlabel("trees asked")
-    ax.set_ylabel("lead of class 0 over the runner-up, votes")
+    ax.set_ylabel(f"lead of {_classes(table, 3)[0]} over the runner-up, votes", parse_math=False)
 
 
 def _smallest_lead(stops: TernaryStops, asked: int, share: float) -> float:

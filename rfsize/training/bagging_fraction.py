@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from tqdm.auto import tqdm
 
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
@@ -28,7 +27,7 @@ from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, share, whole
 from rfsize.utils.warn import warn
 
@@ -341,14 +340,7 @@ def select_bagging_fraction(
     judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
-    with tqdm(
-        total=cost(plan),
-        desc="bagging fractions",
-        unit=" trees",
-        delay=SECONDS_BEFORE_PROGRESS,
-        leave=False,
-        disable=not progress,
-    ) as bar:
+    with progress_bar("bagging fractions", cost(plan), "trees", disable=not progress) as bar:
         outcome = run(candidates, judge, plan, rule, bar)
     sized_by = goal if is_sized else None
     curve = _curve(trainer, candidates, outcome, judge.name, sized_by)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.errors import FewVotesError
@@ -15,7 +14,7 @@ from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
-from rfsize.utils.matrix import SECONDS_BEFORE_PROGRESS
+from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
 
 
@@ -39,15 +38,7 @@ def grown(
         If ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
     wanted = max(min_trees, forest.n_trees)
-    with tqdm(
-        desc="growing",
-        total=max_trees,
-        unit=" trees",
-        initial=forest.n_trees,
-        delay=SECONDS_BEFORE_PROGRESS,
-        leave=False,
-        disable=not progress,
-    ) as bar:
+    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees, disable=not progress) as bar:
         while True:
             more = min(wanted, max_trees) - forest.n_trees
             if more > 0:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from rfsize.utils.words import how_many
+
 
 def checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The classes, and the index of each row's."""
@@ -22,7 +24,9 @@ def checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]
         )
     labels = column_or_1d(given, warn=True)
     if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows and y {len(labels)} labels; give one label per row")
+        raise ValueError(
+            f"X has {how_many(n_rows, 'row')} and y {how_many(len(labels), 'label')}; give one label per row"
+        )
     try:
         check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)

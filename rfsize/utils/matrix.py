@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from rfsize.utils.pieces import OfParquet, Pieces, PiecesElsewhere, pieces_of
+from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import column_names, in_memory, picked, sliced
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
@@ -17,9 +17,6 @@ CELLS_PER_BLOCK = 1 << 22
 
 # Cells of (rows × trees) from which compiled loops save more time than they take where they must be compiled first.
 CELLS_WORTH_COMPILING = 1 << 26
-
-# A progress bar shows only when counting takes longer than this.
-SECONDS_BEFORE_PROGRESS = 2.0
 
 
 def as_rows(X: Any, *, numbers_only: bool = True) -> Any:
@@ -106,7 +103,7 @@ def is_worth_compiling(rows: int, n_trees: int) -> bool:
 def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:
     """Ranges of rows small enough to hold one number per row and tree, with a progress bar when slow."""
     step = max(1, CELLS_PER_BLOCK // max(1, n_trees))
-    with tqdm(total=rows, desc=what, unit=" rows", unit_scale=True, delay=SECONDS_BEFORE_PROGRESS, leave=False) as bar:
+    with rows_bar(what, rows) as bar:
         for start in range(0, rows, step):
             stop = min(rows, start + step)
             yield start, stop

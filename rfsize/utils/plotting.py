@@ -53,7 +53,7 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
     longest = max(len(str(one.get_label())) for one in handles)
     room = min(1.0, _BESIDE * ax.get_position().width) * 72.0 * figure.bbox.width / figure.dpi
     fits_twice = 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < room
-    ax.legend(
+    legend = ax.legend(
         handles=handles,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
@@ -62,6 +62,8 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
         frameon=False,
         fontsize=letter * _SMALL,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # names of classes are in it
 
 
 def label_counts(axis: Axis) -> None:
@@ -96,6 +98,12 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
 _NAME = 24
 
 
+def shortened(name: Any) -> str:
+    """A name that others chose, as far as there is room for it."""
+    told = str(name)
+    return told if len(told) <= _NAME else told[: _NAME - 1] + "…"
+
+
 def draw_shares(
     ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float] | None, label: str
 ) -> None:
@@ -106,10 +114,9 @@ def draw_shares(
     lines = None if ends is None else np.array([np.zeros(len(names)), np.subtract(ends, shares)])
     style: dict[str, Any] = {"fmt": "o", "color": "C0", "capsize": 4.0, "zorder": 4, "clip_on": False}
     ax.errorbar(shares, rows, xerr=lines, label=label, **style)
-    told = [str(name) for name in names]
     # Names that others chose are no formulas.
-    ax.set_yticks(rows, [name if len(name) <= _NAME else name[: _NAME - 1] + "…" for name in told], parse_math=False)
-    ax.set_ylim(0.5, len(told) + 0.5)
+    ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
+    ax.set_ylim(0.5, len(names) + 0.5)
     ax.set_xlim(0.0, 1.1 * max([*(shares if ends is None else ends), 1e-3]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
     ax.xaxis.set_major_locator(MaxNLocator(5))

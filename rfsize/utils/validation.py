@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.utils.words import how_many
+
 
 def share(name: str, value: float) -> float:
     """``value`` as a float strictly between 0 and 1, or a ``ValueError`` that names it."""
@@ -81,7 +83,7 @@ def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
     except (TypeError, ValueError):
         numbers = np.zeros(0)
     if numbers.shape != (n_rows,) or not np.isfinite(numbers).all():
-        raise ValueError(f"y must hold one finite number per row of X ({n_rows} rows)")
+        raise ValueError(f"y must hold one finite number per row of X ({how_many(n_rows, 'row')})")
     return numbers
 
 
@@ -94,7 +96,9 @@ def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         weight = np.full(n_rows, np.nan)
     if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
-        raise ValueError(f"sample_weight must hold one finite, non-negative number per row of X ({n_rows} rows)")
+        raise ValueError(
+            f"sample_weight must hold one finite, non-negative number per row of X ({how_many(n_rows, 'row')})"
+        )
     return weight
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.utils.words import how_many
+
 # In place of an array: copies belong together, or each row stands alone.
 WORDS = ("copies", "rows")
 
@@ -61,8 +63,8 @@ class Groups:
         missing = [index for index, one in enumerate(label.tolist()) if _is_missing(one)]
         if missing:
             raise ValueError(
-                f"groups has no label for row {missing[0]} ({len(missing)} rows in all): give rows that belong to no "
-                "other a label of their own"
+                f"groups has no label for row {missing[0]} ({how_many(len(missing), 'row')} in all): give rows that "
+                "belong to no other a label of their own"
             )
         if label.dtype.kind == "O":
             try:

@@ -149,8 +149,8 @@ class Votes:
         self._check_classes(other)
         if len(self) != len(other):
             raise ValueError(
-                f"merge adds the votes of more trees on the same rows, but one has {len(self)} rows and the "
-                f"other {len(other)}; concat appends rows"
+                f"merge adds the votes of more trees on the same rows, but one has {how_many(len(self), 'row')} and "
+                f"the other {len(other)}; concat appends rows"
             )
         return Votes(self.counts.astype(np.int64) + other.counts, self.classes, self.n_trees + other.n_trees)
 

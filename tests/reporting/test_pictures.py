@@ -79,6 +79,20 @@ def test_axes_begin_where_data_do(kind: str, results: dict[str, Any]) -> None:
     plt.close("all")
 
 
+def test_classes_have_their_names() -> None:
+    names = ["a $price$ of", "the second of two long names"]
+    ax = rfsize.StopTable.build(11, prior=rfsize.Votes([[3, 8], [9, 2]] * 50, names)).plot()
+    ax.figure.draw_without_rendering()  # a formula with this name would be refused
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said[1:3] == ["stop: class the second of two long …", "stop: class a $price$ of"]
+    assert ax.get_ylabel() == "votes for class the second of two long …"
+    assert not ax.yaxis.label.get_parse_math()
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
+    ternary = rfsize.StopTable.build(12, prior=rfsize.Votes([[3, 8, 1], [9, 2, 1]] * 50, ["x", "y", "z"])).plot()
+    assert ternary.get_ylabel() == "lead of class x over the runner-up, votes"
+    plt.close("all")
+
+
 def test_a_score_that_is_not_known_from_the_first_tree_on() -> None:
     sizes = np.arange(1, 51)
     values = np.where(sizes < 30, np.nan, 0.9)

@@ -30,6 +30,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing import metric_gap, ranking
+from rfsize.sizing.words import decimals
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +214,7 @@ def test_trees_and_draws_show_their_progress(
 
     report = rfsize.size(lgb_booster, data.fresh)
     of_counted = rfsize.size(rfsize.count(lgb_booster, data.fresh, truth))
-    monkeypatch.setattr("rfsize.utils.matrix.tqdm", Recorded)
+    monkeypatch.setattr("rfsize.utils.progress.tqdm", Recorded)
     report.metric_gap("auc", truth)
     assert shown == ["scores", "metric"]
     of_counted.metric_gap("auc")
@@ -456,3 +457,10 @@ def test_rows_that_no_draw_changes_leave_some_that_may_be(data: Data) -> None:
     )
     low, high = found.interval
     assert low < found.change == 0.0 < high
+
+
+@pytest.mark.parametrize(
+    ("interval", "worth"), [((0.9, 0.95), 4), ((50.0, 70.0), 1), ((0.0, 4000.0), 0), ((1.0, 1.0), 8), ((0.5, 0.7), 3)]
+)
+def test_numbers_have_the_decimals_that_they_are_worth(interval: tuple[float, float], worth: int) -> None:
+    assert decimals(interval) == worth
