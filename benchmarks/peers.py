@@ -14,7 +14,8 @@ forests of 2000 trees are trained of each set and framework, and each way choose
     optRF                   ten forests each of 250, 500, 750, 1000 and 2000 trees, Fleiss' kappa of their labels of
                             the validation rows, the size at which its curve is flat; one choice of all ten forests
     rfsize                  `rfsize.grow`, run as it is, three times: labels at α = 0.99; probabilities within 0.02;
-                            a metric, AUC within 0.001, or log loss within 0.002 where there are several classes
+                            a metric, AUC within 0.001, or where there are several classes log loss within 0.002
+                            (where that is infinite, rfsize says so, and the Brier score is taken)
 
 Printed are, by framework and way: trees trained and kept, medians over sets and forests; seconds, likewise; how often
 the way stopped by itself, before 2000 trees (rfsize: 5000); and as means over the sets, of the worst set in brackets:
@@ -48,6 +49,7 @@ from size_by_metric import LOSS, untrained
 import rfsize
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
+from rfsize.errors import UndefinedMetricError
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"
@@ -61,6 +63,8 @@ GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
         {"criterion": "auc", "tolerance": 0.001} if n_classes == 2 else {"criterion": "logloss", "tolerance": 0.002}
     ),
 }
+# What the refusal of an infinite log loss says to take.
+WHERE_INFINITE = {"criterion": "brier", "tolerance": 0.002}
 WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS)
 
 
@@ -220,18 +224,23 @@ def of_the_pool(pool: list[Grown], y: NDArray[Any]) -> Iterator[Found]:
     )
 
 
+def grown(framework: str, rows: Set, seed: int, goal: dict[str, Any]) -> tuple[Any, Any]:
+    """The forest that rfsize grows, and its report."""
+    model = new_forest(framework, 100, seed, rows.n_classes)
+    model, report = rfsize.grow(model, *rows.train, **goal, return_report=True)
+    return model, report
+
+
 def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Iterator[Found]:
     """What `rfsize.grow` does, against all trees of the pool."""
     infinite = pool[0].predictions(sum(one.sums[POOL] for one in pool) / (POOL * len(pool)))
     for way, goal in GOALS.items():
         for seed in range(1000, 1000 + times):
             start = time.perf_counter()
-            model, report = rfsize.grow(
-                new_forest(framework, 100, seed, rows.n_classes),
-                *rows.train,
-                **goal(rows.n_classes),
-                return_report=True,
-            )
+            try:
+                model, report = grown(framework, rows, seed, goal(rows.n_classes))
+            except UndefinedMetricError:
+                model, report = grown(framework, rows, seed, WHERE_INFINITE)
             seconds = time.perf_counter() - start
             choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.converged))
             yield found(way, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)

@@ -6,9 +6,10 @@ In each split new rows of eight known problems train one forest, of which the fi
 that it was not trained on, and 200 out of bag. The other trees, and fresh rows, tell what is true: the mean loss of
 disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed are, of
 the forests that tell their size, as means over the splits: the estimated c over the true one, how often its interval
-holds it, the size, and the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
-c/T); and how many tell, say that they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or
-that the log loss is infinite ("refused").
+holds it, the size, the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
+c/T), and what forests move by from seed to seed over what 20 forests of the other trees do; and how many tell, say that
+they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or that the log loss is infinite
+("refused").
 Tables, with the target in their last column named target, can be given as paths; a third of their rows train, a third
 size, and a third tell the truth.
 """
@@ -41,6 +42,7 @@ Rows = tuple[NDArray[Any], NDArray[Any]]
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
+ALL = slice(None)
 KINDS = ("told", "most", "bent", "refused")  # what a forest says
 SIZED = {"rows given": 100, "out of bag": 200}
 
@@ -114,14 +116,25 @@ class Truth:
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
         self.n_trees = self._score.shape[1]
 
-    def _loss(self, metric: str, trees: slice) -> float:
-        mean = self._score[:, trees].mean(axis=1, dtype=np.float64)
-        return LOSS[metric](self._y, self._forest.predictor.predictions(mean))
+    def _loss(self, metric: str, trees: slice, rows: slice = ALL) -> float:
+        mean = self._score[rows, trees].mean(axis=1, dtype=np.float64)
+        return LOSS[metric](self._y[rows], self._forest.predictor.predictions(mean))
+
+    def of_a_tree(self, metric: str, n_rows: int) -> float:
+        """By what disjoint forests of a twentieth of the trees differ on so many rows, as of one tree.
+
+        A standard deviation; the root of the mean of its square over all parts of so many rows.
+        """
+        n_trees = self.n_trees // 20
+        forests = [slice(start, start + n_trees) for start in range(0, 20 * n_trees, n_trees)]
+        parts = [slice(start, start + n_rows) for start in range(0, len(self._y) - n_rows + 1, n_rows)]
+        variances = [np.var([self._loss(metric, one, some) for one in forests], ddof=1) for some in parts]
+        return float(np.sqrt(np.mean(variances) * n_trees))
 
     def above_all(self, metric: str, n_trees: int) -> float:
         """Mean over disjoint forests of so many trees, over what all trees lose."""
         forests = [slice(start, start + n_trees) for start in range(0, self.n_trees - n_trees + 1, n_trees)]
-        return float(np.mean([self._loss(metric, one) for one in forests[:20]])) - self._loss(metric, slice(None))
+        return float(np.mean([self._loss(metric, one) for one in forests[:20]])) - self._loss(metric, ALL)
 
     def c(self, metric: str) -> float:
         """From eighths of the trees."""
@@ -165,6 +178,7 @@ def one_split(
                 "true": c,
                 "size": report.n_trees,
                 "told": told,
+                "spread": report.loss_at(1).spread / truth.of_a_tree(metric, min(len(y), len(fresh[1]))),
                 "covered": low <= c / 1e6 <= high,
             }
             found.append(((problem, framework, source, metric), one))
@@ -198,7 +212,8 @@ def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
     """Print one line for each problem, framework, source of rows and metric."""
     print(
         "| problem | framework | rows | metric | true c | c / true c | held by 95 % interval | T* "
-        "| real loss / tolerance | told, most, bent, refused |\n|---|---|---|---|---|---|---|---|---|---|"
+        "| real loss / tolerance | spread / true spread | told, most, bent, refused |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for key, all_found in sorted(found.items()):
         told, most, bent, refused = ([one for one in all_found if one["told"] == kind] for kind in KINDS)
@@ -209,7 +224,8 @@ def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
         print(
             f"| {' | '.join(key)} | {mean(all_found, 'true')} | {mean(told, 'c')} | "
             f"{sum(one['covered'] for one in told)} of {len(told)} | "
-            f"{mean(told, 'size')} | {mean(told, 'real')} | {len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
+            f"{mean(told, 'size')} | {mean(told, 'real')} | {mean([*told, *most, *bent], 'spread')} | "
+            f"{len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
             flush=True,
         )
 
@@ -218,7 +234,7 @@ def summary(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> Non
     """Print one line for each framework, source of rows and metric: means over problems, and the worst of them."""
     print(
         "\n| framework | rows | metric | c / true c, from and to | real loss / tolerance | on the worst problem "
-        "| told, most, bent, refused |\n|---|---|---|---|---|---|---|"
+        "| spread / true spread, from and to | told, most, bent, refused |\n|---|---|---|---|---|---|---|---|"
     )
     by_metric: dict[tuple[str, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for (_, *key), of_problem in sorted(found.items()):
@@ -230,7 +246,9 @@ def summary(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> Non
         measured = (
             f"{min(ratio):.2f} to {max(ratio):.2f} | {np.mean(real):.2f} | {max(real):.2f}" if real else "– | – | –"
         )
-        print(f"| {' | '.join(key)} | {measured} | {', '.join(map(str, kinds))} |")
+        spread = [np.mean(of) for of in ([one["spread"] for one in of if "spread" in one] for of in problems) if of]
+        ranges = f"{min(spread):.2f} to {max(spread):.2f}"
+        print(f"| {' | '.join(key)} | {measured} | {ranges} | {', '.join(map(str, kinds))} |")
 
 
 def main() -> None:

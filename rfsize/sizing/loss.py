@@ -12,6 +12,12 @@ half. To first order, what the trees of a half add to the metric its other half 
 What is left is quadratic in the trees' deviations, as a sample variance over blocks is: a deal tells of 3 of its 19
 degrees of freedom, which says how uncertain the mean over deals is of other trees. Which rows are at hand matters too:
 the influence of each row on what halves and quarters lose says how much.
+
+The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
+which leaving out one block after the other tells (the jackknife). Out of bag, where n of the T trees are asked about a
+row, n²/T of them are asked about both of two rows, so that what these have in common moves the metric as it does with
+all trees; what each row has of its own moves it T/n times as much. That is what remains of the jackknife where each row
+leaves out its blocks in an order of its own.
 """
 
 from __future__ import annotations
@@ -41,6 +47,8 @@ _DEALS_OF_ROWS = 6  # of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
 _FORESTS = len(_PAIRS) + 4  # of a deal
+_ALL = np.ones((1, N_BLOCKS))
+_ALL_ASKED, _TURNS = 0.99, 2  # share of the trees that nearly all rows ask, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
 _ROW_GROUPS = 20  # left out in turn of a metric without influence
 
@@ -107,6 +115,8 @@ class MetricLoss:
         Halves and quarters of the trees.
     n_rows, n_dropped : int
         Rows that it was measured on, and others that some quarter has no tree to ask about.
+    of_a_tree : float
+        By what the metric of a forest of T trees moves from seed to seed, times √T: a standard deviation.
     """
 
     value: float
@@ -120,6 +130,7 @@ class MetricLoss:
     quarters: Part
     n_rows: int
     n_dropped: int
+    of_a_tree: float
 
     @property
     def is_bent(self) -> bool:
@@ -201,6 +212,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         quarters=Part(parts.asked[2], quarters),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
+        of_a_tree=math.sqrt(blocks.n_trees) * parts.spread(judge, predicted, blocks.n_trees),
     )
 
 
@@ -279,27 +291,53 @@ class _Parts:
 
     def losses(self, judge: Metric, predicted: Predicted) -> tuple[Floats, float]:
         """What the halves and the quarters of each deal lose, shape (n_deals, 2), and the metric of all trees."""
-        whole = predicted(self._mean(slice(None), slice(0, 1)))[0]
-        value = value_of(judge, self.rows, whole)
-        measuring = of_smaller_forests(judge).start(len(self.in_part), whole)
+        whole = self._whole(predicted)
+        values = self._values(of_smaller_forests(judge), predicted, whole, self.in_part)
+        return _by_kind(_worse(judge) * (values[1:] - values[0])), value_of(judge, self.rows, whole)
+
+    def spread(self, judge: Metric, predicted: Predicted, n_trees: int) -> float:
+        """By what the metric moves from seed to seed with so many trees, all that are at hand: a standard deviation."""
+        whole, share = self._whole(predicted), self.asked[0] / n_trees
+        variance = self._jackknife(judge, predicted, whole, 0)
+        if share > _ALL_ASKED:
+            return math.sqrt(variance)
+        rng, n_rows = np.random.default_rng(SEED), len(self.rows)
+        turns = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(_TURNS)]
+        alone = float(np.mean([self._jackknife(judge, predicted, whole, turn) for turn in turns]))
+        return math.sqrt(max(variance - (1.0 - share) * alone, share * alone))
+
+    def _jackknife(self, judge: Metric, predicted: Predicted, whole: Floats, turn: Int64s | int) -> float:
+        """The variance of the metric that forests without one block tell, each row's first one being its ``turn``."""
+        # The first forest is that at hand, around which a metric may be taken to second order.
+        values = self._values(judge, predicted, whole, np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)]), turn)
+        return float(np.var(values[1:])) * (N_BLOCKS - 1.0)
+
+    def _whole(self, predicted: Predicted) -> Floats:
+        """What all trees at hand predict."""
+        return predicted(self._mean(slice(None), _ALL))[0]
+
+    def _values(
+        self, judge: Metric, predicted: Predicted, whole: Floats, in_part: Floats, turn: Int64s | int = 0
+    ) -> Floats:
+        """The metric of several forests, each row's first block being its ``turn``."""
+        turn = np.broadcast_to(turn, len(self.rows))
+        measuring = judge.start(len(in_part), whole)
         width = max(self.total.shape[2], whole.shape[1])
-        step = max(1, CELLS_PER_BLOCK // (len(self.in_part) * width))
+        step = max(1, CELLS_PER_BLOCK // (len(in_part) * width))
         for start in range(0, len(self.rows), step):
             rows = slice(start, start + step)
-            measuring.add(self.rows[rows], predicted(self._mean(rows, slice(None))))
-        values = measuring.conclude()
-        return _by_kind(_worse(judge) * (values[1:] - values[0])), value
+            measuring.add(self.rows[rows], predicted(self._mean(rows, in_part, turn[rows])))
+        return measuring.conclude()
 
     def scatter_of_rows(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
         """Covariance of both losses as the rows, or groups of them, might have been others."""
         judge = of_smaller_forests(judge)
-        whole = predicted(self._mean(slice(None), slice(0, 1)))[0]
-        now = judge.influence(self.rows, whole)
+        now = judge.influence(self.rows, self._whole(predicted))
         if now is None:
             return self._scatter_by_trying(judge, predicted, units)
         lost = np.zeros((len(self.rows), 2))
         for index in range(_DEALS_OF_ROWS * _FORESTS):
-            part = predicted(self._mean(slice(None), slice(1 + index, 2 + index)))[0]
+            part = predicted(self._mean(slice(None), self.in_part[1 + index : 2 + index]))[0]
             added = judge.influence(self.rows, part)
             assert added is not None
             is_half = index % _FORESTS < len(_PAIRS)
@@ -312,7 +350,7 @@ class _Parts:
         """The same by leaving out groups of rows in turn."""
         names, unit = np.unique(units, return_inverse=True)
         left_out = np.random.default_rng(SEED).permutation(len(names))[unit] % _ROW_GROUPS
-        forests = predicted(self._mean(slice(None), slice(0, 1 + _DEALS_TRIED * _FORESTS)))
+        forests = predicted(self._mean(slice(None), self.in_part[: 1 + _DEALS_TRIED * _FORESTS]))
         found = []
         for group in range(_ROW_GROUPS):
             kept = left_out != group
@@ -343,15 +381,18 @@ class _Parts:
         of_part, of_all = (shares @ (1.0 / (numbers + d)) for numbers, shares in (self.n_asked[kind], self.n_asked[0]))
         return float(of_part - of_all)
 
-    def _mean(self, rows: slice, parts: slice) -> Floats:
+    def _mean(self, rows: slice, in_part: Floats, turn: Int64s | None = None) -> Floats:
         """Mean scores of some forests on some rows, shape (n_parts, n_rows, n_scores)."""
         total, asked = self.total[rows], self.of_blocks[rows]
-        return _summed(self.in_part[parts], total) / _summed(self.in_part[parts], asked)
+        if turn is not None and turn.any():
+            order = (turn[:, None, None] + np.arange(N_BLOCKS)[:, None]) % N_BLOCKS
+            total, asked = np.take_along_axis(total, order, axis=1), np.take_along_axis(asked, order, axis=1)
+        return _summed(in_part, total) / _summed(in_part, asked)
 
 
 def _deals(n_deals: int) -> Floats:
     """Which blocks are in each of the smaller forests; see `_Parts.in_part`."""
-    rng, found = np.random.default_rng(SEED), [np.ones((1, N_BLOCKS))]
+    rng, found = np.random.default_rng(SEED), [_ALL]
     for _ in range(n_deals):
         quarter = rng.permutation(N_BLOCKS) % 4
         quarters = np.array([quarter == number for number in range(4)], dtype=np.float64)

@@ -41,10 +41,14 @@ class ExpectedLoss(NamedTuple):
         most that it may be.
     interval : tuple of float
         95 % interval.
+    spread : float
+        Standard deviation of what single forests of the size lose, by their trees alone: from seed to seed, the metric
+        moves by so much around what is expected.
     """
 
     loss: float
     interval: tuple[float, float]
+    spread: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +88,8 @@ class MetricReport(Report):
     Notes
     -----
     The expected loss of T trees goes as c/(T + d). Halves and quarters of the trees at hand lose against all of them
-    what tells both. The promise is one on average: a single forest may lose more or less.
+    what tells both. The promise is one on average: what a single forest loses moves around it from seed to seed, by
+    s/√T (``loss_at(T).spread``), which the jackknife over blocks of the trees at hand tells.
 
     Examples
     --------
@@ -226,7 +231,7 @@ class MetricReport(Report):
         Returns
         -------
         ExpectedLoss
-            ``loss``, and its 95 % ``interval``.
+            ``loss``, its 95 % ``interval``, and the ``spread`` of single forests.
 
         Raises
         ------
@@ -246,7 +251,7 @@ class MetricReport(Report):
         """
         n_trees, tail = whole("n_trees", n_trees, at_least=1), (1.0 - _COVERAGE) / 2.0
         low, middle, high = (self._loss.at(one).loss(n_trees) for one in (tail, 0.5, 1.0 - tail))
-        return ExpectedLoss(middle, (low, high))
+        return ExpectedLoss(middle, (low, high), self._loss.of_a_tree / math.sqrt(n_trees))
 
     def size_at(self, tolerance: float) -> int | float:
         """T* at another tolerance, from the same trees.
@@ -294,12 +299,14 @@ class MetricReport(Report):
             "criterion": self.criterion,
             "tolerance": self.tolerance,
             "value": self.value,
-            "loss": {"loss": now.loss, "interval": list(now.interval)},
+            "loss": {**now._asdict(), "interval": list(now.interval)},
             "caveat": self.caveat,
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the expected loss over the number of trees, with T*, the forest at hand and what parts of it lose.
+
+        Beside it by what single forests differ from seed to seed, as 1/√T.
 
         Parameters
         ----------
@@ -365,7 +372,9 @@ class MetricReport(Report):
         told = [f"note: {self.caveat}"] if self.caveat else []
         if not self._loss.is_bent:
             told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
-        return told
+        kept = self._ends_with
+        moves = f"the {self.criterion} of {how_many(kept, 'tree')} moves by {self.loss_at(kept).spread:.2g}"
+        return [*told, f"from seed to seed {moves} (standard deviation)"]
 
     def _enough(self) -> str:
         """What to say of a forest that is large enough."""

@@ -226,7 +226,7 @@ class MetricLossReport(Sized, Protocol):
     def tolerance(self) -> float: ...
     @property
     def parts(self) -> tuple[tuple[float, float], ...]: ...
-    def loss_at(self, n_trees: int) -> tuple[float, tuple[float, float]]: ...
+    def loss_at(self, n_trees: int) -> tuple[float, tuple[float, float], float]: ...
 
 
 def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
@@ -234,10 +234,11 @@ def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
     if ax is None:
         ax = new_axes()
     sizes = np.unique(np.geomspace(1.0, _largest(report), 80).astype(int))
-    law, ends = zip(*(report.loss_at(int(size)) for size in sizes), strict=True)
+    law, ends, spread = zip(*(report.loss_at(int(size)) for size in sizes), strict=True)
     low, high = np.array(ends).T
     ax.plot(sizes, law, color="C0", label="expected loss" + ("" if any(law) else ": 0"))
     ax.fill_between(sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval of the loss")
+    ax.plot(sizes, spread, **faint(ax, "--"), label="from seed to seed (standard deviation)")
     asked, lost = np.array(report.parts).T
     # They are measured against all trees at hand, of which the rest is the law's.
     whole = 2.0 * asked[0]

@@ -98,7 +98,13 @@ def squares(n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_rows)
     score = (truth + rng.normal(size=n_rows))[:, None, None] + noise * rng.normal(size=(n_rows, n_trees, 1))
-    asked, scores = np.ones((n_rows, n_trees, 1), dtype=np.int32), Scores.of(score)
+    return squared_error(truth, score, np.ones(score.shape, dtype=bool), tolerance)
+
+
+def squared_error(truth: np.ndarray, score: np.ndarray, may_vote: np.ndarray, tolerance: float) -> MetricReport:
+    """A forest sized by the mean squared error of its scores, shape (n_rows, n_trees, 1)."""
+    (n_rows, n_trees, _), score, asked = score.shape, np.where(may_vote, score, 0.0), may_vote.astype(np.int32)
+    scores = Scores.of(score)
     nothing = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
     blocks = replace(
         nothing, scores=scores, total=dealt(score), squares=dealt(score**2), asked=dealt(asked), n_trees=n_trees
@@ -119,6 +125,34 @@ def test_a_known_law_is_found() -> None:
     assert reports[0].loss_at(100).loss == pytest.approx(0.04, rel=0.15)
     assert not reports[0].converged
     assert squares(400, 60, 0, tolerance=0.1).converged
+
+
+@pytest.mark.parametrize("share", [1.0, 0.37])
+@pytest.mark.parametrize("noise", ["of each row", "of all rows"])
+def test_forests_differ_from_seed_to_seed(noise: str, share: float) -> None:
+    """What trees are off by, ±1 away from the truth, moves the mean square by twice its mean over rows and trees."""
+    rng, n_rows, n_trees = np.random.default_rng(0), 400, 200
+    truth, found = rng.normal(size=n_rows), []
+    for _ in range(8):
+        drawn = rng.normal(size=(n_rows if noise == "of each row" else 1, n_trees, 1))
+        score = truth[:, None, None] + rng.choice([-1.0, 1.0], size=n_rows)[:, None, None] * (1.0 + 0.5 * drawn)
+        report = squared_error(truth, score, rng.random((n_rows, n_trees, 1)) < share, 0.05)
+        found.append(report.loss_at(50).spread)
+    expected = 2.0 * 0.5 / math.sqrt(50 * (n_rows if noise == "of each row" else 1))
+    assert 0.95 < np.mean(found) / expected < 1.2  # out of bag rather too much, where rows have nothing in common
+
+
+def test_spread_of_real_forests(data: Data) -> None:
+    """What out-of-bag votes say of other seeds is what these do on as many fresh rows."""
+    X, y = data.X[:500], data.y[:500]
+    fresh, truth = data.fresh[:500], (data.fresh[:500, 0] > 0.3).astype(int)
+    seeds = [RandomForestClassifier(60, min_samples_leaf=5, random_state=seed).fit(X, y) for seed in range(20)]
+    real = float(np.std([roc_auc_score(truth, one.predict_proba(fresh)[:, 1]) for one in seeds], ddof=1))
+    given = [rfsize.size(one, fresh, truth, criterion="auc", tolerance=0.01) for one in seeds[:4]]
+    oob = [rfsize.size(one, X, y, oob=True, criterion="auc", tolerance=0.01) for one in seeds[:4]]
+    for reports in (given, oob):
+        assert 0.6 < np.mean([one.loss_at(60).spread for one in reports]) / real < 1.5
+    assert f"moves by {given[0].loss_at(60).spread:.2g} (standard deviation)" in str(given[0])
 
 
 def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
