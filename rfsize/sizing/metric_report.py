@@ -372,7 +372,7 @@ class MetricReport(Report):
         told = [f"note: {self.caveat}"] if self.caveat else []
         if not self._loss.is_bent:
             told.append(f"{_ANY_SIZE} trees would cost {self._price(_ANY_SIZE)} of the {self.criterion}")
-        kept = self._ends_with
+        kept = self.n_kept
         moves = f"the {self.criterion} of {how_many(kept, 'tree')} moves by {self.loss_at(kept).spread:.2g}"
         return [*told, f"from seed to seed {moves} (standard deviation)"]
 

@@ -152,7 +152,8 @@ def test_spread_of_real_forests(data: Data) -> None:
     oob = [rfsize.size(one, X, y, oob=True, criterion="auc", tolerance=0.01) for one in seeds[:4]]
     for reports in (given, oob):
         assert 0.6 < np.mean([one.loss_at(60).spread for one in reports]) / real < 1.5
-    assert f"moves by {given[0].loss_at(60).spread:.2g} (standard deviation)" in str(given[0])
+    kept = given[0].n_kept
+    assert f"of {kept} trees moves by {given[0].loss_at(kept).spread:.2g} (standard deviation)" in str(given[0])
 
 
 def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
