@@ -137,8 +137,8 @@ def count(
     -------
     Counted
         What `size`, `truncate`, `oob_score`, `oob_predict`, `oob_predict_proba` and `StopTable.build` take. It holds
-        about 4 bytes for each row and class and 12 for each row and score, and besides at most 400 MB of sums by parts
-        of the forest, and of what noise the rows share; see `Counted.nbytes`.
+        about 40 bytes a row where one score tells two classes, more where there are more classes, and besides at most
+        400 MB of sums by parts of the forest, and of what noise the rows share; see `Counted.nbytes`.
 
     Raises
     ------

@@ -129,7 +129,7 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
     not overtake it (ties go to the lowest class index). The events go together, because they share the
     leader's votes (for many trees Slepian's inequality says so), so the product claims too little agreement,
     never too much; it is closer than one minus the sum over the rivals, and exact for two classes and for one
-    tree. No distribution of votes was found where it claims 0.0002 more than there is.
+    tree. No distribution of votes was found where it claims noticeably more than there is.
 
     Parameters
     ----------
