@@ -340,13 +340,13 @@ def run(store: Results, options: argparse.Namespace) -> None:
     for name, (X, y) in sets(options.tables):
         for framework in options.frameworks:
             if not store.of(set=name, framework=framework):
-                found = [one._asdict() for one in one_set(framework, cut(X, y), options.times)]
+                found = one_set(framework, cut(X, y), options.times)
                 store.add({"set": name, "framework": framework, "found": [rounded(one) for one in found]})
 
 
-def rounded(found: dict[str, Any]) -> dict[str, Any]:
+def rounded(found: Found) -> list[Any]:
     """With as many digits as anybody reads."""
-    return {name: round(value, 6) if isinstance(value, float) else value for name, value in found.items()}
+    return [round(value, 6) if isinstance(value, float) else value for value in found]
 
 
 def main() -> None:
@@ -362,7 +362,7 @@ def main() -> None:
     run(store, options)
     results: ByFramework = {framework: {} for framework in FRAMEWORKS}
     for record in store.records:
-        results[record["framework"]][record["set"]] = [Found(**one) for one in record["found"]]
+        results[record["framework"]][record["set"]] = [Found(*one) for one in record["found"]]
     results = {framework: by_set for framework, by_set in results.items() if by_set}
     print_table(results)
     if options.plot:
