@@ -1,8 +1,8 @@
 """Hard voting: the ways to estimate agreement of majority votes from counted votes, and which of them to take.
 
-Averaged over problems, the smooth estimate of T*(0.99) is the nearer one from 50 trees as from 1000, and that of T*(0.95)
-about as near as the other (benchmarks/estimator.py). The exception is forests whose trees are of two minds on some rows, as many of each: no smooth density has such a peak at
-1/2.
+Averaged over problems, the smooth estimate of T*(0.99) is the nearer one from 50 trees as from 1000, and that of
+T*(0.95) about as near as the other (benchmarks/estimator.py). The exception is forests whose trees are of two minds on
+some rows, as many of each: no smooth density has such a peak at 1/2.
 """
 
 from __future__ import annotations
