@@ -60,7 +60,7 @@ def test_slow_counting_shows_its_progress(
     rfsize.votes(booster, data.X)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 100 * TREES)
-    monkeypatch.setattr("rfsize.utils.matrix.SECONDS_BEFORE_PROGRESS", 0.0)
+    monkeypatch.setattr("rfsize.utils.progress._SECONDS_BEFORE", 0.0)
     rfsize.votes(booster, data.X)
     assert "votes" in capsys.readouterr().err
 

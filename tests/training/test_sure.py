@@ -45,7 +45,7 @@ def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lg
     large = lgb.train({**HALF_OF_THE_FEATURES, "seed": 999}, half_of_the_features, 700)
     truth = rfsize.size(large, half_of_the_features.get_data(), oob=True, alpha=0.97).n_trees
     sizes: dict[float, list[int]] = {0.5: [], 0.8: [], 0.95: []}
-    for seed in range(6):
+    for seed in range(4):
         for sure, ends in sizes.items():
             callback = rfsize.SizeCallback(alpha=0.97, min_trees=30, sure=sure)
             params = {**HALF_OF_THE_FEATURES, "seed": seed}
@@ -54,7 +54,7 @@ def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lg
             assert model.num_trees() == callback.report_.wanted
             ends.append(model.num_trees())
     enough = {sure: sum(size >= truth for size in ends) for sure, ends in sizes.items()}
-    assert enough[0.8] >= 4
+    assert enough[0.8] >= 3
     assert enough[0.5] <= enough[0.8] <= enough[0.95]
     assert np.mean(sizes[0.5]) < np.mean(sizes[0.8]) < np.mean(sizes[0.95])
     # Thirty trees are never enough here, whatever they say of themselves.

@@ -90,9 +90,9 @@ class Modules:
         assert self.called() == dict.fromkeys(self.names, (_RIGHT, 3))
 
 
-def test_damaged_and_exchanged_files_are_no_cache(tmp_path: Path) -> None:
+def test_files_that_are_damaged_exchanged_or_blocked_are_no_cache(tmp_path: Path) -> None:
     damaged = {f"{what} {ending}": (damage, ending) for what, damage in _DAMAGES.items() for ending in ("nbi", "nbc")}
-    modules = Modules(tmp_path, [*damaged, *_EXCHANGES])
+    modules = Modules(tmp_path, [*damaged, *_EXCHANGES, "blocked"])
     for name, (damage, ending) in damaged.items():
         paths = modules.files(name, f"*.{ending}")
         assert len(paths) >= 2
@@ -103,16 +103,14 @@ def test_damaged_and_exchanged_files_are_no_cache(tmp_path: Path) -> None:
         contents = first.read_bytes(), second.read_bytes()
         second.write_bytes(contents[0])
         first.write_bytes(contents[1])
-    modules.assert_healed()
-
-
-def test_files_that_can_be_neither_read_nor_written_do_no_harm(tmp_path: Path) -> None:
-    modules = Modules(tmp_path, ["functions"])
-    blocked = modules.files("functions", "*.nb?")
+    # What can be neither read nor written does no harm.
+    blocked = modules.files("blocked", "*.nb?")
     for path in blocked:
         path.unlink()
         path.mkdir()
-    assert modules.called() == {"functions": (_RIGHT, 0)}
+    found = modules.called()
+    assert {name: said for name, (said, _) in found.items()} == dict.fromkeys(modules.names, _RIGHT)
+    assert found["blocked"] == (_RIGHT, 0)
     for path in blocked:
         path.rmdir()
     modules.assert_healed()
