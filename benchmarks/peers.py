@@ -14,8 +14,8 @@ forests of 2000 trees are trained of each set and framework, and each way choose
     optRF                   ten forests each of 250, 500, 750, 1000 and 2000 trees, Fleiss' kappa of their labels of
                             the validation rows, the size at which its curve is flat; one choice of all ten forests
     rfsize                  `rfsize.grow`, run as it is, three times: labels at α = 0.99; probabilities within 0.02;
-                            a metric, AUC within 0.001, or where there are several classes log loss within 0.002
-                            (where that is infinite, rfsize says so, and the Brier score is taken)
+                            a metric, AUC within 0.001, or where there are several classes log loss within 0.002;
+                            where that is infinite, which rfsize refuses, the Brier score within 0.002, as it advises
 
 Printed are, by framework and way: trees trained and kept, medians over sets and forests; seconds, likewise; how often
 the way stopped by itself, before 2000 trees (rfsize: 5000); and as means over the sets, of the worst set in brackets:
@@ -64,8 +64,8 @@ GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
     ),
 }
 # What the refusal of an infinite log loss says to take.
-WHERE_INFINITE = {"criterion": "brier", "tolerance": 0.002}
-WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS)
+INSTEAD, BRIER = "rfsize, Brier score", {"criterion": "brier", "tolerance": 0.002}
+WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS, INSTEAD)
 
 
 class Set(NamedTuple):
@@ -236,14 +236,15 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
     infinite = pool[0].predictions(sum(one.sums[POOL] for one in pool) / (POOL * len(pool)))
     for way, goal in GOALS.items():
         for seed in range(1000, 1000 + times):
-            start = time.perf_counter()
+            start, called = time.perf_counter(), way
             try:
                 model, report = grown(framework, rows, seed, goal(rows.n_classes))
             except UndefinedMetricError:
-                model, report = grown(framework, rows, seed, WHERE_INFINITE)
+                model, report = grown(framework, rows, seed, BRIER)
+                called = INSTEAD
             seconds = time.perf_counter() - start
             choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.converged))
-            yield found(way, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
+            yield found(called, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
 
 
 def sets(tables: list[Path]) -> Iterator[tuple[str, Rows]]:
@@ -285,7 +286,7 @@ def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
         means = [
             np.mean([getattr(one, name) for one in ones]) for ones in of.values() if getattr(ones[0], name) is not None
         ]
-        return f"{format(np.mean(means), shown)} ({format(max(means), shown)})"
+        return f"{format(np.mean(means), shown)} ({format(max(means), shown)})" if means else "–"
 
     trees = [f"{median(name):,.0f}" for name in ("trained", "kept")]
     settled = f"{sum(one.settled for one in flat)} of {len(flat)}"
@@ -299,12 +300,17 @@ def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
     ]
 
 
+def taken(by_set: dict[str, list[Found]]) -> list[str]:
+    """The ways that were taken on any set, in their order."""
+    return [way for way in WAYS if any(one.way == way for everything in by_set.values() for one in everything)]
+
+
 def print_table(results: ByFramework) -> None:
     """One line for each framework and way."""
     print("| framework | way | trained | kept | seconds | stopped | labels that differ | AUC lost | log loss lost |")
     print("|---|---|---|---|---|---|---|---|---|")
     for framework, by_set in results.items():
-        for way in WAYS:
+        for way in taken(by_set):
             print(f"| {framework if way == WAYS[0] else ''} | {way} | {' | '.join(cells(way, by_set))} |")
 
 
@@ -314,24 +320,27 @@ def draw(results: ByFramework, path: Path) -> None:
 
     figure, panels = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4.4), sharey=True, layout="constrained")
     for panel, (framework, by_set) in zip(np.atleast_1d(panels), results.items(), strict=True):
-        for position, way in enumerate(WAYS):
+        for way in taken(by_set):
+            position, is_ours = WAYS.index(way), way.startswith("rfsize")
             of = [[one for one in everything if one.way == way] for everything in by_set.values()]
             trained = [float(np.median([one.trained for one in ones])) for ones in of if ones]
             differ = [float(np.mean([one.differ for one in ones])) for ones in of if ones]
             look = {
                 "color": f"C{position}",
                 "linestyle": "none",
-                "marker": "*" if way in GOALS else "osv^DPX"[position],
+                "marker": "*" if is_ours else "osv^DPX"[position],
             }
             panel.plot(trained, differ, ms=4, alpha=0.45, **look)
-            panel.plot(np.median(trained), np.mean(differ), ms=14 if way in GOALS else 9, label=way, **look)
+            panel.plot(np.median(trained), np.mean(differ), ms=14 if is_ours else 9, label=way, **look)
         panel.axhline(0.01, color="0.7", linewidth=1.0, zorder=0)
         panel.set(xscale="log", xlabel="trees trained", title=framework)
         panel.set_yscale("symlog", linthresh=0.001, linscale=0.2)
         panel.set_ylim(bottom=-0.0001)
-    first = np.atleast_1d(panels)[0]
-    first.set_ylabel("labels that differ from the infinite forest")
-    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    np.atleast_1d(panels)[0].set_ylabel("labels that differ from the infinite forest")
+    shown = {str(line.get_label()): line for panel in np.atleast_1d(panels) for line in panel.lines}
+    figure.legend(
+        handles=[shown[way] for way in WAYS if way in shown], loc="outside lower center", ncols=6, frameon=False
+    )
     figure.savefig(path, dpi=110)
 
 

@@ -14,7 +14,8 @@ degrees of freedom, which says how uncertain the mean over deals is of other tre
 the influence of each row on what halves and quarters lose says how much.
 
 The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
-which leaving out one block after the other tells (the jackknife). Out of bag, where n of the T trees are asked about a
+which leaving out one block after the other tells, by the jackknife (B. Efron and C. Stein (1981). "The jackknife
+estimate of variance." The Annals of Statistics 9(3), 586-596). Out of bag, where n of the T trees are asked about a
 row, n²/T of them are asked about both of two rows, so that what these have in common moves the metric as it does with
 all trees; what each row has of its own moves it T/n times as much. That is what remains of the jackknife where each row
 leaves out its blocks in an order of its own.
@@ -48,6 +49,8 @@ _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
 _FORESTS = len(_PAIRS) + 4  # of a deal
 _ALL = np.ones((1, N_BLOCKS))
+# The forest at hand comes first, around which a metric may be taken to second order.
+_ALL_AND_WITHOUT_ONE = np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)])
 _ALL_ASKED, _TURNS = 0.99, 2  # share of the trees that nearly all rows ask, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
 _ROW_GROUPS = 20  # left out in turn of a metric without influence
@@ -212,7 +215,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         quarters=Part(parts.asked[2], quarters),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
-        of_a_tree=math.sqrt(blocks.n_trees) * parts.spread(judge, predicted, blocks.n_trees),
+        of_a_tree=parts.spread_of_a_tree(judge, predicted, blocks.n_trees),
     )
 
 
@@ -295,38 +298,37 @@ class _Parts:
         values = self._values(of_smaller_forests(judge), predicted, whole, self.in_part)
         return _by_kind(_worse(judge) * (values[1:] - values[0])), value_of(judge, self.rows, whole)
 
-    def spread(self, judge: Metric, predicted: Predicted, n_trees: int) -> float:
-        """By what the metric moves from seed to seed with so many trees, all that are at hand: a standard deviation."""
+    def spread_of_a_tree(self, judge: Metric, predicted: Predicted, n_trees: int) -> float:
+        """See `MetricLoss.of_a_tree`; ``n_trees`` are at hand."""
         whole, share = self._whole(predicted), self.asked[0] / n_trees
-        variance = self._jackknife(judge, predicted, whole, 0)
-        if share > _ALL_ASKED:
-            return math.sqrt(variance)
-        rng, n_rows = np.random.default_rng(SEED), len(self.rows)
-        turns = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(_TURNS)]
-        alone = float(np.mean([self._jackknife(judge, predicted, whole, turn) for turn in turns]))
-        return math.sqrt(max(variance - (1.0 - share) * alone, share * alone))
+        variance = self._jackknife(judge, predicted, whole)
+        if share < _ALL_ASKED:
+            rng, n_rows = np.random.default_rng(SEED), len(self.rows)
+            turns = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(_TURNS)]
+            alone = float(np.mean([self._jackknife(judge, predicted, whole, turn) for turn in turns]))
+            variance = max(variance - (1.0 - share) * alone, share * alone)
+        return math.sqrt(n_trees * variance)
 
-    def _jackknife(self, judge: Metric, predicted: Predicted, whole: Floats, turn: Int64s | int) -> float:
+    def _jackknife(self, judge: Metric, predicted: Predicted, whole: Floats, turn: Int64s | None = None) -> float:
         """The variance of the metric that forests without one block tell, each row's first one being its ``turn``."""
-        # The first forest is that at hand, around which a metric may be taken to second order.
-        values = self._values(judge, predicted, whole, np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)]), turn)
-        return float(np.var(values[1:])) * (N_BLOCKS - 1.0)
+        values = self._values(judge, predicted, whole, _ALL_AND_WITHOUT_ONE, turn)[1:]
+        return float(np.var(values)) * (N_BLOCKS - 1.0)
 
     def _whole(self, predicted: Predicted) -> Floats:
         """What all trees at hand predict."""
         return predicted(self._mean(slice(None), _ALL))[0]
 
     def _values(
-        self, judge: Metric, predicted: Predicted, whole: Floats, in_part: Floats, turn: Int64s | int = 0
+        self, judge: Metric, predicted: Predicted, whole: Floats, in_part: Floats, turn: Int64s | None = None
     ) -> Floats:
         """The metric of several forests, each row's first block being its ``turn``."""
-        turn = np.broadcast_to(turn, len(self.rows))
         measuring = judge.start(len(in_part), whole)
         width = max(self.total.shape[2], whole.shape[1])
         step = max(1, CELLS_PER_BLOCK // (len(in_part) * width))
         for start in range(0, len(self.rows), step):
             rows = slice(start, start + step)
-            measuring.add(self.rows[rows], predicted(self._mean(rows, in_part, turn[rows])))
+            turned = None if turn is None else turn[rows]
+            measuring.add(self.rows[rows], predicted(self._mean(rows, in_part, turned)))
         return measuring.conclude()
 
     def scatter_of_rows(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
@@ -384,7 +386,7 @@ class _Parts:
     def _mean(self, rows: slice, in_part: Floats, turn: Int64s | None = None) -> Floats:
         """Mean scores of some forests on some rows, shape (n_parts, n_rows, n_scores)."""
         total, asked = self.total[rows], self.of_blocks[rows]
-        if turn is not None and turn.any():
+        if turn is not None:
             order = (turn[:, None, None] + np.arange(N_BLOCKS)[:, None]) % N_BLOCKS
             total, asked = np.take_along_axis(total, order, axis=1), np.take_along_axis(asked, order, axis=1)
         return _summed(in_part, total) / _summed(in_part, asked)

@@ -89,7 +89,11 @@ class MetricReport(Report):
     -----
     The expected loss of T trees goes as c/(T + d). Halves and quarters of the trees at hand lose against all of them
     what tells both. The promise is one on average: what a single forest loses moves around it from seed to seed, by
-    s/√T (``loss_at(T).spread``), which the jackknife over blocks of the trees at hand tells.
+    s/√T (``loss_at(T).spread``), which the jackknife over blocks of the trees at hand tells (Efron and Stein 1981).
+
+    References
+    ----------
+    B. Efron and C. Stein (1981). "The jackknife estimate of variance." The Annals of Statistics 9(3), 586-596.
 
     Examples
     --------
@@ -248,6 +252,8 @@ class MetricReport(Report):
         >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
         >>> report.loss_at(25).loss > report.loss_at(100).loss
         True
+        >>> round(report.loss_at(25).spread / report.loss_at(100).spread, 6)
+        2.0
         """
         n_trees, tail = whole("n_trees", n_trees, at_least=1), (1.0 - _COVERAGE) / 2.0
         low, middle, high = (self._loss.at(one).loss(n_trees) for one in (tail, 0.5, 1.0 - tail))

@@ -310,6 +310,7 @@ def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarra
         report = rfsize.size(lgb_booster, data.fresh, fresh_y, criterion="logloss", tolerance=tolerance)
         values = json.loads(json.dumps(report.to_dict()))
         assert values["n_trees"] == report.n_trees == report.size_at(tolerance)
+        assert values["loss"]["spread"] == report.loss_at(report.available).spread > 0.0
         assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
         assert report.loss_at(report.n_trees).loss <= tolerance
         assert report.headline() in str(report) == repr(report)
