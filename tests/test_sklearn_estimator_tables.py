@@ -35,12 +35,11 @@ def kind(request: pytest.FixtureRequest) -> Any:
 def test_the_stop_table_is_built_from_the_out_of_bag_votes(rule: str, booster_kind: Any, data: Data) -> None:
     y = np.array(["no", "yes"])[data.y]
     model = RightSizedClassifier(booster_kind, alpha=0.97, stop_table=rule).fit(data.X, y)
-    prior = rfsize.votes(model.estimator_, data.X, oob=True)
+    prior = rfsize.votes(model, data.X, oob=True)
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.97, prior=prior, rule=rule)
     assert model.table_.to_dict() == table.to_dict()
-    labels, asked = rfsize.compile(model.estimator_, table).predict(data.fresh, return_trees=True)
-    expected = model.classes_[labels] if isinstance(booster_kind, XGBClassifier) else labels
-    assert np.array_equal(model.predict(data.fresh), expected)
+    labels, asked = rfsize.compile(model, table).predict(data.fresh, return_trees=True)
+    assert np.array_equal(model.predict(data.fresh), labels)
     assert asked.mean() < 0.6 * model.n_trees_
     assert np.array_equal(model.predict_proba(data.fresh), model.estimator_.predict_proba(data.fresh))
 
@@ -116,12 +115,12 @@ def test_a_table_is_certified_on_rows_that_are_held_out(name: str, data: Data) -
     y = np.array(["c", "a", "b"])[data.three]
     model = certified(KINDS[name]).fit(data.X, y)
     out = model.calibration_rows_
-    expected = rfsize.StopTable.calibrate(model.estimator_, data.X[out], alpha=0.9)
+    expected = rfsize.StopTable.calibrate(model, data.X[out], alpha=0.9)
     assert (model.table_.promise, model.table_.voting, model.report_.voting) == ("certified", "soft", "soft")
     assert model.table_ == expected
     assert model.table_.certificate.rows == len(out)
-    labels, asked = rfsize.compile(model.estimator_, expected).predict(data.fresh, return_trees=True)
-    assert np.array_equal(model.predict(data.fresh), as_of_the_estimator(model, labels))
+    labels, asked = rfsize.compile(model, expected).predict(data.fresh, return_trees=True)
+    assert np.array_equal(model.predict(data.fresh), labels)
     whole = as_of_the_estimator(model, model.estimator_.predict(data.fresh))
     assert (model.predict(data.fresh) != whole).mean() <= 0.1
     assert asked.mean() < 0.9 * model.n_trees_
@@ -189,14 +188,13 @@ def test_rows_to_certify_on_may_be_given(table: str, booster_kind: Any, data: Da
     assert (model.table_.voting, model.report_.voting) == (("soft",) * 2 if table == "certified" else ("hard",) * 2)
     assert model.table_.certificate.rows == len(data.fresh)
     if table == "certified":
-        expected = rfsize.StopTable.calibrate(model.estimator_, data.fresh, alpha=0.9)
+        expected = rfsize.StopTable.calibrate(model, data.fresh, alpha=0.9)
     else:
-        prior = rfsize.votes(model.estimator_, data.X, oob=True)
+        prior = rfsize.votes(model, data.X, oob=True)
         expected = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=prior, rule=table)
-        expected = expected.certified(model.estimator_, data.fresh)
+        expected = expected.certified(model, data.fresh)
     assert model.table_ == expected
-    labels = rfsize.compile(model.estimator_, expected).predict(data.fresh)
-    assert np.array_equal(model.predict(data.fresh), as_of_the_estimator(model, labels))
+    assert np.array_equal(model.predict(data.fresh), rfsize.compile(model, expected).predict(data.fresh))
     alone = certified(booster_kind, stop_table=None, voting=model.report_.voting).fit(data.X, y)
     assert np.array_equal(alone.predict_proba(data.fresh), model.predict_proba(data.fresh))
 

@@ -58,8 +58,8 @@ def _why_not(model: Any) -> str:
             f"found a {name}; give the fitted model inside: pipeline[-1] (and the rows that the other steps make), "
             "search.best_estimator_"
         )
-    if hasattr(model, "estimator_") and hasattr(model, "report_"):
-        return f"found a {name}; give the forest that it has fitted: model.estimator_"
+    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
+        return f"found a {name} that is not fitted: fit it first, which grows its forest"
     if is_regression(model):
         sized = ": size it by what it predicts, with criterion='score' and a tolerance"
         return f"found a {name}, whose members cast no votes{sized if isinstance(model, REGRESSORS) else ''}"

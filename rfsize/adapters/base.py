@@ -103,6 +103,24 @@ class VoteWeights(NamedTuple):
     total: float
 
 
+class Holder(NamedTuple):
+    """The caller's model around a framework's forest.
+
+    Attributes
+    ----------
+    kind : str
+        Its type, for messages.
+    around : callable
+        Makes a new model of the caller's type of a smaller forest of the framework.
+    table : StopTable or None
+        By which the caller's model stops asking trees.
+    """
+
+    kind: str
+    around: Callable[[Any], Any]
+    table: Any = None
+
+
 class Bags(ABC):
     """The in-bag rows of every member, rebuilt from the model's own seed.
 
@@ -191,6 +209,8 @@ class Adapter(ABC):
         Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
     vote_weights : VoteWeights or None
         Where members have weights: what each vote counts.
+    holder : Holder or None
+        The caller's own model, where the framework's is a part of it.
     """
 
     framework: ClassVar[str]
@@ -206,6 +226,7 @@ class Adapter(ABC):
     predict_obeys: str = "soft"
     averages_scores: bool = True
     vote_weights: VoteWeights | None = None
+    holder: Holder | None = None
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
     reads_numbers_only: ClassVar[bool] = True  # and no text in arrays
 
@@ -216,6 +237,17 @@ class Adapter(ABC):
     @abstractmethod
     def truncated(self, n_trees: int) -> Any:
         """A new model of the caller's type, of the first ``n_trees`` members."""
+
+    def held_by(self, holder: Holder, classes: NDArray[Any]) -> Adapter:
+        """The same forest as the caller's model has it, whose labels stand for the classes in their order."""
+        found = copy.copy(self)
+        found.holder, found.classes = holder, classes
+        return found
+
+    def model_of_first(self, n_trees: int) -> Any:
+        """A new model of the caller's type, of the first ``n_trees`` members."""
+        forest = self.truncated(n_trees)
+        return forest if self.holder is None else self.holder.around(forest)
 
     # Capabilities that a framework may not have
 

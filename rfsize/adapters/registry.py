@@ -143,10 +143,13 @@ def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None =
 def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
     if isinstance(model, Adapter):
         return model
-    own = getattr(model, "adapter", None)  # of a compiled forest, which has left its framework behind
+    own = getattr(model, "adapter", None)  # of what rfsize itself makes: compiled forests, right-sized estimators
     if isinstance(own, Adapter):
         if casts_votes and not own.classes.size:
-            raise NotAForestError("the compiled forest predicts numbers, for which its trees cast no votes")
+            raise NotAForestError(
+                f"the {type(model).__name__} predicts numbers, for which its trees cast no votes: size it by what it "
+                "predicts, with criterion='score' and a tolerance"
+            )
         return own
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")

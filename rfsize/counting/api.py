@@ -35,8 +35,9 @@ def votes(
     Parameters
     ----------
     model : booster or estimator
-        A trained forest: `lightgbm.Booster`, `LGBMClassifier`, `xgboost.Booster` or `XGBClassifier`, or
-        scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier` over any learner.
+        A trained forest: `lightgbm.Booster`, `LGBMClassifier`, `xgboost.Booster` or `XGBClassifier`,
+        scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier` over any learner, or a
+        `RightSizedClassifier`.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows to vote on; with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional

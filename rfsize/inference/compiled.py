@@ -46,7 +46,8 @@ def compile(
     Parameters
     ----------
     model : booster or estimator
-        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed.
+        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
+        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given.
     table : StopTable, optional
         For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`; of probabilities,
         for `CompiledForest.predict_proba`), or of votes (`StopTable.build`). Leave it out for AdaBoost, whose own
@@ -96,6 +97,8 @@ def compile(
     """
     choice("voting", voting, ("auto", "soft", "hard"))
     adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
+    if adapter.holder is not None and table is None and voting == "auto" and threshold == 0.5:
+        table = adapter.holder.table
     table = checked_table(adapter, table)
     threshold = adapter.checked_threshold(threshold)
     forest = Forest.of(adapter, adapter.tree_table(threshold), threshold)

@@ -439,7 +439,7 @@ def truncate(
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
-    return cast(_Model, adapter.truncated(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
+    return cast(_Model, adapter.model_of_first(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
 
 
 def cut_to(report: Report, adapter: Adapter) -> Any:
@@ -447,4 +447,4 @@ def cut_to(report: Report, adapter: Adapter) -> Any:
     if not report.converged:
         warn(report.not_converged(), NotConvergedWarning)
     warn_where_labels_mislead(report)
-    return adapter.truncated(report.n_kept)
+    return adapter.model_of_first(report.n_kept)

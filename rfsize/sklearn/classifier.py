@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -13,7 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.registry import integration_for
 from rfsize.counting.api import votes
 from rfsize.errors import NotAForestError
 from rfsize.inference.compiled import CompiledForest, compile
@@ -96,7 +96,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     ----------
     estimator_ : estimator
         The forest of T* trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
-        `classes_`.
+        `classes_`; `rfsize.compile` and its like take the fitted RightSizedClassifier itself, and answer in its labels.
     report_ : SizeReport, DeviationReport or MetricReport
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
         of the forest of one fold.
@@ -259,11 +259,10 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         data, unseen = self._with_rows_held_out(data, X_calibration)
         outputs = self._fit(data, goal)
-        self.compiled_ = self.table_ = None
+        self.classes_, self.compiled_, self.table_ = classes, None, None
         if self.stop_table is not None:
-            self.table_ = self._table(self.estimator_, data, None if outputs is None else outputs.votes, unseen)
-            self.compiled_ = self._compiled(self.estimator_, classes)
-        self.classes_ = classes
+            self.table_ = self._table(data, None if outputs is None else outputs.votes, unseen)
+            self.compiled_ = self._compiled()
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -315,6 +314,26 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
+
+    @property
+    def adapter(self) -> Adapter:
+        """The fitted forest as `rfsize.size` and its like take it, with the labels of `classes_`."""
+        forest = super().adapter
+        if self.compiled_ is not None:
+            forest.predict_obeys = self.compiled_.voting
+        return forest
+
+    def _around(self, forest: Any) -> RightSizedClassifier:
+        if self.table_ is not None:
+            raise ValueError(
+                f"the stop table of this {type(self).__name__} holds for all of its {self.n_trees_} trees, and for no "
+                "fewer: cut the forest that it has fitted, rfsize.truncate(model.estimator_, …), and make a table for "
+                "the smaller one by rfsize.StopTable.calibrate; or fit with stop_table=None or 'lossless'"
+            )
+        small = cast(RightSizedClassifier, super()._around(forest))
+        if self.compiled_ is not None:
+            small.compiled_ = small._compiled()
+        return small
 
     @property
     def oob_decision_function_(self) -> NDArray[np.float64]:
@@ -390,8 +409,9 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         check_enough(len(self.calibration_rows_), self.alpha, self.voting, self.calibration_fraction)
         return training, _safe_indexing(data.X, self.calibration_rows_)
 
-    def _table(self, forest: Any, data: TrainingData, held_out: Votes | None, unseen: Any) -> StopTable | None:
+    def _table(self, data: TrainingData, held_out: Votes | None, unseen: Any) -> StopTable | None:
         """The stop table, certified where there are rows to do it on."""
+        forest = self.adapter
         of_certificate: dict[str, Any] = {"confidence": CONFIDENCE, "average": self.average}
         if self.stop_table == "lossless":
             return None
@@ -401,15 +421,12 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         prior = held_out
         if prior is None:
             options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
-            prior = votes(forest, data.X, data.target(forest), oob=True, **options)
-        n_trees, rule = adapter_for(forest).n_trees, cast(Rule, self.stop_table)
-        table = StopTable.build(n_trees, alpha=self.alpha, prior=prior, rule=rule)
+            prior = votes(forest, data.X, data.truth, oob=True, **options)
+        table = StopTable.build(forest.n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
         return table if unseen is None else table.certified(forest, unseen, **of_certificate)
 
-    def _compiled(self, forest: Any, classes: NDArray[Any]) -> CompiledForest:
-        """The forest with its stop table; it knows the caller's labels."""
+    def _compiled(self) -> CompiledForest:
+        """The forest with its stop table."""
         voting = cast(Literal["auto", "hard", "soft"], self.voting)
-        compiled = compile(forest, self.table_, voting=voting)
-        n_jobs = getattr(forest, "n_jobs", None) or integration_for(forest).default_n_jobs
-        named = replace(compiled.forest, classes=classes)
-        return CompiledForest(named, self.table_, voting=compiled.voting, n_jobs=n_jobs)
+        n_jobs = getattr(self.estimator_, "n_jobs", None) or integration_for(self.estimator_).default_n_jobs
+        return compile(self.adapter, self.table_, voting=voting, n_jobs=n_jobs)

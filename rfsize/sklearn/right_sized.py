@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import Adapter, Holder, warn_of_dependence
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -85,6 +86,21 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}, which predicts {what}: give it to RightSized{taker}"
             )
+
+    @property
+    def adapter(self) -> Adapter:
+        """The fitted forest as `rfsize.size` and its like take it, with this estimator's own class labels."""
+        check_is_fitted(self)
+        forest = adapter_for(self.estimator_, casts_votes=False)
+        classes = getattr(self, "classes_", forest.classes)
+        return forest.held_by(Holder(type(self).__name__, self._around, getattr(self, "table_", None)), classes)
+
+    def _around(self, forest: Any) -> RightSizedForest:
+        """This estimator with a forest of fewer trees."""
+        small = copy.copy(self)
+        small.estimator_, small.n_trees_ = forest, adapter_for(forest, casts_votes=False).n_trees
+        small._out_of_bag = "the forest was cut to fewer trees since fit; rfsize.oob_predict and its like tell theirs"
+        return small
 
     @property
     def feature_importances_(self) -> NDArray[Any]:

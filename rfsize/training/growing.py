@@ -12,7 +12,7 @@ from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import NotConvergedWarning
+from rfsize.errors import NotAForestError, NotConvergedWarning
 from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import warn_where_copies_decide
@@ -444,6 +444,11 @@ def _of_estimator(
         integration_for(estimator).check_estimator(estimator)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
+    if adapter.holder is not None:
+        raise NotAForestError(
+            f"found a {adapter.holder.kind}, whose own fit grows its forest: fit it with a larger alpha or max_trees, "
+            "or give the forest that it has fitted, model.estimator_"
+        )
     check_goal(goal, len(adapter.classes), in_training=True)
     threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
     X = adapter.check(X)

@@ -102,6 +102,30 @@ def no_weight(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "cutting a `RightSizedClassifier` that stops by a table",
+    ValueError,
+    "holds for all of its … trees, and for no fewer",
+    why="a table speaks of all trees that it was made for, and its certificate too",
+    instead="`truncate` the forest inside, `model.estimator_`, and make a table for the smaller one",
+)
+def cutting_what_stops_by_a_table(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(RandomForestClassifier(max_depth=3), alpha=0.9, stop_table="threshold")
+    return rfsize.truncate(sized.fit(at.X, at.y), n_trees=1)
+
+
+@GROUP.refuses(
+    "growing a `RightSizedClassifier`",
+    NotAForestError,
+    "found a RightSizedClassifier, whose own fit grows its forest",
+    why="it has a goal of its own, which `fit` grows the forest to",
+    instead="`fit` with another `alpha` or `max_trees`; or `grow` the forest inside, `model.estimator_`",
+)
+def growing_what_grows(at: AtHand) -> object:
+    sized = rfsize.RightSizedClassifier(RandomForestClassifier(max_depth=3), alpha=0.9)
+    return rfsize.grow(sized.fit(at.X, at.y), at.X, at.y)
+
+
+@GROUP.refuses(
     "growing with parameters that boost",
     NotAForestError,
     "boosting",
