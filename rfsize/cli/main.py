@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.adapters.registry import integration_named, integration_of
-from rfsize.cli.models import LoadedModel, load_model, load_params, save_model, training_data
+from rfsize.cli.models import LoadedModel, load_model, load_params, params_file, save_model, training_data
 from rfsize.cli.options import (
     DONE,
     NOT_CONVERGED,
@@ -37,7 +37,6 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
-from rfsize.utils.files import written_whole
 from rfsize.utils.validation import class_indices
 
 BAD_INPUT = 2
@@ -187,8 +186,7 @@ def _truncate(options: argparse.Namespace) -> int:
     loaded.integration.check_path(options.output)
     report = _report(options, loaded)
     names = None if loaded.class_names is None else loaded.class_names.tolist()
-    with written_whole(options.output) as partial:
-        save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, partial, names)
+    save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
     print(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
@@ -196,8 +194,7 @@ def _truncate(options: argparse.Namespace) -> int:
 
 
 def _grow(options: argparse.Namespace) -> int:
-    read = [path for path in (options.data, options.model, options.validation) if path is not None]
-    refuse_to_overwrite(options.output, *read)
+    refuse_to_overwrite(options.output, options.data, options.model, options.validation, params_file(options.params))
     integration = integration_named(options.framework)
     integration.check_path(options.output)
     X, y, groups = table_of(options)
@@ -222,8 +219,7 @@ def _grow(options: argparse.Namespace) -> int:
             init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,
         )
-    with written_whole(options.output) as partial:
-        save_model(booster, integration, partial, classes)
+    save_model(booster, integration, options.output, classes)
     if options.json:
         print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
     else:
@@ -256,7 +252,7 @@ def _grown_before(path: Path, classes: list[Any] | None) -> Any:
 def _fraction(options: argparse.Namespace) -> int:
     integration = integration_named(options.framework)
     if options.output is not None:
-        refuse_to_overwrite(options.output, options.data)
+        refuse_to_overwrite(options.output, options.data, options.resume, params_file(options.params))
         integration.check_path(options.output)
     X, y, groups = table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
@@ -277,8 +273,7 @@ def _fraction(options: argparse.Namespace) -> int:
             max_trees=options.max_trees,
         )
     if options.output is not None:
-        with written_whole(options.output) as partial:
-            save_model(found.booster, integration, partial, classes)
+        save_model(found.booster, integration, options.output, classes)
     if options.json:
         print(json.dumps({**found.to_dict(), "classes": classes}, indent=2))
     else:

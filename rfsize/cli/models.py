@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import adapter_for, integration_named, integration_names
+from rfsize.utils.files import written_whole
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many
 
@@ -100,10 +101,11 @@ def _loaded(path: Path, content: bytes) -> LoadedModel | None:
 
 
 def save_model(model: Any, integration: Integration, path: Path, classes: list[Any] | None) -> None:
-    """Write a model, with the labels of its classes where they are not 0, 1, … themselves."""
-    integration.save(model, path)
-    if classes is not None and classes != list(range(len(classes))):
-        integration.keep_class_names(model, path, json.dumps(classes))
+    """Write a model, with the labels of its classes where they are not 0, 1, … themselves; whole, or not at all."""
+    with written_whole(path) as partial:
+        integration.save(model, partial)
+        if classes is not None and classes != list(range(len(classes))):
+            integration.keep_class_names(model, partial, json.dumps(classes))
 
 
 def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
@@ -146,7 +148,8 @@ def load_params(text: str | None) -> dict[str, Any]:
     """
     if text is None:
         return {}
-    content = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
+    file = params_file(text)
+    content = text if file is None else file.read_text(encoding="utf-8")
     try:
         params = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -154,6 +157,11 @@ def load_params(text: str | None) -> dict[str, Any]:
     if not isinstance(params, dict):
         raise ValueError(f'the parameters must be a JSON object such as {{"max_depth": 8}}, found {text[:80]!r}')
     return params
+
+
+def params_file(text: str | None) -> Path | None:
+    """The file that training parameters are read from, None where they are JSON themselves."""
+    return None if text is None or text.lstrip().startswith("{") else Path(text)
 
 
 def training_data(

@@ -100,8 +100,12 @@ def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     return X, y, groups
 
 
-def refuse_to_overwrite(output: Path, *inputs: Path) -> None:
-    """``ValueError`` where the output is one of the files read."""
+def refuse_to_overwrite(output: Path, *inputs: Path | None) -> None:
+    """``ValueError`` where the output is one of the files read, or lies among them."""
     for given in inputs:
-        if STANDARD not in (output, given) and output.exists() and given.exists() and output.samefile(given):
+        if given is None or STANDARD in (output, given) or not given.exists():
+            continue
+        if output.exists() and output.samefile(given):
             raise ValueError(f"{output} is one of the files read; write to another one")
+        if given.is_dir() and output.resolve().is_relative_to(given.resolve()):
+            raise ValueError(f"{output} lies in {given}, all files of which are read; write to another folder")

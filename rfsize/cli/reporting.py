@@ -47,8 +47,7 @@ def add_report(commands: Any) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Write a page about a forest."""
-    unseen = [] if options.unseen is None else [options.unseen]
-    refuse_to_overwrite(options.output, options.model, options.data, *unseen)
+    refuse_to_overwrite(options.output, options.model, options.data, options.unseen)
     if options.metric is not None and not (options.oob and options.target):
         raise ValueError("--metric is of the out-of-bag score, which takes --oob and --target: give both")
     loaded = load_model(options.model)

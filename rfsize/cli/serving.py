@@ -33,7 +33,6 @@ from rfsize.inference.compiled import CompiledForest, load
 from rfsize.inference.compiled import compile as compiled
 from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.table import Rule, StopTable
-from rfsize.utils.files import written_whole
 from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
 
@@ -111,8 +110,7 @@ def table(options: argparse.Namespace) -> int:
     X, y, groups = table_of(options)
     X = loaded.integration.features_of(loaded.model, X)
     made = _certified(options, loaded, X) if options.certify else _expected(options, loaded, X, y, groups)
-    with written_whole(options.output) as partial:
-        made.save(partial)
+    made.save(options.output)
     print(made)
     print(f"promise: {_PROMISES[made.promise]}")
     if not options.certify and not options.oob:  # on rows that it has seen, its trees agree more than on others
@@ -157,12 +155,11 @@ def _expected(options: argparse.Namespace, loaded: LoadedModel, X: Any, y: Any, 
 
 def compile_(options: argparse.Namespace) -> int:
     """Write a compiled forest."""
-    refuse_to_overwrite(options.output, options.model, *([] if options.table is None else [options.table]))
+    refuse_to_overwrite(options.output, options.model, options.table)
     made = None if options.table is None else StopTable.load(options.table)
     model = load_model(options.model).with_class_names()
     fast = compiled(model, made, voting=options.voting, threshold=options.threshold, missing=options.missing)
-    with written_whole(options.output) as partial:
-        fast.save(partial)
+    fast.save(options.output)
     print(fast)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")

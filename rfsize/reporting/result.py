@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 
 from rfsize.reporting.account import Account
 from rfsize.utils.files import written_whole
@@ -54,7 +53,7 @@ class Result:
                     f"found a {type(other).__name__}"
                 )
         text = page([one._account() for one in (self, *others)])
-        with written_whole(Path(path)) as partial:
+        with written_whole(path) as partial:
             partial.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str | None:

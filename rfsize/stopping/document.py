@@ -31,6 +31,7 @@ from rfsize.stopping.stops import (
     WeightedStops,
     ternary_index,
 )
+from rfsize.utils.files import written_whole
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS, Link
@@ -67,9 +68,10 @@ _AGAIN = "; build and save the table again"
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write the document of `to_document`."""
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, allow_nan=False, separators=(",", ":"))
+    """Write the document of `to_document`, whole or not at all."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    with written_whole(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def read_document(path: str | PathLike[str]) -> Any:

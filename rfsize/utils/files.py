@@ -2,22 +2,86 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
+import shutil
+import stat
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_SHARED, _OWN = 0o666, 0o600  # modes: of a new file, less the umask; of one that is to take the place of another
+
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A file to write to, which becomes ``path`` when all went well; its name ends alike, as XGBoost goes by that."""
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new empty file to write to, whose content ``path`` has once the block ends without an error.
+
+    Everything that rfsize writes to a path goes this way. Whoever reads ``path`` meanwhile reads the old file or the
+    new, whole, and the last of several writers stays. A symbolic link is followed, the mode of a file that was there is
+    kept, and what is no regular file (a pipe, a device) is written to. The new file ends like ``path``, as XGBoost goes
+    by that.
+
+    Raises
+    ------
+    OSError
+        If ``path`` is a folder, or may not be written; it is then as it was.
+    """
+    path = Path(path)
+    found = _status(path)
+    is_special = found is not None and not stat.S_ISREG(found.st_mode)
+    # Of a pipe in a folder of processes the resolved name does not exist.
+    target = path if is_special else Path(os.path.realpath(path))
+    folder = Path(tempfile.gettempdir()) if is_special else target.parent
+    try:
+        partial = _new_file(folder, path.suffix, _SHARED if found is None else _OWN)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         yield partial
-        partial.replace(path)
+        if is_special:
+            _copy(partial, target)
+        else:
+            _flush(partial)
+            if found is not None:
+                partial.chmod(stat.S_IMODE(found.st_mode))
+            partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Of what is there, None where nothing is; ``OSError`` where it may not be written."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return found
+
+
+def _new_file(folder: Path, suffix: str, mode: int) -> Path:
+    """An empty file of a name that nobody else has; readers of whole folders leave out names that begin with a dot."""
+    path = folder / f".rfsize-{secrets.token_hex(8)}{suffix}"
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    return path
+
+
+def _flush(path: Path) -> None:
+    """Bring a file to the disk, so that no crash leaves its name without its content."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _copy(path: Path, target: Path) -> None:
+    with path.open("rb") as content, target.open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:

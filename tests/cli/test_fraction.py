@@ -108,6 +108,7 @@ def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytes
         (["two.csv", "--target", "sign", "--scoring", "acc"], "get_scorer_names"),
         (["two.csv", "--target", "sign", "-o", "model.txt"], "written to a .json or .ubj"),
         (["two.csv", "--target", "sign", "-o", "two.csv"], "is one of the files read"),
+        (["two.csv", "--target", "sign", "--params", "params.json", "-o", "params.json"], "is one of the files read"),
         (["two.csv", "--target", "sign", "--resume", "params.json"], "cannot be taken up"),
         (["train.csv", "--target", "level", "--params", '{"objective": "binary:logistic"}'], "classes 0 to 1"),
     ],

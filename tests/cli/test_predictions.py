@@ -74,6 +74,7 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["compile", "lgb.txt", "-o", "lgb.txt"], "is one of the files read"),
         (["table", "lgb.txt", "rows.npy", "--alpha", "2", "-o", "new.json"], "at most 1"),
         (["table", "lgb.txt", "rows.npy", "-o", "rows.npy"], "is one of the files read"),
+        (["predict", "lgb.txt", "parts", "-o", "parts/0.parquet"], "all files of which are read"),
         (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "no forest file"),
         (["table", "lgb.txt", "rows.npy", "--confidence", "0.9", "-o", "new.json"], "add --certify"),
         (["table", "lgb.txt", "train.npz", "--certify", "--oob", "-o", "new.json"], "such rows certify nothing"),
@@ -89,6 +90,14 @@ def test_bad_input_exits_with_2_and_one_line(
 ) -> None:
     assert run(folder, *arguments) == 2
     assert message in only_line(capfd.readouterr().err)
+
+
+def test_an_input_is_not_lost_for_its_name(folder: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(folder / "train.csv")
+    table.to_csv(tmp_path / "out.partial.csv", index=False)
+    assert run(folder, "predict", "lgb.txt", str(tmp_path / "out.partial.csv"), "-o", str(tmp_path / "out.csv")) == 0
+    assert pd.read_csv(tmp_path / "out.partial.csv").equals(table)
+    assert len(pd.read_csv(tmp_path / "out.csv")) == len(table)
 
 
 def test_bad_predictions_leave_nothing_behind(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

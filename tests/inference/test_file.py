@@ -33,7 +33,6 @@ def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, re
         assert again.table == table
         assert repr(again.forest.conventions) == repr(fast.forest.conventions)
         assert repr(again) == repr(fast)
-    assert not (tmp_path / "forest.partial.npz").exists()
 
 
 def assert_same_predictions(again: Any, fast: Any, rows: np.ndarray) -> None:
