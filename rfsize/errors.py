@@ -83,7 +83,7 @@ class CopiesWarning(UserWarning):
     """Training rows have copies, and T* depends on whether trees that saw a copy of a row may vote on it.
 
     Say which it is: ``groups="copies"`` where rows were repeated or oversampled before the training, ``groups="rows"``
-    where they come again by nature, as rows of few values do.
+    where they come again by nature, as rows of few values and popular ones do.
     """
 
 

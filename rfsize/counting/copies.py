@@ -34,6 +34,13 @@ _FEW_VALUES, _ROWS_LOOKED_AT = 16, 1000
 # missing, all zero, all by default. Nothing tells whether fresh rows are such ones too.
 _OFTEN, _MUCH = 10, 0.1
 
+# Of seven copies hardly one tree in a thousand sees none, so that more than a few such rows are never voted on.
+_SEEN_BY_ALL, _FEW_ROWS = 6, 0.01
+
+# Repetition leaves rows with about as many copies each, whose variance is at most their mean; a larger one is taken for
+# chance up to so many standard errors.
+_CHANCE = 3.0
+
 
 def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     """The groups that are asked for, or those that the rows themselves call for.
@@ -86,7 +93,8 @@ def found(X: Any) -> Groups:
 
     Where features take few values, fresh rows have copies among the training rows as often as these have, and a
     tree that saw a copy is what fresh rows are predicted by. Such rows have neighbours as well: others that agree with
-    them on half of the columns. Repeated rows of continuous features have copies and no neighbours.
+    them on half of the columns. Repeated rows of continuous features have copies and no neighbours. Popular rows have
+    none either, such as items that are bought again and again; but some are far more popular than others.
     """
     of_copies = copies(X)
     copied = of_copies.copied
@@ -95,7 +103,8 @@ def found(X: Any) -> Groups:
     if matrix.n_features(X) == 1:
         return Groups(copied=copied, of_copies=of_copies)
     with_neighbours, times_as_many = _neighbours(X, of_copies)
-    if with_neighbours <= _REPEATED and not _is_by_default(of_copies) and _takes_many_values(X, of_copies):
+    unclear = _is_by_default(of_copies) or _are_popular(of_copies) or not _takes_many_values(X, of_copies)
+    if with_neighbours <= _REPEATED and not unclear:
         return of_copies
     is_natural = with_neighbours >= _NATURAL and times_as_many >= _MANY_MORE
     return Groups(copied=copied, of_copies=None if is_natural else of_copies)
@@ -133,6 +142,20 @@ def _is_by_default(of_copies: Groups) -> bool:
     assert of_copies.index is not None
     rows = np.bincount(of_copies.index[of_copies.index >= 0])
     return bool(rows.max() > _OFTEN and rows.max() > _MUCH * rows.sum())
+
+
+def _are_popular(of_copies: Groups) -> bool:
+    """Whether rows have so many copies that every tree sees one, and some have far more than others.
+
+    By Fisher's index of dispersion: where each copy is of any of the rows, as likely of one as of the other, the number
+    of copies of a row has a variance as large as its mean, which is estimated with a relative error of √(2/rows).
+    """
+    assert of_copies.index is not None
+    n_copies = np.bincount(of_copies.index[of_copies.index >= 0])
+    n_rows = np.count_nonzero(of_copies.index < 0) + len(n_copies)
+    if np.count_nonzero(n_copies > _SEEN_BY_ALL) <= _FEW_ROWS * n_rows:
+        return False
+    return bool(n_copies.var() > n_copies.mean() * (1.0 + _CHANCE * np.sqrt(2.0 / len(n_copies))))
 
 
 def _takes_many_values(X: Any, of_copies: Groups) -> bool:

@@ -176,7 +176,7 @@ def size(
         identical rows, of which each counts once; "rows" leaves each row alone. By default copies are looked for, and
         the report tells their share. They are groups where they are repetitions: rows with copies, but without
         neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
-        rows have copies too, and rows stand alone; so they do where it is not clear.
+        rows have copies too, and rows stand alone; so they do where it is not clear, as of popular rows.
     sample_weight : array_like, shape (n_rows,), optional
         See `inbag`; used only with ``oob``, and for a metric, in which it weighs the rows.
     seed, subsample

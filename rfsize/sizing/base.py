@@ -17,7 +17,7 @@ from rfsize.sizing.accounts import Wording, report_account
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, finite, in_words
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, finite, in_words
 from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many
 
@@ -348,8 +348,8 @@ class Report(Result, ABC):
         """What to say of them."""
         return (
             f"{self._untold()}, and they may be the ones that take most trees. Give validation rows, count "
-            "rfsize.cv_votes, lower the bagging fraction, or train on each row once with weights for its copies. All "
-            f"{self.available:,} trees are kept"
+            "rfsize.cv_votes, lower the bagging fraction, or train on each row once with weights for its copies"
+            f"{by_nature_advice(self.groups)}. All {self.available:,} trees are kept"
         )
 
     def _few_votes(self, what: str) -> str:

@@ -41,9 +41,9 @@ def warn_where_copies_decide(
         found = "cannot be told, because too few trees saw none of a row's copies"
     warn(
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        f"Where rows come again by nature, as those of few values do, T* is {in_words(report.n_trees)}, which is what "
-        f"counts here; where rows were repeated or oversampled before the training, it {found}. Say which it is: "
-        "groups='rows' for the first, groups='copies' for the second",
+        "Where rows come again by nature, as those of few values and popular ones do, T* is "
+        f"{in_words(report.n_trees)}, which is what counts here; where rows were repeated or oversampled before the "
+        f"training, it {found}. Say which it is: groups='rows' for the first, groups='copies' for the second",
         CopiesWarning,
         through=through,
     )

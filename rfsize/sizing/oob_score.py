@@ -284,9 +284,9 @@ def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metr
     told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
     warn(
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        f"Where rows come again by nature, as those of few values do, the {judge.name} is {found.value:.4g}, which is "
-        f"what counts here; where rows were repeated or oversampled before the training, it {told}. Say which it is: "
-        "groups='rows' for the first, groups='copies' for the second",
+        f"Where rows come again by nature, as those of few values and popular ones do, the {judge.name} is "
+        f"{found.value:.4g}, which is what counts here; where rows were repeated or oversampled before the training, "
+        f"it {told}. Say which it is: groups='rows' for the first, groups='copies' for the second",
         CopiesWarning,
     )
 

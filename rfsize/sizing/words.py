@@ -31,6 +31,13 @@ def too_many_untold(n_dropped: int, n_rows: int) -> bool:
     return n_dropped > max(_FEW_ROWS, _FEW_UNTOLD * n_rows)
 
 
+def by_nature_advice(groups: str) -> str:
+    """What to do besides where copies belong together, and leave rows without votes; as the end of a sentence."""
+    if groups != "copies":
+        return ""
+    return "; or give groups='rows' where rows come again by nature, so that fresh rows have copies too"
+
+
 def finite(size: int | float) -> int | None:
     """A size as ``json`` takes it."""
     return int(size) if math.isfinite(size) else None
@@ -60,7 +67,8 @@ def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
         return f": the forest has {how_many(available, 'tree')}; train more"
     if source == "oob":
         saw = "every row" if groups.index is None else "every row, or another of its group"
-        return f": every tree saw {saw}; lower the bagging fraction or give validation rows"
+        by_nature = by_nature_advice(groups.by)
+        return f": every tree saw {saw}; lower the bagging fraction or give validation rows{by_nature}"
     return ": nothing to size a forest from"
 
 

@@ -13,7 +13,7 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, too_many_untold
+from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
 
@@ -87,5 +87,5 @@ def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray
             f"even {how_many(max_trees, 'tree')} would leave {without / len(sizes):.1%} of the rows without "
             f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
             "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
-            "X_val, rows that the forest is not trained on"
+            f"X_val, rows that the forest is not trained on{by_nature_advice(forest.groups.by)}"
         )

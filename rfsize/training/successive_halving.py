@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.errors import FewVotesError
+from rfsize.sizing.words import by_nature_advice
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
@@ -121,7 +122,7 @@ class Candidate:
         if self.groups.index is not None and (expected * self.n_trees < 1.0 or not share):
             raise FewVotesError(
                 f"at fraction {self.fraction:g} hardly a tree saw none of a row's group: give smaller fractions, or "
-                "train on each row once with weights for its copies"
+                f"train on each row once with weights for its copies{by_nature_advice(self.groups.by)}"
             )
         if share < _FAIR_SHARE * expected:
             raise ValueError(

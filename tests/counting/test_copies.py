@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import reference.groups
-from helpers.copied import continuous, of_few_values, twice
+from helpers.copied import continuous, of_few_values, popular, twice
 from rfsize.counting.copies import copies, found, resolved
 from rfsize.utils.matrix import as_rows
 from rfsize.voting.groups import Groups
@@ -129,6 +129,24 @@ def test_what_the_rows_do_not_tell_is_unclear() -> None:
         assert groups.by == "rows"
         assert groups.of_copies is not None
         assert groups.of_copies.by == "copies"
+
+
+@pytest.mark.parametrize("n_rows", [1000, 5000])
+def test_popular_rows_are_unclear(n_rows: int) -> None:
+    groups = found(popular(n_rows)[0])
+    assert groups.by == "rows"
+    assert groups.of_copies is not None
+    assert groups.of_copies.copied == groups.copied
+
+
+@pytest.mark.parametrize("times", [2, 8, 40])
+def test_oversampled_rows_are_groups_however_many_copies_they_have(times: int) -> None:
+    X, _ = continuous(600)
+    rng = np.random.default_rng(0)
+    rare = X[:60]
+    drawn = rare[rng.integers(0, 60, 60 * (times - 1))]
+    for more in (drawn, np.repeat(rare, times - 1, axis=0)):
+        assert found(np.concatenate([X, more])).by == "copies"
 
 
 def test_groups_that_are_given() -> None:

@@ -18,7 +18,7 @@ from xgboost import XGBClassifier
 import reference.counting
 import reference.groups
 import rfsize
-from helpers.copied import continuous, of_few_values, twice
+from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -181,11 +181,24 @@ def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
             rfsize.size(model, X, oob=True, alpha=0.95, groups=groups)
 
 
+def test_popular_rows_stand_alone_with_a_warning() -> None:
+    X, y = popular(1000)
+    model = RandomForestClassifier(101, random_state=0).fit(X, y)
+    alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
+    assert np.isfinite(alone.n_trees)
+    assert rfsize.size(model, X, oob=True, alpha=0.9, groups="copies").n_trees == np.inf
+    with pytest.warns(rfsize.CopiesWarning, match=r"it cannot be told.* groups='rows' .*groups='copies'"):
+        report = rfsize.size(model, X, oob=True, alpha=0.9)
+    assert (report.n_trees, report.groups) == (alone.n_trees, "rows")
+
+
 def test_copies_that_every_tree_saw() -> None:
     X, y = continuous(60)
     X, y = np.repeat(X, 12, axis=0), np.repeat(y, 12)
     model = RandomForestClassifier(15, random_state=0).fit(X, y)
-    with pytest.raises(rfsize.FewVotesError, match="every tree saw every row, or another of its group"):
+    with pytest.raises(
+        rfsize.FewVotesError, match=r"every tree saw every row, or another of its group.* give groups='rows'"
+    ):
         rfsize.size(model, X, oob=True)
     assert rfsize.size(model, X, oob=True, groups="rows").n_rows > 0
 
@@ -201,6 +214,7 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert report.n_rows + report.n_dropped == 400
         assert report.reason.startswith(f"{report.n_dropped / 400:.1%} of the rows have no out-of-bag votes")
         assert "they may be the ones that take most trees. Give validation rows" in str(report)
+        assert "or give groups='rows' where rows come again by nature" in str(report)
     assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
     with pytest.warns(rfsize.NotConvergedWarning, match="rows have no out-of-bag votes"):
         assert len(rfsize.truncate(model, X, oob=True, alpha=0.5).estimators_) == 101

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGro
 from xgboost import XGBClassifier
 
 import rfsize
-from helpers.copied import continuous, of_few_values, twice
+from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.reports import of_same_votes, same
 from rfsize.adapters.registry import trainer_for
 
@@ -86,6 +86,24 @@ def test_groups_that_every_tree_sees() -> None:
     model = rfsize.RightSizedClassifier(forest, cv=3, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
     assert "to groups of up to 12 rows" in model.oob_refusal_
     assert (model.report_.source, model.report_.groups) == ("cross-validation", "given")
+
+
+def test_popular_rows_stand_alone() -> None:
+    X, y = popular(600)
+    asked_for = {"alpha": 0.9, "min_trees": 50, "max_trees": 100}
+    with pytest.warns(rfsize.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+        _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, return_report=True, **asked_for)
+    assert report.converged
+    assert report.groups == "rows"
+    with pytest.raises(rfsize.FewVotesError, match="or give groups='rows' where rows come again by nature"):
+        rfsize.grow(RandomForestClassifier(random_state=0), X, y, groups="copies", **asked_for)
+    callback = rfsize.SizeCallback(0.9, min_trees=20)
+    with pytest.warns(rfsize.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+        trained(callback, X, y, free_raw_data=False)
+    assert callback.report_.groups == "rows"
+    with pytest.warns(rfsize.CopiesWarning):
+        model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0), **asked_for).fit(X, y)
+    assert (model.report_.source, model.report_.groups) == ("oob", "rows")
 
 
 def test_rows_that_are_gone_are_not_compared() -> None:
