@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has read enough; what is left must not complain when Python flushes it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (ValueError, OSError, ImportError, UnicodeDecodeError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         return _refuse(error)
     except Exception as error:
         # A framework's own complaints about a model, and those of the readers of tables.

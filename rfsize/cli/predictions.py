@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rfsize.cli.tables import STANDARD, Table, imported_pandas, load_table, read_csv
+from rfsize.cli.tables import STANDARD, Table, csv_pieces, imported_pandas, load_table
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
 from rfsize.utils.progress import rows_bar
@@ -27,11 +27,11 @@ def pieces(table: Table) -> Iterator[Any]:
         If the table cannot be read.
     """
     if table.format in {"csv", "csv.gz"}:
-        found = _csv_pieces(table)
+        found = csv_pieces(table, table.stream(), _ROWS_PER_PIECE)
     elif table.format == "parquet":
         found = _parquet_pieces(table)
     else:
-        X, _ = load_table(table, None)
+        X = matrix.as_rows(load_table(table, None)[0])
         found = (X[start : start + _ROWS_PER_PIECE] for start in range(0, len(X), _ROWS_PER_PIECE))
     with rows_bar("predicting", None) as bar:
         while True:
@@ -43,11 +43,6 @@ def pieces(table: Table) -> Iterator[Any]:
                 return
             yield piece
             bar.update(len(piece))
-
-
-def _csv_pieces(table: Table) -> Iterator[Any]:
-    with read_csv(table, table.stream(), chunksize=_ROWS_PER_PIECE) as reader:
-        yield from reader
 
 
 def _parquet_pieces(table: Table) -> Iterator[Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")
@@ -19,6 +22,9 @@ STANDARD = Path("-")
 
 _ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 FORMATS = tuple(_ENDINGS.values())
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_DEFLATED = 1032  # bytes that one byte may unpack to, at the most
 
 
 class Table(NamedTuple):
@@ -103,7 +109,7 @@ def _loaded(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     readers = {"npy": _from_npy, "npz": _from_npz, "csv": _from_csv, "csv.gz": _from_csv, "parquet": _from_parquet}
     try:
         return readers[table.format](table, held, target)
-    except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError) as error:
+    except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError, RuntimeError) as error:
         raise ValueError(f"{table} could not be read: {error}") from error
 
 
@@ -143,15 +149,15 @@ def like_table(X: Any, other: Any) -> Any:
 def _from_npy(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     if target is not None:
         raise ValueError(f"{table} holds one array without column names, so --target cannot be taken from it")
-    X = np.load(held, allow_pickle=False)
-    if not isinstance(X, np.ndarray):
-        raise ValueError(f"{table} holds several arrays; name it .npz")
-    return X, None
+    with held.open("rb") if isinstance(held, Path) else held as file:
+        if zipfile.is_zipfile(file):
+            raise ValueError(f"{table} holds several arrays; name it .npz")
+        return _array(table, file, file.seek(0, io.SEEK_END)), None
 
 
 def _from_npz(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    with np.load(held, allow_pickle=False) as arrays:
-        names = set(arrays.files)
+    with zipfile.ZipFile(held) as archive:
+        names = {name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")}
         if target is not None and target not in names:
             raise ValueError(f"{table} has no array '{target}'; it has {sorted(names)}")
         features = names - {target, "y"}
@@ -160,21 +166,68 @@ def _from_npz(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
         if len(features) != 1:
             raise ValueError(f"{table} must hold one array X of features (and labels y), found {sorted(names)}")
         label = target or ("y" if "y" in names else None)
-        return arrays[features.pop()], None if label is None else arrays[label]
+        return _member(table, archive, features.pop()), None if label is None else _member(table, archive, label)
+
+
+def _member(table: Table, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """An array of an archive."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size > _DEFLATED * (info.compress_size + 1):
+        raise ValueError(f"{table} could not be read: its array '{name}' claims to unpack to {info.file_size:,} bytes")
+    with archive.open(info) as file:
+        return _array(table, file, info.file_size)
+
+
+def _array(table: Table, file: IO[bytes], n_bytes: int) -> NDArray[Any]:
+    """The array in a file, for which nothing is allocated that the file does not hold."""
+    file.seek(0)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError("it holds an array of records")
+        shape, _, dtype = _HEADERS[version](file)
+        claimed, found = math.prod(shape) * dtype.itemsize, n_bytes - file.tell()
+        if min(shape, default=0) < 0 or (claimed > found and not dtype.hasobject):
+            raise ValueError(f"it claims an array of shape {shape}, {claimed:,} bytes, and holds {found:,}")
+        file.seek(0)
+        return np.lib.format.read_array(file, allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{table} could not be read: {error}") from error
 
 
 def _from_csv(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    return _columns(read_csv(table, held), table, target)
+    (rows,) = csv_pieces(table, held)
+    return _columns(rows, table, target)
 
 
 def _from_parquet(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     return _columns(imported_pandas(table).read_parquet(held), table, target)
 
 
-def read_csv(table: Table, source: Any, **options: Any) -> Any:
-    """The rows of CSV, from a path or as they come."""
+def csv_pieces(table: Table, source: Any, n_rows: int | None = None) -> Iterator[Any]:
+    """The rows of CSV, from a path or as they come, so many at a time, or all at once.
+
+    Raises
+    ------
+    ValueError
+        If a row has more cells than the header has names.
+    """
+    pandas = imported_pandas(table)
     compression = "gzip" if table.format == "csv.gz" else None
-    return imported_pandas(table).read_csv(source, compression=compression, **options)
+    try:
+        with pandas.read_csv(source, compression=compression, iterator=True, chunksize=n_rows) as reader:
+            for rows in reader:
+                # Where the first row is wider than the header, pandas takes its first cells for an index.
+                if len(rows) and not isinstance(rows.index, pandas.RangeIndex):
+                    named, found = rows.shape[1], rows.shape[1] + rows.index.nlevels
+                    raise ValueError(
+                        f"{table} has rows of {found} cells under a header of {how_many(named, 'name')}, so that "
+                        "nothing tells which cell belongs to which column: name every column, and end no line with a "
+                        "comma"
+                    )
+                yield rows
+    except pandas.errors.ParserError as error:
+        raise ValueError(f"{table} could not be read: {str(error).strip()}") from error
 
 
 def imported_pandas(table: Table | str) -> Any:

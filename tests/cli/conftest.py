@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     (folder / "odd.json").write_text('{"learner": 3}')
     (folder / "text.txt").write_text("hello")
     (folder / "empty.npy").write_bytes(b"")
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999, 4), }".ljust(117) + b"\n"
+    (folder / "big.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with zipfile.ZipFile(folder / "big.npz", "w") as archive:
+        archive.write(folder / "big.npy", "X.npy")
+    np.save(folder / "scalar.npy", 1.0)
+    for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
+        rows = [",".join(["0"] * 8) + "," * (row in wide) for row in range(3)]
+        header = ",".join(NAMES[name == "indexed" :])
+        (folder / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
     for name in ("train.npz", "features.csv.gz"):
         whole = (folder / name).read_bytes()
         (folder / f"cut.{name.partition('.')[2]}").write_bytes(whole[: len(whole) // 2])

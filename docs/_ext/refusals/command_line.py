@@ -63,6 +63,29 @@ def array_of_objects(at: AtHand) -> None:
 
 
 @GROUP.refuses(
+    "rows of CSV that are wider than the header",
+    ValueError,
+    "rows of 5 cells under a header of 4 names",
+    why="nothing tells which cell belongs to which column",
+    instead="a name for every column, and no comma at the end of a line",
+)
+def wider_than_the_header(at: AtHand) -> None:
+    at.shell("size", at.saved_model(), at.file("wide.csv", "a,b,c,d\n0,0,0,0,\n1,1,1,1,\n"))
+
+
+@GROUP.refuses(
+    "an array that claims more than its file holds",
+    ValueError,
+    "it claims an array of shape (400, 4), 12,800 bytes, and holds 12,799",
+    why="the file is damaged, or asks for memory that it never fills",
+    instead="the whole file",
+)
+def array_that_breaks_off(at: AtHand) -> None:
+    np.save(at.folder / "rows.npy", at.X)
+    at.shell("size", at.saved_model(), at.file("cut.npy", (at.folder / "rows.npy").read_bytes()[:-1]))
+
+
+@GROUP.refuses(
     "a column of labels that the table does not have",
     ValueError,
     "has no column 'target'",
@@ -132,6 +155,20 @@ def unknown_framework(at: AtHand) -> None:
 def overwriting(at: AtHand) -> None:
     model = at.saved_model()
     at.shell("compile", model, "-o", model)
+
+
+@GROUP.refuses(
+    "writing into a folder that is read",
+    ValueError,
+    "all files of which are read; write to another folder",
+    why="the next command would read the predictions as rows",
+    instead="another folder",
+)
+def writing_among_the_rows(at: AtHand) -> None:
+    parts = at.folder / "parts"
+    parts.mkdir(exist_ok=True)
+    at.frame.to_parquet(parts / "0.parquet")
+    at.shell("predict", at.saved_model(), parts, "-o", parts / "predictions.parquet")
 
 
 @GROUP.refuses(
