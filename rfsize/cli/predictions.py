@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rfsize.cli.tables import STANDARD, Table, csv_pieces, imported_pandas, load_table
+from rfsize.cli.tables import STANDARD, Table, csv_rows, imported_pandas, load_table
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
 from rfsize.utils.progress import rows_bar
@@ -27,7 +27,7 @@ def pieces(table: Table) -> Iterator[Any]:
         If the table cannot be read.
     """
     if table.format in {"csv", "csv.gz"}:
-        found = csv_pieces(table, table.stream(), _ROWS_PER_PIECE)
+        found = csv_rows(table, table.stream(), _ROWS_PER_PIECE)
     elif table.format == "parquet":
         found = _parquet_pieces(table)
     else:

@@ -8,13 +8,14 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.words import how_many
+from rfsize.cli.csv_rows import csv_pieces
 from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")
@@ -149,7 +150,7 @@ def like_table(X: Any, other: Any) -> Any:
 def _from_npy(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     if target is not None:
         raise ValueError(f"{table} holds one array without column names, so --target cannot be taken from it")
-    with held.open("rb") if isinstance(held, Path) else held as file:
+    with held.open("rb") if isinstance(held, Path) else nullcontext(held) as file:
         if zipfile.is_zipfile(file):
             raise ValueError(f"{table} holds several arrays; name it .npz")
         return _array(table, file, file.seek(0, io.SEEK_END)), None
@@ -196,7 +197,7 @@ def _array(table: Table, file: IO[bytes], n_bytes: int) -> NDArray[Any]:
 
 
 def _from_csv(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    (rows,) = csv_pieces(table, held)
+    (rows,) = csv_rows(table, held)
     return _columns(rows, table, target)
 
 
@@ -204,30 +205,9 @@ def _from_parquet(table: Table, held: Any, target: str | None) -> tuple[Any, Any
     return _columns(imported_pandas(table).read_parquet(held), table, target)
 
 
-def csv_pieces(table: Table, source: Any, n_rows: int | None = None) -> Iterator[Any]:
-    """The rows of CSV, from a path or as they come, so many at a time, or all at once.
-
-    Raises
-    ------
-    ValueError
-        If a row has more cells than the header has names.
-    """
-    pandas = imported_pandas(table)
-    compression = "gzip" if table.format == "csv.gz" else None
-    try:
-        with pandas.read_csv(source, compression=compression, iterator=True, chunksize=n_rows) as reader:
-            for rows in reader:
-                # Where the first row is wider than the header, pandas takes its first cells for an index.
-                if len(rows) and not isinstance(rows.index, pandas.RangeIndex):
-                    named, found = rows.shape[1], rows.shape[1] + rows.index.nlevels
-                    raise ValueError(
-                        f"{table} has rows of {found} cells under a header of {how_many(named, 'name')}, so that "
-                        "nothing tells which cell belongs to which column: name every column, and end no line with a "
-                        "comma"
-                    )
-                yield rows
-    except pandas.errors.ParserError as error:
-        raise ValueError(f"{table} could not be read: {str(error).strip()}") from error
+def csv_rows(table: Table, source: Any, n_rows: int | None = None) -> Iterator[Any]:
+    """The rows of CSV, from a path or as they come, so many at a time, or all at once."""
+    return csv_pieces(imported_pandas(table), source, str(table), n_rows=n_rows, is_zipped=table.format == "csv.gz")
 
 
 def imported_pandas(table: Table | str) -> Any:

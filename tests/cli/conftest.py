@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
         archive.write(folder / "big.npy", "X.npy")
     np.save(folder / "scalar.npy", 1.0)
     for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
-        rows = [",".join(["0"] * 8) + "," * (row in wide) for row in range(3)]
+        rows = [",".join([str(row)] * 8) + "," * (row in wide) for row in range(3)]
         header = ",".join(NAMES[name == "indexed" :])
         (folder / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
     for name in ("train.npz", "features.csv.gz"):

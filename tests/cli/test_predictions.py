@@ -85,10 +85,10 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
         (["predict", "lgb.txt", "big.npy", "-o", "new.csv"], "and holds 0"),
         (["predict", "lgb.txt", "scalar.npy", "-o", "new.csv"], "two dimensions"),
-        (["predict", "lgb.txt", "wide.csv", "-o", "new.csv"], "rows of 9 cells under a header of 8 names"),
-        (["predict", "lgb.txt", "begins_wide.csv", "-o", "new.csv"], "rows of 9 cells"),
+        (["predict", "lgb.txt", "wide.csv", "-o", "new.csv"], "rows of 9 cells stand under a header of 8 names"),
+        (["predict", "lgb.txt", "begins_wide.csv", "-o", "new.csv"], "rows of 9 cells stand"),
         (["predict", "lgb.txt", "ends_wide.csv", "-o", "new.csv"], "Expected 8 fields in line 4, saw 9"),
-        (["predict", "lgb.txt", "indexed.csv", "-o", "new.csv"], "rows of 8 cells under a header of 7 names"),
+        (["predict", "lgb.txt", "indexed.csv", "-o", "new.csv"], "rows of 8 cells stand under a header of 7 names"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(

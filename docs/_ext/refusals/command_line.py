@@ -65,7 +65,7 @@ def array_of_objects(at: AtHand) -> None:
 @GROUP.refuses(
     "rows of CSV that are wider than the header",
     ValueError,
-    "rows of 5 cells under a header of 4 names",
+    "rows of 5 cells stand under a header of 4 names",
     why="nothing tells which cell belongs to which column",
     instead="a name for every column, and no comma at the end of a line",
 )
