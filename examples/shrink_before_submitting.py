@@ -42,7 +42,7 @@ ax = report.plot()
 # %%
 # Cut, save, and compare.
 
-small = rfsize.truncate(model, n_trees=report.n_trees)
+small = rfsize.truncate(model, n_trees=report)
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 ax.figure.savefig(folder / "forest_size.png", dpi=150)
 for name, forest in (("large", model), ("small", small)):

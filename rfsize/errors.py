@@ -103,7 +103,7 @@ class NoVotesWarning(UserWarning):
 
 
 class LabelsOnlyWarning(UserWarning):
-    """A forest has the trees that its labels take, and its ranking or its probabilities take many more.
+    """A forest has the trees that its labels take, and a class, its ranking or its probabilities take many more.
 
     Size it for what is used: by the metric that it is judged by, its probabilities, or labels of which each class
     counts alike; the message names the calls.

@@ -83,7 +83,7 @@ print(f"trees for the log loss {report.n_trees}, for the labels {rfsize.size(cou
 # **Cut and compile.** The small forest is a model of LightGBM's, as the large one is. Compiled, it predicts the same,
 # from one compressed file.
 
-small = rfsize.truncate(forest, n_trees=report.n_trees)
+small = rfsize.truncate(forest, n_trees=report)
 small.booster_.save_model(folder / "small.txt")
 fast_of_all, fast = rfsize.compile(forest, n_jobs=1), rfsize.compile(small, n_jobs=1)
 fast_of_all.save(folder / "all.npz")

@@ -12,7 +12,7 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
@@ -21,14 +21,13 @@ from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import warn_where_copies_decide
+from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
-from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give, warn
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -233,14 +232,11 @@ class SizeCallback:
         if last or enough:
             if isinstance(self.goal, LabelGoal):
                 report = self._reader.report(self.goal)
-            self._report = report
-            self._reader.warn_where_copies_decide(report, self.goal)
-            warn_where_labels_mislead(report, through="lightgbm")
-            self._reader = None
+            report = self._reader.noting_copies(report, self.goal)
+            give(report.warnings, through="lightgbm")
+            self._report, self._reader = report.noting(*self._reader.dependence), None
         if enough:
             raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
-        if last:
-            warn(report.not_converged(), NotConvergedWarning, through="lightgbm")
 
     def _put_off(self, too_few: FewVotesError, last: bool) -> None:
         """Look again at as many trees as tell; where training has ended before, warn."""
@@ -295,7 +291,9 @@ class _Readers:
             for booster in boosters
         ]
         check_goal(goal, len(self._each[0].counts), in_training=True)
-        warn_of_dependence(shared_bags(self._each[0].forest), seed_dependence(self._each[0].forest), through="lightgbm")
+        forest = self._each[0].forest
+        self.dependence = dependence(shared_bags(forest), seed_dependence(forest))
+        give(self.dependence, through="lightgbm")
 
     @cached_property
     def _truth(self) -> Truth | None:
@@ -349,8 +347,8 @@ class _Readers:
         of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
         return report_for(goal, outputs, truth=self._truth, both=both, **of)
 
-    def warn_where_copies_decide(self, report: Report, goal: Goal) -> None:
-        """Warn where it is not clear whether copies belong together, and the size depends on it."""
+    def noting_copies(self, report: Report, goal: Goal) -> Report:
+        """The report, with a warning where copies among the rows decide."""
 
         def size_by(groups: Groups) -> Report:
             booster, dataset = self._each[0].booster, self._each[0].dataset
@@ -358,7 +356,7 @@ class _Readers:
             rows = rows_of(dataset), dataset.get_label(), dataset.get_weight()
             return report_by(groups, forest, *rows, goal=goal, threshold=self._threshold)
 
-        warn_where_copies_decide(report, self.groups, size_by, through="lightgbm")
+        return noting_copies(report, self.groups, size_by)
 
 
 def _duration(seconds: float) -> str:

@@ -23,7 +23,7 @@ from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
 from rfsize.utils import matrix
 from rfsize.utils.validation import share
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import Caution, give
 from rfsize.voting.links import Link
 
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
@@ -336,6 +336,15 @@ class Adapter(ABC):
 
 def warn_of_dependence(shared_bags: str | None, seed_dependence: str | None, *, through: str | None = None) -> None:
     """Warn where the trees of a forest are no independent draws of all that it allows; ``through`` as in `warn`."""
-    for category, caveat in ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence)):
-        if caveat is not None:
-            warn(caveat, category, through=through)
+    give(dependence(shared_bags, seed_dependence), through=through)
+
+
+def dependence_of(adapter: Adapter) -> tuple[Caution, ...]:
+    """Warnings of a forest whose trees are no independent draws."""
+    return dependence(adapter.shared_bags, adapter.seed_dependence)
+
+
+def dependence(shared_bags: str | None, seed_dependence: str | None) -> tuple[Caution, ...]:
+    """The same, from what is said of it."""
+    caveats = ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence))
+    return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)

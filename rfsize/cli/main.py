@@ -31,7 +31,7 @@ from rfsize.cli.options import (
 from rfsize.cli.reporting import add_report
 from rfsize.cli.serving import add_compile, add_predict, add_table, predict
 from rfsize.cli.tables import STANDARD, Table, like_table, load_features, load_table
-from rfsize.errors import NotConvergedWarning
+from rfsize.errors import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.base import Report
 from rfsize.sizing.named_metrics import METRICS
@@ -204,7 +204,8 @@ def _grow(options: argparse.Namespace) -> int:
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
     params |= {} if options.seed is None else {"seed": options.seed}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
+        for told in (NotConvergedWarning, LabelsOnlyWarning):  # by the report, and the exit status
+            warnings.simplefilter("ignore", told)
         booster, report = grow(
             params,
             dtrain,
@@ -257,7 +258,8 @@ def _fraction(options: argparse.Namespace) -> int:
     X, y, groups = table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)  # the report says it, and the exit status
+        for told in (NotConvergedWarning, LabelsOnlyWarning):  # by the report, and the exit status
+            warnings.simplefilter("ignore", told)
         found = select_bagging_fraction(
             params,
             dtrain,

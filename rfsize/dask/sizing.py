@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.dask.clients import here
 from rfsize.dask.counting import count
 from rfsize.dask.forest import ForestOnWorkers
 from rfsize.sizing.api import cut_to, sized
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import LabelGoal, goal_of
+from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.oob_score import OobScore
 from rfsize.sizing.oob_score import oob_score as oob_score_of_counted
+from rfsize.utils.warn import give
 
 
 def size(
@@ -80,13 +80,32 @@ def size(
     """
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+    of_rows: dict[str, Any] = {"sample_weight": sample_weight, "client": client, "oob": oob, "layout": layout}
+    of_rows |= {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing, "threshold": threshold}
+    report = _report(model, X, y, goal, max_rows=max_rows, **of_rows)
+    give(report.noted)
+    return report
+
+
+def _report(
+    model: Any,
+    X: Any,
+    y: Any,
+    goal: Goal,
+    *,
+    sample_weight: Any,
+    client: Any,
+    missing: float | None,
+    threshold: float | None,
+    max_rows: int | str | None,
+    both: bool = True,
+    **of_rows: Any,
+) -> Report:
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal), missing=missing)
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-    options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "groups": groups}
-    options |= {"seed": seed, "subsample": subsample, "missing": missing}
     y, sample_weight, at = here(y, client), here(sample_weight, client), 0.5 if threshold is None else threshold
-    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, threshold=at, **options)
-    return sized(forest, goal, y, sample_weight, max_rows)
+    of_rows |= {"client": client, "missing": missing}
+    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, threshold=at, **of_rows)
+    return sized(forest, goal, y, sample_weight, max_rows, both=both)
 
 
 def truncate(
@@ -150,10 +169,10 @@ def truncate(
     True
     """
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
-    of_goal: dict[str, Any] = {"threshold": threshold, "criterion": criterion, "tolerance": tolerance, **of_labels}
-    of_rows: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "max_rows": max_rows}
-    of_bags: dict[str, Any] = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
-    report = size(model, X, y, sample_weight=sample_weight, **of_goal, **of_rows, **of_bags)
+    goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+    of_rows: dict[str, Any] = {"sample_weight": sample_weight, "client": client, "oob": oob, "layout": layout}
+    of_rows |= {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing, "threshold": threshold}
+    report = _report(model, X, y, goal, max_rows=max_rows, both=False, **of_rows)
     return cut_to(report, adapter_for(model, casts_votes=False))
 
 

@@ -85,7 +85,10 @@ class Account:
     verdict : str
         The answer, in one sentence.
     is_good : bool or None
-        Whether the answer is the one hoped for; None where none is.
+        Whether the answer is the one hoped for, with nothing to be said against it; None where none is, or it is only
+        probable.
+    cautions : tuple of str
+        What is to be said against it.
     figures : tuple of Figure
     sections : tuple of Section
     code : str
@@ -97,6 +100,7 @@ class Account:
     title: str
     verdict: str
     is_good: bool | None = None
+    cautions: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     code: str = ""

@@ -63,21 +63,20 @@ class SizedForest(Sized, Protocol):
     def n_dropped(self) -> int: ...
     @property
     def votes_per_row(self) -> float: ...
-    def not_converged(self) -> str: ...
     def price(self, n_trees: int | None = None) -> Price: ...
 
 
 def report_account(report: SizedForest, wording: Wording, remarks: list[str]) -> Account:
     """The account of a report, whatever its size is of."""
-    told = remarks if report.converged else [report.not_converged(), *remarks]
     price = report.price()
     return Account(
         title=f"Size of the forest, {report.target}",
         verdict=_verdict(report, wording.aim),
-        is_good=report.converged,
+        is_good=_is_good(report),
+        cautions=tuple(sentence(one.text) for one in report.warnings),
         figures=_figures(report, price),
         sections=(
-            Section("", tuple(map(sentence, told))),
+            Section("", tuple(map(sentence, remarks))),
             Section(
                 "What a forest costs",
                 (_of_prices(price),),
@@ -90,29 +89,40 @@ def report_account(report: SizedForest, wording: Wording, remarks: list[str]) ->
     )
 
 
+def _is_good(report: SizedForest) -> bool | None:
+    if not report.converged or report.warnings:
+        return False
+    return None if report.likely else True
+
+
 def _verdict(report: SizedForest, aim: str) -> str:
     available, kept = report.available, report.n_kept
     trees = how_many(available, "tree")
     if report.converged and kept < available:
-        return f"{kept:,} of the {trees} {'is' if kept == 1 else 'are'} enough to {aim}."
+        return f"{kept:,} of the {trees} {'is' if kept == 1 else 'are'} {report.likely}enough to {aim}."
     if report.converged:
-        return f"All {trees} are needed, and enough, to {aim}."
+        return f"All {trees} are needed, and {report.likely}enough, to {aim}."
     if report.n_trees <= available:
         return f"{trees} cannot tell yet whether as many are enough to {aim}."
     if math.isfinite(report.n_trees):
         are = "is" if available == 1 else "are"
-        return f"{trees} {are} too few: it takes about {in_words(report.n_trees)} to {aim}."
+        takes = "at most" if report.is_bound else "about"
+        return f"{trees} {are} {report.likely}too few: it takes {takes} {in_words(report.n_trees)} to {aim}."
     return f"{trees} cannot tell how many it takes to {aim}."
 
 
 def _figures(report: SizedForest, price: Price) -> tuple[Figure, ...]:
     low, high = report.interval
     return (
-        Figure(report.target, in_a_sentence(report.n_trees), _from_to(low, high)),
+        Figure(
+            report.target,
+            ("at most " if report.is_bound else "") + in_a_sentence(report.n_trees),
+            "95 %" if report.is_bound else _from_to(low, high),
+        ),
         Figure(
             f"trees {'at hand' if report.sure is None else 'grown'}",
             f"{report.available:,}",
-            "enough" if report.converged else "not enough",
+            report.likely + ("enough" if report.converged else "not enough"),
         ),
         *price_figures(price),
     )
@@ -149,7 +159,7 @@ def _code(report: SizedForest, options: dict[str, Any]) -> str:
     # A forest that was grown has been cut when its training ended.
     if report.converged and report.n_kept < report.available and report.sure is None:
         return (
-            f"small = rfsize.truncate(model, n_trees={report.n_kept})  # a model of the same type\n"
+            f"small = rfsize.truncate(model, n_trees=report)  # {report.n_kept:,} trees, a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"
         )
     if report.converged:

@@ -9,25 +9,24 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import Adapter, warn_of_dependence
+from rfsize.adapters.base import Adapter, dependence_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
-from rfsize.errors import NotConvergedWarning
 from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import warn_where_copies_decide
+from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.enough_rows import report_on_enough_rows
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
-from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import whole
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
@@ -242,10 +241,30 @@ def size(
     >>> rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees
     71
     """
-    of_rows = {"y": y, "groups": groups, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    of_rows |= {"missing": missing, "threshold": threshold}
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+    of_rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "seed": seed, "subsample": subsample}
+    of_rows |= {"missing": missing, "threshold": threshold}
+    report = _report(model, X, y, goal, oob=oob, max_rows=max_rows, max_memory=max_memory, **of_rows)
+    give(report.noted)
+    return report
+
+
+def _report(
+    model: Any,
+    X: Any,
+    y: Any,
+    goal: Goal,
+    *,
+    oob: bool,
+    sample_weight: Any,
+    max_rows: int | str | None = None,
+    max_memory: float | None = None,
+    both: bool = True,
+    **of_rows: Any,
+) -> Report:
+    """What `size` returns, before it warns; of labels by ``both`` rules of voting, or that of the goal alone."""
+    of_rows |= {"y": y, "sample_weight": sample_weight}
     if isinstance(model, Votes):
         _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **of_rows)
         return _report_of_votes(model, goal)
@@ -257,13 +276,13 @@ def size(
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
         }
         return _sized_by_copies(
-            lambda forest: report_of(_counted_again(model, forest), goal, **of_metric), model.forest
+            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric), model.forest
         )
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
     limit = MemoryLimit.of(max_memory, "outputs")
     forest = _forest_on_rows(adapter, X, oob=oob, limit=limit if max_rows is None else None, **given)
-    return sized(forest, goal, y, sample_weight, max_rows, limit)
+    return sized(forest, goal, y, sample_weight, max_rows, limit, both=both)
 
 
 def sized(
@@ -273,11 +292,15 @@ def sized(
     sample_weight: Any,
     max_rows: int | str | None,
     limit: MemoryLimit | None = None,
+    *,
+    both: bool = True,
 ) -> Report:
     """The report of a forest on rows that `size` returns; ``limit`` is checked for rows that are drawn."""
+    report = partial(report_on, goal=goal, both=both)
     if max_rows is not None:
-        return report_on_enough_rows(partial(report_on, goal=goal), forest, y, sample_weight, max_rows, limit)
-    return _sized_by_copies(partial(report_on, goal=goal, y=y, sample_weight=sample_weight), forest)
+        found = report_on_enough_rows(report, forest, y, sample_weight, max_rows, limit)
+        return found.noting(*dependence_of(forest.adapter))
+    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -300,10 +323,9 @@ def _report_of_votes(votes: Votes, goal: Goal) -> Report:
 
 
 def _sized_by_copies(report: Callable[[ForestOnRows], Report], forest: ForestOnRows) -> Report:
-    """The report on rows, with a warning where copies among them decide."""
-    found = report(forest)
-    warn_where_copies_decide(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
-    return found
+    """The report on rows, with warnings where trees are no independent draws, or copies among the rows decide."""
+    found = report(forest).noting(*dependence_of(forest.adapter))
+    return noting_copies(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
 
 
 def _counted_again(counted: Counted, forest: ForestOnRows) -> Counted:
@@ -311,18 +333,20 @@ def _counted_again(counted: Counted, forest: ForestOnRows) -> Counted:
     return counted if forest is counted.forest else Counted.of(forest)
 
 
-def report_on(forest: ForestOnRows, goal: Goal, y: Any = None, sample_weight: Any = None) -> Report:
+def report_on(
+    forest: ForestOnRows, goal: Goal, y: Any = None, sample_weight: Any = None, *, both: bool = True
+) -> Report:
     """What a forest's trees say of rows, whose truth and weights may be known."""
     of: dict[str, Any] = {"available": forest.adapter.n_trees, "source": forest.source, "groups": forest.groups}
     truth = None if y is None else Truth(y, sample_weight, forest.groups)
-    return report_for(goal, forest.outputs(), truth=truth, rows=forest, **of)
+    return report_for(goal, forest.outputs(), truth=truth, rows=forest, both=both, **of)
 
 
-def report_of(counted: Counted, goal: Goal, y: Any = None, sample_weight: Any = None) -> Report:
+def report_of(counted: Counted, goal: Goal, y: Any = None, sample_weight: Any = None, *, both: bool = True) -> Report:
     """The same by what was counted."""
     of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
     truth = None if y is None else Truth(y, sample_weight, counted.forest.groups)
-    return report_for(goal, counted.told.outputs, truth=truth, rows=counted, **of)
+    return report_for(goal, counted.told.outputs, truth=truth, rows=counted, both=both, **of)
 
 
 def report_by(
@@ -336,10 +360,9 @@ def report_by(
 
 
 def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
-    """The forest on rows to size it by, with a warning where its trees are no independent draws."""
+    """The forest on rows to size it by."""
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     return ForestOnRows.of(adapter, X, **options)
 
 
@@ -348,7 +371,7 @@ def truncate(
     X: Any = None,
     y: ArrayLike | None = None,
     *,
-    n_trees: int | None = None,
+    n_trees: int | Report | None = None,
     alpha: float | None = None,
     oob: bool = False,
     voting: str | None = None,
@@ -371,8 +394,9 @@ def truncate(
         As in `votes`, or what `count` counted; it is not changed.
     X, y
         As in `size`; not needed with ``n_trees``.
-    n_trees : int, optional
-        Trees to keep, in place of T*.
+    n_trees : int or report, optional
+        Trees to keep, in place of T*; or the report of `size` on this forest, which says how many, and whose warnings
+        are then given.
     alpha, oob, voting, average, estimator, threshold, criterion, tolerance
         As in `size`.
     groups, sample_weight, seed, subsample, missing
@@ -386,7 +410,7 @@ def truncate(
     Raises
     ------
     ValueError
-        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest.
+        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest, or the report of another one.
 
     Warns
     -----
@@ -407,25 +431,17 @@ def truncate(
     >>> small = rfsize.truncate(forest, X, oob=True, alpha=0.95)
     >>> len(small.estimators_) == rfsize.size(forest, X, oob=True, alpha=0.95).n_trees
     True
+    >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
+    >>> len(rfsize.truncate(forest, n_trees=report).estimators_) == report.n_trees
+    True
     >>> len(rfsize.truncate(forest, n_trees=25).estimators_)
     25
     """
     if isinstance(model, Votes):
-        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=...)")
-    of_size: dict[str, Any] = {
-        "y": y,
-        "alpha": alpha,
-        "voting": voting,
-        "average": average,
-        "estimator": estimator,
-        "threshold": threshold,
-        "tolerance": tolerance,
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "seed": seed,
-        "subsample": subsample,
-        "missing": missing,
-    }
+        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
+    of_rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "seed": seed, "subsample": subsample}
+    of_rows |= {"missing": missing, "threshold": threshold}
     casts_votes = n_trees is None and isinstance(criterion, str) and criterion == "label"
     asked: Any = model
     if isinstance(asked, Counted):
@@ -433,18 +449,28 @@ def truncate(
     else:
         asked = adapter = adapter_for(model, casts_votes=casts_votes)
     if n_trees is None:
-        report = size(asked, X, oob=oob, criterion=criterion, **of_size)
-        return cast(_Model, cut_to(report, adapter))
-    given = {"X": X, **of_size, "oob": oob or None, "criterion": None if criterion == "label" else criterion}
+        goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
+        return cast(_Model, cut_to(_report(asked, X, y, goal, oob=oob, both=False, **of_rows), adapter))
+    given = {"X": X, "y": y, "tolerance": tolerance, **of_labels, **of_rows, "oob": oob or None}
+    given["criterion"] = None if isinstance(criterion, str) and criterion == "label" else criterion
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
+    if isinstance(n_trees, Report):
+        return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
     return cast(_Model, adapter.model_of_first(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
 
 
+def _of_this_forest(report: Report, adapter: Adapter) -> Report:
+    if report.available != adapter.n_trees:
+        raise ValueError(
+            f"n_trees is the report of a forest of {how_many(report.available, 'tree')}, and the model has "
+            f"{adapter.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
+        )
+    return report
+
+
 def cut_to(report: Report, adapter: Adapter) -> Any:
-    """The first trees of a forest that its report says to keep, with the warnings of `truncate`."""
-    if not report.converged:
-        warn(report.not_converged(), NotConvergedWarning)
-    warn_where_labels_mislead(report)
+    """The first trees of a forest that its report says to keep, with the warnings of the report."""
+    give(report.warnings)
     return adapter.model_of_first(report.n_kept)

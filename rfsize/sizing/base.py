@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.errors import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.accounts import Wording, report_account
@@ -19,12 +21,15 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
 from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, finite, in_words
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COVERAGE = 0.95
+
+_Report = TypeVar("_Report", bound="Report")
 
 
 class Report(Result, ABC):
@@ -53,6 +58,8 @@ class Report(Result, ABC):
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
     pricing : Pricing
         What `price` is estimated from.
+    noted : tuple of Caution
+        Warnings that were known before the size was.
     """
 
     n_trees: int | float
@@ -66,6 +73,25 @@ class Report(Result, ABC):
     sure: float | None
     _asked: ForestOnRows | Counted | None
     pricing: Pricing
+    noted: tuple[Caution, ...]
+
+    @cached_property
+    def warnings(self) -> tuple[Caution, ...]:
+        """What is wrong, or suffers where the forest is cut to the trees to keep: its ``category`` and ``text`` each.
+
+        `rfsize.truncate`, `rfsize.grow` and `rfsize.SizeCallback` give them as Python warnings.
+        """
+        if self.converged:
+            return (*self.noted, *self._suffers())
+        return (*self.noted, Caution(NotConvergedWarning, self.not_converged()))
+
+    def noting(self: _Report, *cautions: Caution) -> _Report:
+        """The same report with more warnings."""
+        return cast(_Report, replace(cast(Any, self), noted=(*self.noted, *cautions))) if cautions else self
+
+    def _suffers(self) -> tuple[Caution, ...]:
+        """What suffers though the forest is large enough for what it was sized by."""
+        return ()
 
     @property
     def converged(self) -> bool:
@@ -162,18 +188,42 @@ class Report(Result, ABC):
     def target(self) -> str:
         """What is estimated, such as "T*(0.99)"."""
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether T* is only known to be `n_trees` at most."""
+        return False
+
+    @property
+    def likely(self) -> str:
+        """How sure it is whether the trees at hand are enough, as a word before that: empty where it is."""
+        low, high = self.interval
+        if self._is_unknown or self.votes_per_row < FEWEST_VOTES or not low <= self.available < high:
+            return ""
+        return "perhaps " if self.is_bound else "probably "
+
     def headline(self) -> str:
         """The estimate in one line, such as ``T*(0.99) = 613 (480 to 790)``."""
+        if self.is_bound:
+            return f"{self.target} is at most {in_words(self.n_trees)}"
         low, high = self.interval
         return f"{self.target} = {in_words(self.n_trees)} ({in_words(low)} to {in_words(high)})"
 
     def _heading(self) -> str:
         """The estimate, as the first line of a report."""
-        return f"{self.headline()} {'tree' if self.interval[1] == 1 else 'trees'}, 95 % interval in brackets"
+        trees = "tree" if self.interval[1] == 1 else "trees"
+        return f"{self.headline()} {trees}{' (95 %)' if self.is_bound else ', 95 % interval in brackets'}"
+
+    def _answer(self, enough: str) -> list[str]:
+        """The estimate, what suffers, and whether the trees are ``enough``, as the first lines of a report."""
+        said = [f"! {one.text}" for one in self.warnings if one.category is not NotConvergedWarning]
+        if self.converged:
+            return [self._heading(), *said, f"{self.likely}enough: {enough}"]
+        return [self._heading(), f"{self.likely}not enough: {self.not_converged()}", *said]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
+            "warnings": [one.to_dict() for one in self.warnings],
             "n_trees": finite(self.n_trees),
             "interval": [finite(bound) for bound in self.interval],
             "available": self.available,
@@ -370,6 +420,7 @@ class Report(Result, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         self.price()
+        self.warnings  # noqa: B018
         return {**self.__dict__, "_asked": None}  # neither model nor rows go into a pickle
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, whole
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
@@ -73,6 +74,8 @@ class DeviationReport(Report):
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
     pricing : Pricing
         What `price` is estimated from.
+    noted : tuple of Caution
+        Warnings that were known before the size was; `warnings` has all.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class DeviationReport(Report):
     _deviations: Deviations
     _asked: ForestOnRows | Counted | None
     pricing: Pricing
+    noted: tuple[Caution, ...] = ()
 
     @classmethod
     def of(
@@ -324,11 +328,10 @@ class DeviationReport(Report):
         rows = f"{how_many(self.n_rows, 'row')} ({self.source}), {asked} asked of each on average"
         if self.n_dropped:
             rows += f"; {how_many(self.n_dropped, 'row')} dropped, which less than two trees could score"
-        enough = f"enough: the {_WHAT[self.criterion]} of {self._its_trees()} are {self._off()}"
+        enough = f"the {_WHAT[self.criterion]} of {self._its_trees()} are {self._off()}"
         return "\n".join(
             [
-                self._heading(),
-                enough if self.converged else f"not enough: {self.not_converged()}",
+                *self._answer(enough),
                 *self._how_sure(),
                 *self._by_each(),
                 str(self.price()),

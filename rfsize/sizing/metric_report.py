@@ -20,6 +20,7 @@ from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.words import in_words, too_many_untold
 from rfsize.utils.validation import positive, whole
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -84,6 +85,8 @@ class MetricReport(Report):
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
     pricing : Pricing
         What `price` is estimated from.
+    noted : tuple of Caution
+        Warnings that were known before the size was; `warnings` has all.
 
     Notes
     -----
@@ -127,6 +130,7 @@ class MetricReport(Report):
     _loss: MetricLoss
     _asked: ForestOnRows | Counted | None
     pricing: Pricing
+    noted: tuple[Caution, ...] = ()
 
     @classmethod
     def of(
@@ -216,6 +220,11 @@ class MetricReport(Report):
                 f"smaller than {math.ceil(self._loss.halves.asked):,} trees"
             )
         return None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether T* is only known to be `n_trees` at most."""
+        return math.isfinite(self.n_trees) and not self._loss.is_told
 
     @property
     def _is_unknown(self) -> bool:
@@ -341,9 +350,11 @@ class MetricReport(Report):
         if self._is_within_reach and self.sure is not None:
             what = f"keep the {self.criterion} within {self.tolerance!r} of the infinite forest's"
             return self._unsure(what, "a larger tolerance")
-        needed = in_words(self.n_trees) if self.reason is None else f"more than {theory.MAX_TREES - 1:,}"
+        needed = f"{in_words(self.n_trees)} are" if self.reason is None else f"more than {theory.MAX_TREES - 1:,} are"
+        if self.is_bound:
+            needed = f"up to {in_words(self.n_trees)} may be"
         return (
-            f"the forest has {self.available:,} trees, but {needed} are needed to keep the {self.criterion} within "
+            f"the forest has {self.available:,} trees, but {needed} needed to keep the {self.criterion} within "
             f"{self.tolerance!r} of the infinite forest's; its own is expected to be {self._price(self.available)} "
             "worse. Train more trees, or ask for a larger tolerance"
         )
@@ -403,8 +414,7 @@ class MetricReport(Report):
             rows += f"; {dropped} dropped, which some quarter of the trees could not be asked about"
         return "\n".join(
             [
-                self._heading(),
-                f"enough: {self._enough()}" if self.converged else f"not enough: {self.not_converged()}",
+                *self._answer(self._enough()),
                 *self._how_sure(),
                 *self._told(),
                 str(self.price()),

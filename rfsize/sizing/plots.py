@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.base import Curves, Margins
 from rfsize.estimation.deviation import Deviation
 from rfsize.reporting.words import most_changed
@@ -22,6 +24,7 @@ from rfsize.utils.plotting import (
     percent,
 )
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -41,6 +44,12 @@ class Sized(Protocol):
     def sure(self) -> float | None: ...
     @property
     def interval(self) -> tuple[int | float, int | float]: ...
+    @property
+    def is_bound(self) -> bool: ...
+    @property
+    def likely(self) -> str: ...
+    @property
+    def warnings(self) -> tuple[Caution, ...]: ...
 
 
 class LabelReport(Sized, Protocol):
@@ -83,6 +92,8 @@ def plot_report(report: LabelReport, ax: Axes | None = None) -> Axes:
     _draw_disagreement(report, ax)
     return ax
 
+
+_LINE = 70  # characters of a warning above a picture
 
 # Bins of the rows' distances from a tie.
 _BINS = 25
@@ -174,7 +185,7 @@ def _mark_size(report: Sized, level: float, ax: Axes) -> None:
             fmt="o",
             color="C3",
             capsize=4.0,
-            label=f"T* = {report.n_trees:,}, 95 % interval",
+            label=f"T* {'at most' if report.is_bound else '='} {report.n_trees:,}, 95 % interval",
             zorder=4,
             clip_on=False,
         )
@@ -192,7 +203,11 @@ def _finish(report: Sized, ax: Axes) -> None:
     ax.set_xscale("log")
     ax.set_xlim(1.0, _largest(report))
     ax.set_xlabel("trees in the forest")
-    ax.set_title("The forest is large enough" if report.converged else "The forest is too small")
+    title = f"The forest is {report.likely}{'large enough' if report.converged else 'too small'}"
+    # Of a forest that is too small, the title says it.
+    said = [f"! {one.text}" for one in report.warnings if one.category is not NotConvergedWarning]
+    lines = [line for text in said for line in wrap(text, _LINE)]
+    ax.set_title("\n".join([*lines, title]), parse_math=False, **({"fontsize": "medium"} if lines else {}))
     label_counts(ax.xaxis)
     finish(ax)
 

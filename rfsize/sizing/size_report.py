@@ -17,6 +17,7 @@ from rfsize.reporting.account import Picture
 from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
+from rfsize.sizing.labels_only import what_suffers
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
@@ -31,6 +32,7 @@ from rfsize.sizing.words import (
     no_votes_advice,
 )
 from rfsize.utils.validation import choice, share, whole
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -78,6 +80,8 @@ class SizeReport(Report):
         How sure it must be that a forest in training is large enough, see `rfsize.grow`; None of a finished one.
     pricing : Pricing
         What `price` is estimated from.
+    noted : tuple of Caution
+        Warnings that were known before the size was; `warnings` has all.
 
     Notes
     -----
@@ -117,6 +121,7 @@ class SizeReport(Report):
     _classes: list[Any]
     _asked: ForestOnRows | Counted | None
     pricing: Pricing
+    noted: tuple[Caution, ...] = ()
 
     @classmethod
     def of(
@@ -207,6 +212,9 @@ class SizeReport(Report):
 
     def _quantile(self, share_below: float) -> int | float:
         return self._curves.quantile(self.alpha, share_below)
+
+    def _suffers(self) -> tuple[Caution, ...]:
+        return what_suffers(self)
 
     @property
     def wide(self) -> bool:
@@ -393,14 +401,11 @@ class SizeReport(Report):
         if self.n_dropped:
             rows += f"; {how_many(self.n_dropped, 'row')} dropped, on which no tree could vote"
         agree = "agrees" if self._ends_with == 1 else "agree"
-        enough = (
-            f"enough: {self._its_trees()} {agree} with the infinite forest on "
-            f"{self._of_rows(self.agreement(self._ends_with))}"
-        )
+        rate = self._of_rows(self.agreement(self._ends_with))
+        enough = f"{self._its_trees()} {agree} with the infinite forest on {rate}"
         return "\n".join(
             [
-                self._heading(),
-                enough if self.converged else f"not enough: {self.not_converged()}",
+                *self._answer(enough),
                 *self._how_sure(),
                 *self._both_sizes(),
                 *self._said_of_classes(),

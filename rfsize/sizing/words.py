@@ -56,6 +56,11 @@ def in_percent(share: float) -> str:
     return f"{share:.{decimals}%}"
 
 
+def in_round_percent(share: float) -> str:
+    """A share to two digits, such as "26 %"."""
+    return f"{float(f'{100.0 * share:.2g}'):g} %"
+
+
 def in_words(size: int | float) -> str:
     """A size as reports print it."""
     return f"{size:,}" if math.isfinite(size) else "inf"
@@ -91,4 +96,4 @@ def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_t
 
 def _if_rare(share: float) -> str:
     """What to say beside a class of so small a share of the labels."""
-    return f" ({float(f'{100.0 * share:.2g}'):g}% of the labels)" if share < RARE else ""
+    return f" ({in_round_percent(share)} of the labels)" if share < RARE else ""

@@ -13,14 +13,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize.adapters.base import Adapter, Holder, warn_of_dependence
+from rfsize.adapters.base import Adapter, Holder, dependence_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError, InbagError, NotAForestError, NotConvergedWarning
+from rfsize.errors import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
-from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.training.cross_validation import folds_of, held_out_outputs
@@ -30,7 +29,7 @@ from rfsize.utils.matrix import as_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import choice, sample_weights, whole
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give
 from rfsize.voting.outputs import TreeOutputs
 
 _CROSS_VALIDATED = (
@@ -57,11 +56,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
-            adapter = adapter_for(forest, casts_votes=False)
-            warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-            if not report.converged:
-                warn(report.not_converged(), NotConvergedWarning)
-            warn_where_labels_mislead(report)
+            report = report.noting(*dependence_of(adapter_for(forest, casts_votes=False)))
+            give(report.warnings)
         if not self.oob_score:
             self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
         else:

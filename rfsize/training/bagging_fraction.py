@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
-from rfsize.errors import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import warn_where_copies_decide
+from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
@@ -29,7 +28,7 @@ from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, share, whole
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give
 
 if TYPE_CHECKING:
     import pandas
@@ -348,7 +347,8 @@ def select_bagging_fraction(
     booster, report = _sized(trainer, chosen, n_trees, sized_by, max_trees, progress)
     if report is not None:
         rows = (booster, X, trainer.label, trainer.weight)
-        warn_where_copies_decide(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
+        report = noting_copies(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
+        give(report.warnings)
     return FractionSearch(
         best=chosen.fraction,
         curve=curve,
@@ -419,6 +419,4 @@ def _sized(
     forest = chosen.forest()
     truth = Truth(trainer.label, trainer.weight, chosen.groups)
     report = grown(forest, goal, truth, max_trees=max_trees, min_trees=1, progress=progress)
-    if not report.converged:
-        warn(report.not_converged(), NotConvergedWarning)
     return adapter_for(forest.booster(), casts_votes=False).truncated(report.n_kept), report

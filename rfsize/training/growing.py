@@ -8,16 +8,16 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
 
+from rfsize.adapters.base import dependence_of
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import NotAForestError, NotConvergedWarning
+from rfsize.errors import NotAForestError
 from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import warn_where_copies_decide
+from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, check_goal, goal_of
-from rfsize.sizing.labels_only import warn_where_labels_mislead
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
@@ -26,7 +26,7 @@ from rfsize.training.grown import grown
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
 
 
@@ -380,13 +380,13 @@ class Growth:
         """The model grown to a goal, and the report that ended the growth; ``estimate`` as in `grown`."""
         forest = self.forest
         report = grown(forest, goal, self.truth, max_trees=max_trees, min_trees=min_trees, estimate=estimate)
-        if not report.converged:
-            warn(report.not_converged(), NotConvergedWarning)
-        warn_where_labels_mislead(report)
         if estimate is None:
-            warn_where_copies_decide(report, forest.groups, self._report_by)
+            report = noting_copies(report, forest.groups, self._report_by)
+        give(report.warnings)
+        adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
-        return self.model(adapter_for(forest.booster(), casts_votes=False).truncated(kept)), report
+        # Those were given before the training.
+        return self.model(adapter.truncated(kept)), report.noting(*dependence_of(adapter))
 
     def _report_by(self, groups: Groups) -> Report:
         return self.report_by(groups, self.model(self.forest.booster()))

@@ -4,6 +4,34 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A warning that a result carries: what it prints and what Python warns of are the same words.
+
+    Attributes
+    ----------
+    category : type
+        The class of the Python warning.
+    text : str
+        What is wrong, and what to do.
+    """
+
+    category: type[Warning]
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain Python values that ``json`` can write."""
+        return {"category": self.category.__name__, "text": self.text}
+
+
+def give(cautions: Iterable[Caution], *, through: str | None = None) -> None:
+    """Warn of each; ``through`` as in `warn`."""
+    for caution in cautions:
+        warn(caution.text, caution.category, through=through)
 
 
 def warn(message: str, category: type[Warning], *, through: str | None = None) -> None:

@@ -130,7 +130,7 @@ def test_its_code_runs(
     report: Any = results[kind]
     code = Page(html_of(report, tmp_path)).code
     assert code.startswith("import rfsize\n")
-    done: dict[str, Any] = {"model": forest, "params": params, "dtrain": dtrain}
+    done: dict[str, Any] = {"model": forest, "report": report, "params": params, "dtrain": dtrain}
     code = code.replace("alpha=0.999", "alpha=0.9, max_trees=200")  # which take less long
     exec(code, done)
     if report.converged:

@@ -296,7 +296,7 @@ def test_truncate_keeps_the_size(forests: dict[str, Any], data: Data, fresh_y: n
         report = rfsize.size(model, data.fresh, fresh_y, **of)
         small = rfsize.truncate(model, data.fresh, fresh_y, **of)
         assert adapter_for(small).n_trees == report.n_trees < 61
-    with pytest.warns(rfsize.NotConvergedWarning, match="are needed to keep the auc"):
+    with pytest.warns(rfsize.NotConvergedWarning, match="needed to keep the auc"):
         rfsize.truncate(forests["LightGBM"], data.fresh, fresh_y, criterion="auc", tolerance=1e-6)
 
 

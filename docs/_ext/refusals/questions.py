@@ -115,7 +115,7 @@ def no_counts(at: AtHand) -> object:
     ValueError,
     "truncate cuts a model, found counted Votes",
     why="there are no trees to cut",
-    instead="`truncate(model, n_trees=…)`",
+    instead="`truncate(model, n_trees=report)`",
 )
 def truncate_votes(at: AtHand) -> object:
     return rfsize.truncate(rfsize.votes(at.model, at.X_val), at.X_val)

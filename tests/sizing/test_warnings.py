@@ -1,0 +1,143 @@
+"""A report says first what is wrong and what suffers, wherever it is read; what cuts a forest warns of the same."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+from helpers.forests import Data
+from rfsize.sizing.voting_rule import VotedRows
+from rfsize.utils.warn import Caution
+
+mpl.use("Agg")
+
+
+@cache
+def rare() -> tuple[RandomForestClassifier, np.ndarray, np.ndarray]:
+    """A forest of which few trees settle most labels, and not those of class 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6))
+    y = (rng.random(3000) < 1.0 / (1.0 + np.exp(10.0 - 4.0 * X[:, 0] - 2.0 * X[:, 1] * X[:, 2]))).astype(int)
+    return RandomForestClassifier(60, min_samples_leaf=4, random_state=0).fit(X, y), X, y
+
+
+def given(call: Any) -> list[tuple[type[Warning], str]]:
+    """The warnings of a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [(one.category, str(one.message)) for one in caught]
+
+
+def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
+    model, X, y = rare()
+    report = rfsize.size(model, X, y, oob=True, alpha=0.98)
+    assert report.converged
+    changing, ranking = report.warnings[:2]
+    changed = 1.0 - report.agreement_by_class(report.n_kept)[1]
+    assert changed > 0.08
+    assert changing.category is ranking.category is rfsize.LabelsOnlyWarning
+    share = report.label_shares[1]
+    assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
+    assert ranking.text.startswith(f"ranking suffers: AUC -{report.price().metrics['auc']:.2g} with ")
+
+    lines = str(report).splitlines()
+    assert lines[1:3] == [f"! {changing.text}", f"! {ranking.text}"]
+    assert str(report).index("!") < str(report).index("enough")
+    values = json.loads(json.dumps(report.to_dict()))
+    assert next(iter(values)) == "warnings"
+    assert values["warnings"][0] == {"category": "LabelsOnlyWarning", "text": changing.text}
+    report.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'class="good"' not in page
+    assert page.index("! Class 1 (") < page.index('class="figures"')
+    title = " ".join(report.plot().get_title().split())
+    assert title.startswith(f"! {changing.text} ! {ranking.text}")
+    assert pickle.loads(pickle.dumps(report)).warnings == report.warnings
+
+
+def test_a_forest_of_which_nothing_suffers_is_praised(data: Data, booster: Any, tmp_path: Path) -> None:
+    report = rfsize.size(booster, data.fresh, alpha=0.9)
+    assert (report.warnings, report.likely) == ((), "")
+    assert "!" not in str(report)
+    assert str(report).splitlines()[1].startswith("enough: ")
+    report.to_html(tmp_path / "page.html")
+    assert 'class="good"' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_truncate_warns_of_what_the_report_says() -> None:
+    model, X, y = rare()
+    report = rfsize.size(model, X, y, oob=True, alpha=0.98)
+    said = [(one.category, one.text) for one in report.warnings]
+    assert len(said) > 1
+    assert given(lambda: rfsize.truncate(model, n_trees=report)) == said
+    assert given(lambda: rfsize.truncate(model, X, y, oob=True, alpha=0.98)) == said
+    assert given(lambda: rfsize.truncate(model, n_trees=int(report.n_trees))) == []
+    with pytest.warns(rfsize.LabelsOnlyWarning) as told:
+        small = rfsize.truncate(model, n_trees=report)
+    assert told[0].filename == __file__
+    assert len(small.estimators_) == report.n_trees
+
+
+def test_truncate_fits_only_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X, y = rare()
+    estimate, fits = VotedRows.estimate, []
+    monkeypatch.setattr(VotedRows, "estimate", lambda self, rows: fits.append(1) or estimate(self, rows))
+    with pytest.warns(rfsize.LabelsOnlyWarning):
+        rfsize.truncate(model, X, y, oob=True, alpha=0.98)  # by averaged scores
+    assert not fits
+
+
+def test_a_report_of_another_forest_is_refused() -> None:
+    model, X, y = rare()
+    report = rfsize.size(model, X, y, oob=True, alpha=0.98)
+    with pytest.raises(ValueError, match="report of a forest of 60 trees, and the model has 20"):
+        rfsize.truncate(rfsize.truncate(model, n_trees=20), n_trees=report)
+    with pytest.raises(ValueError, match="leave out alpha"):
+        rfsize.truncate(model, n_trees=report, alpha=0.9)
+
+
+def test_a_forest_that_is_too_small_says_so_once() -> None:
+    model, X, _ = rare()
+    report = rfsize.size(model, X, oob=True, alpha=0.9999)
+    assert report.warnings == (Caution(rfsize.NotConvergedWarning, report.not_converged()),)
+    assert str(report).count(report.not_converged()) == 1
+    with pytest.warns(rfsize.NotConvergedWarning):
+        assert len(rfsize.truncate(model, n_trees=report).estimators_) == 60
+
+
+def test_enough_is_probably_where_the_interval_crosses_the_trees_at_hand() -> None:
+    votes, words = rfsize.Votes([[k, 100 - k] for k in range(101)] * 3), set()
+    for alpha in (0.5, 0.9, 0.95, 0.96, 0.965, 0.97, 0.975, 0.98, 0.99, 0.999):
+        report = rfsize.size(votes, alpha=alpha)
+        low, high = report.interval
+        crosses = low <= report.available < high
+        assert report.likely == ("probably " if crosses else "")
+        word = f"{report.likely}{'enough' if report.converged else 'not enough'}"
+        assert str(report).splitlines()[1].startswith(f"{word}: ")
+        words.add(word)
+    assert words == {"enough", "probably enough", "probably not enough", "not enough"}
+
+
+def test_a_size_that_is_only_a_bound_is_called_one(data: Data) -> None:
+    model = RandomForestClassifier(100, min_samples_leaf=5, random_state=0).fit(data.X, data.y)
+    report = rfsize.size(model, data.X, data.y, oob=True, criterion="accuracy", tolerance=1e-4)
+    assert report.is_bound
+    assert report.headline() == f"T*(accuracy within 0.0001) is at most {report.n_trees:,}"
+    assert "95 % interval in brackets" not in str(report)
+    assert (
+        str(report)
+        .splitlines()[1]
+        .startswith(f"perhaps not enough: the forest has 100 trees, but up to {report.n_trees:,}")
+    )
+    assert f"at most {report.n_trees:,}" in report._account().figures[0].value
