@@ -23,6 +23,7 @@ from rfsize.errors import (
     RareClassWarning,
     SeedDependenceWarning,
     SharedBagsWarning,
+    ShrunkenScoresWarning,
     TableError,
     UndefinedMetricError,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "RightSizedRegressor",
     "SeedDependenceWarning",
     "SharedBagsWarning",
+    "ShrunkenScoresWarning",
     "SizeCallback",
     "SizeReport",
     "StopTable",

@@ -131,6 +131,29 @@ class SeedDependenceWarning(UserWarning):
     """
 
 
+class ShrunkenScoresWarning(UserWarning):
+    """An XGBoost forest was trained with another learning rate than 1, which squeezes what it predicts.
+
+    Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With it each tree counts 0.3 times what it
+    learnt, so that probabilities and numbers stay near ``base_score``, and sizes and losses by them are those of
+    squeezed predictions. Labels are the same only where ``base_score`` favours no class.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from xgboost import XGBClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = XGBClassifier(n_estimators=1, num_parallel_tree=30, subsample=0.632, n_jobs=1).fit(X, y)
+    >>> warnings.simplefilter("error", rfsize.ShrunkenScoresWarning)
+    >>> rfsize.size(forest, X, oob=True, criterion="probability", tolerance=0.01)
+    Traceback (most recent call last):
+        ...
+    rfsize.errors.ShrunkenScoresWarning: the forest was trained with learning_rate=0.3, ...
+    """
+
+
 class TableError(ValueError):
     """A stored stop table is damaged, or does not keep what it promises.
 

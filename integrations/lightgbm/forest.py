@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.base import Adapter, Leaves
 from rfsize.adapters.damage import refuse
+from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
@@ -21,6 +22,8 @@ from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
+
+_SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
 
 
 class LightGbmForest(Adapter):
@@ -44,6 +47,8 @@ class LightGbmForest(Adapter):
         self.link = self._forest.link
         n_outputs = self._forest.n_outputs
         self.n_trees = len(self._forest.leaf_value) // n_outputs
+        if not self._forest.is_bagged:
+            refuse_identical(self._forest.members(), _are_alike, _SAMPLED)
         self.n_features = self.booster.num_feature()
         names = self.booster.feature_name()
         self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
@@ -140,6 +145,11 @@ class LightGbmForest(Adapter):
             of_class = compute_sample_weight(self._model.class_weight, self.classes[label])
             weight = of_class if weight is None else weight * of_class
         return lgb.Dataset(X, label, weight=weight, free_raw_data=False)
+
+
+def _are_alike(trees: list[str], others: list[str]) -> bool:
+    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    return trees == others and not all(tree.startswith("num_leaves=1\n") for tree in trees)
 
 
 def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -92,6 +93,17 @@ class ForestText:
     def casts_votes(self) -> bool:
         """Whether the trees classify."""
         return self.header.get("objective", "").partition(" ")[0] in _OBJECTIVES
+
+    @property
+    def is_bagged(self) -> bool:
+        """Whether the parameters say that trees were trained on parts of the rows."""
+        fractions = (float(self.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))
+        return int(float(self.parameters.get("bagging_freq", 0))) > 0 and min(fractions) < 1.0
+
+    def members(self) -> Iterator[list[str]]:
+        """The texts of the trees that vote together, without their numbers."""
+        for first in range(0, len(self.trees), self.n_outputs):
+            yield [tree.partition("\n")[2].strip() for tree in self.trees[first : first + self.n_outputs]]
 
     @property
     def sigmoid(self) -> float:

@@ -11,10 +11,14 @@ from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from rfsize.adapters.base import Leaves
+from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnBags, SklearnEnsemble, as_array, some_columns
 from rfsize.integrations.sklearn.leaf_labels import leaf_labels
 from rfsize.utils.tags import allows_nan
+
+_SAMPLED = "bootstrap=True, or max_features below the number of columns"
+_OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
 
 
 class SklearnForest(SklearnEnsemble):
@@ -36,6 +40,14 @@ class SklearnForest(SklearnEnsemble):
             mass=np.concatenate([tree.n_node_samples for tree in self._trees]).astype(np.float64),
             provable=is_leaf & np.repeat(sizes > 1, sizes),
         )
+
+    @classmethod
+    def sampled(cls, model: Any) -> SklearnForest:
+        """Of a fitted ensemble; raises `NotAForestError` where nothing was sampled, and all trees are the same."""
+        forest = cls(model)
+        if forest.no_bags is not None:
+            refuse_identical(zip(forest._trees, forest._features, strict=True), _are_alike, _SAMPLED)
+        return forest
 
     def _of_classes(self, tree: Any) -> NDArray[np.float64]:
         """Class probabilities at each node, of which a bag may have lacked some; or the mean of a regression tree."""
@@ -102,6 +114,13 @@ class SklearnForest(SklearnEnsemble):
             refuses_infinite=True,
             refuses_missing=not allows_nan(self.booster.estimators_[0]),
         )
+
+
+def _are_alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Whether two trees, and the columns that they take, are the same."""
+    (tree, features), (another, of_another) = one, other
+    same = all(np.array_equal(getattr(tree, name), getattr(another, name)) for name in _OF_NODES)
+    return same and tree.node_count > 1 and np.array_equal(features, of_another)
 
 
 def is_tree(member: Any) -> bool:

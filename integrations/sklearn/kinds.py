@@ -37,7 +37,7 @@ def adapt(model: Any, *, casts_votes: bool = True) -> Adapter:
         raise NotAForestError("the ensemble predicts several labels at once; train one for each")
     if len(model.classes_) < 2:
         raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
-    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
+    return SklearnForest.sampled(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
 
 
 def _adapt_regressor(model: Any) -> Adapter:
@@ -48,7 +48,7 @@ def _adapt_regressor(model: Any) -> Adapter:
         )
     if model.estimators_[0].n_outputs_ > 1:
         raise NotAForestError("the ensemble predicts several numbers at once; train one for each")
-    return SklearnForest(model)
+    return SklearnForest.sampled(model)
 
 
 def _why_not(model: Any) -> str:

@@ -32,6 +32,8 @@ _SPARE_EQUATIONS = 12
 _ROUNDING = 1e-7
 # Gradients of honest forests were off by up to eight times what the misfit of their equations lets expect.
 _CAUTION = 30.0
+# How well the learning rate must be known to be told, as a share of it.
+_TOLD = 0.002
 # How far a mean label may lie beyond all labels, as a share of its distance from the start.
 _SLACK = 0.01
 # Nearer to 0 and 1, single precision does not tell a probability.
@@ -150,10 +152,24 @@ def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | N
 
 
 class Gradients(NamedTuple):
-    """Sum of the gradients of the rows at each node, shape (n_nodes,), and how far off it may be."""
+    """What nodes tell of the first round.
+
+    Attributes
+    ----------
+    total, error : ndarray of float64, shape (n_nodes,)
+        Sum of the gradients of the rows at each node, and how far off it may be.
+    steps, steps_error : float
+        1 / η, η the part of its step that each leaf takes, and how far off it may be.
+    """
 
     total: Floats
     error: Floats
+    steps: float
+    steps_error: float
+
+    def learning_rate(self, n_trees: int) -> float | None:
+        """Of so many parallel trees, each of which XGBoost weighs by its share in them; None where it is not told."""
+        return None if self.steps_error > _TOLD * self.steps else n_trees / self.steps
 
 
 def gradients(nodes: Nodes) -> Gradients | None:
@@ -188,8 +204,10 @@ def gradients(nodes: Nodes) -> Gradients | None:
     if misfit > _MISFIT or solution[1] <= 0.0:
         return None
     # Where the equations hardly tell λ from η, as in trees of one split, rounding is what they tell.
-    doubt = np.linalg.norm(terms @ directions.T / singular, axis=1) * _CAUTION * max(misfit, _ROUNDING)
-    return Gradients(-(known + terms @ solution), doubt)
+    doubt = _CAUTION * max(misfit, _ROUNDING)
+    error = np.linalg.norm(terms @ directions.T / singular, axis=1) * doubt
+    steps_error = float(np.linalg.norm(directions.T[1] / singular)) * doubt
+    return Gradients(-(known + terms @ solution), error, float(solution[1]), steps_error)
 
 
 def refuse_other_starts(start: Start, nodes: Nodes, found: Gradients | None) -> None:

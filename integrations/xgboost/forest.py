@@ -22,6 +22,7 @@ from rfsize.adapters.damage import (
     refuse,
     whole_number,
 )
+from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
@@ -37,6 +38,7 @@ from rfsize.integrations.xgboost.first_round import (
     start_of,
 )
 from rfsize.integrations.xgboost.leaf_labels import leaf_labels
+from rfsize.integrations.xgboost.learning_rate import learning_rate, shrinking, was_sampled
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
@@ -95,6 +97,11 @@ class XgboostForest(Adapter):
         self.link = Link(LINKS[self._objective])
         self.tree_of = members(learner)
         self.n_trees = len(self.tree_of)
+        config = self._config()["gradient_booster"]
+        if not was_sampled(config["tree_train_param"]):
+            stored = learner["gradient_booster"]["model"]["trees"]
+            of_members = ([stored[tree] for tree in trees] for trees in self.tree_of)
+            refuse_identical(of_members, _are_alike, _in_one_round(model))
         self.n_features = int(learner["learner_model_param"]["num_feature"])
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
@@ -111,7 +118,8 @@ class XgboostForest(Adapter):
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
             for tree in learner["gradient_booster"]["model"]["trees"]
         ]
-        config = self._config()["gradient_booster"]
+        rate = learning_rate(self._gradient, self.n_trees, config["tree_train_param"])
+        self.shrinking = shrinking(rate, self._objective, self._margins)
         approximate = config["gbtree_train_param"]["updater"] == "grow_histmaker"
         if approximate and float(config["tree_train_param"]["subsample"]) < 1.0:
             self.shared_bags = (
@@ -370,6 +378,13 @@ def _boosted(found: str, model: Any) -> NotAForestError:
         f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
         f"round, as {_in_one_round(model)} does"
     )
+
+
+def _are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    pairs = zip(trees, others, strict=True)
+    are_split = any(len(tree["left_children"]) > 1 for tree in trees)
+    return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)
 
 
 def _in_one_round(model: Any) -> str:

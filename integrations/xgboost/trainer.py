@@ -12,16 +12,18 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import shrinking_of, warn_of_dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.errors import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
 from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, holds_rows
+from rfsize.integrations.xgboost.learning_rate import shrinking
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import give, warn
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import OutOfBag
@@ -142,7 +144,11 @@ class XgboostTrainer(Trainer):
         self.label = _labels(dtrain, self.classes)
         weight = dtrain.get_weight()
         self.weight = weight.astype(np.float64) if weight.size else None
-        self.fraction = float(_value(self.settings["gradient_booster"]["tree_train_param"]["subsample"]))
+        growing = self.settings["gradient_booster"]["tree_train_param"]
+        shrunken = shrinking(float(growing["learning_rate"]), objective)
+        if shrunken is not None:
+            warn(shrunken.caveat, ShrunkenScoresWarning)
+        self.fraction = float(_value(growing["subsample"]))
         self.seed = int(self.settings["generic_param"]["seed"])
 
     def start(
@@ -218,6 +224,7 @@ def fold_votes(
     booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, dtrain.slice(train), 1)
     forest = XgboostForest(booster)
     warn_of_dependence(forest.shared_bags, forest.seed_dependence)
+    give(shrinking_of(forest, labels_at=threshold))
     return ForestOnRows.of(forest, dtrain.slice(held_out), threshold=threshold).votes().counts
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning
+from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning, ShrunkenScoresWarning
 from rfsize.utils import matrix
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give
@@ -101,6 +101,21 @@ class VoteWeights(NamedTuple):
     weight: NDArray[np.float64]
     against: float
     total: float
+
+
+class Shrinking(NamedTuple):
+    """What a learning rate other than 1 does to a forest.
+
+    Attributes
+    ----------
+    caveat : str
+        What is squeezed, what that does to sizes, and what to train with.
+    keeps_labels_at : float or None
+        Threshold at which labels are those of a learning rate of 1; None where there is none.
+    """
+
+    caveat: str
+    keeps_labels_at: float | None
 
 
 class Holder(NamedTuple):
@@ -203,6 +218,8 @@ class Adapter(ABC):
         Where trees share bags: how, what it does to T*, and what to do.
     seed_dependence : str or None
         Where forests of other seeds predict otherwise however many trees they have: why, and what to do.
+    shrinking : Shrinking or None
+        Where trees count less, or more, than what they learnt.
     predict_obeys : {"soft", "hard"}
         Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
     averages_scores : bool
@@ -223,6 +240,7 @@ class Adapter(ABC):
     booster: Any
     shared_bags: str | None = None
     seed_dependence: str | None = None
+    shrinking: Shrinking | None = None
     predict_obeys: str = "soft"
     averages_scores: bool = True
     vote_weights: VoteWeights | None = None
@@ -348,3 +366,11 @@ def dependence(shared_bags: str | None, seed_dependence: str | None) -> tuple[Ca
     """The same, from what is said of it."""
     caveats = ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence))
     return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)
+
+
+def shrinking_of(adapter: Adapter, *, labels_at: float | None = None) -> tuple[Caution, ...]:
+    """Warning of a learning rate that moves what is asked for: labels at a threshold, or without one, all else."""
+    found = adapter.shrinking
+    if found is None or (labels_at is not None and found.keeps_labels_at == labels_at):
+        return ()
+    return (Caution(ShrunkenScoresWarning, found.caveat),)

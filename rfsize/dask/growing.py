@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import shrinking_of, warn_of_dependence
 from rfsize.adapters.registry import adapter_for, integration_named, name_of_taker
 from rfsize.counting.copies import resolved
 from rfsize.dask.clients import checked_client, here
@@ -26,6 +26,7 @@ from rfsize.training.growing import Growth
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
 
 
@@ -146,6 +147,7 @@ def grow(
         model, report = growth.to(goal, max_trees=max_trees, min_trees=min_trees)
     adapter = adapter_for(model, casts_votes=False)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    give(shrinking_of(adapter))
     return (model, report) if return_report else model
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter
+from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
 from rfsize.errors import ForestFileError, NotAForestError
 from rfsize.inference.by_scores import ByScores
@@ -23,6 +23,7 @@ from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import choice
+from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
@@ -101,6 +102,7 @@ def compile(
         table = adapter.holder.table
     table = checked_table(adapter, table)
     threshold = adapter.checked_threshold(threshold)
+    give(shrinking_of(adapter))
     forest = Forest.of(adapter, adapter.tree_table(threshold), threshold)
     return CompiledForest(forest, table, voting=_resolved(voting, adapter, table), n_jobs=n_jobs)
 

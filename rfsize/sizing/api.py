@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import Adapter, dependence_of
+from rfsize.adapters.base import Adapter, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -25,7 +25,7 @@ from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
 from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import whole
-from rfsize.utils.warn import give
+from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -276,7 +276,7 @@ def _report(
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
         }
         return _sized_by_copies(
-            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric), model.forest
+            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric), model.forest, goal
         )
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
@@ -299,8 +299,8 @@ def sized(
     report = partial(report_on, goal=goal, both=both)
     if max_rows is not None:
         found = report_on_enough_rows(report, forest, y, sample_weight, max_rows, limit)
-        return found.noting(*dependence_of(forest.adapter))
-    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest)
+        return found.noting(*cautions_of(forest, goal))
+    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest, goal)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -322,9 +322,15 @@ def _report_of_votes(votes: Votes, goal: Goal) -> Report:
     return SizeReport.of(TreeOutputs(votes), goal, available=votes.n_trees, source=source)
 
 
-def _sized_by_copies(report: Callable[[ForestOnRows], Report], forest: ForestOnRows) -> Report:
-    """The report on rows, with warnings where trees are no independent draws, or copies among the rows decide."""
-    found = report(forest).noting(*dependence_of(forest.adapter))
+def cautions_of(forest: ForestOnRows, goal: Goal) -> tuple[Caution, ...]:
+    """Warnings of what the training did to a forest: trees that are no independent draws, or do not count in full."""
+    labels_at = forest.threshold if goal.of_labels else None
+    return (*dependence_of(forest.adapter), *shrinking_of(forest.adapter, labels_at=labels_at))
+
+
+def _sized_by_copies(report: Callable[[ForestOnRows], Report], forest: ForestOnRows, goal: Goal) -> Report:
+    """The report on rows, with warnings of the training, and where copies among the rows decide."""
+    found = report(forest).noting(*cautions_of(forest, goal))
     return noting_copies(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
 
 

@@ -30,6 +30,11 @@ class Goal:
 
     sure: float | None = None
 
+    @property
+    def of_labels(self) -> bool:
+        """Whether it goes by nothing but labels."""
+        return False
+
     def __post_init__(self) -> None:
         if self.sure is not None and share("sure", self.sure) < 0.5:
             raise ValueError(
@@ -52,6 +57,10 @@ class LabelGoal(Goal):
     voting: str = "auto"
     estimator: str = "auto"
     average: str = "micro"
+
+    @property
+    def of_labels(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,6 +104,10 @@ class MetricGoal(Goal):
 
     criterion: MetricLike
     tolerance: float
+
+    @property
+    def of_labels(self) -> bool:
+        return self.criterion == "accuracy"
 
     def __post_init__(self) -> None:
         super().__post_init__()

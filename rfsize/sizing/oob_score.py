@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from rfsize.adapters.base import shrinking_of
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import out_of_bag_rows
@@ -35,7 +36,7 @@ from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.sizing.plots import plot_score
 from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.warn import warn
+from rfsize.utils.warn import give, warn
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 
@@ -263,6 +264,7 @@ def oob_score(
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if metric is None:
         metric = "accuracy" if len(forest.adapter.classes) else "r2"
+    give(shrinking_of(forest.adapter, labels_at=forest.threshold if metric == "accuracy" else None))
     judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, None if callable(metric) else sample_weight)
     found = _scored(forest, forest.averages() if counted is None else counted, judge)
     _warn_where_copies_decide(found, forest, judge)

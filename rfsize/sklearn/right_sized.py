@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize.adapters.base import Adapter, Holder, dependence_of
+from rfsize.adapters.base import Adapter, Holder, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -56,7 +56,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
-            report = report.noting(*dependence_of(adapter_for(forest, casts_votes=False)))
+            adapter = adapter_for(forest, casts_votes=False)
+            report = report.noting(*dependence_of(adapter), *shrinking_of(adapter))
             give(report.warnings)
         if not self.oob_score:
             self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter
+from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.walk import out_of_bag_members
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
+from rfsize.utils.warn import give
 
 # What is done with a block: scores or votes of the trees in their order, shape (rows, T, n_scores) or (rows, T), and
 # how many of them are asked about each row, the first so many.
@@ -67,7 +68,9 @@ class TreesOnRows:
     @classmethod
     def of(cls, model: Any, X: Any, *, casts_votes: bool, missing: float | None = None, **options: Any) -> TreesOnRows:
         """Of a model and rows, which are checked; ``options`` are those of `ForestOnRows.of`."""
-        return cls(ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, **options))
+        rows = ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, **options)
+        give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
+        return cls(rows)
 
     @property
     def adapter(self) -> Adapter:

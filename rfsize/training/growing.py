@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import dependence_of
+from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
@@ -386,7 +386,7 @@ class Growth:
         adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
         # Those were given before the training.
-        return self.model(adapter.truncated(kept)), report.noting(*dependence_of(adapter))
+        return self.model(adapter.truncated(kept)), report.noting(*dependence_of(adapter), *shrinking_of(adapter))
 
     def _report_by(self, groups: Groups) -> Report:
         return self.report_by(groups, self.model(self.forest.booster()))

@@ -37,9 +37,10 @@ _FOOT = """
 ## What is only warned of
 
 Votes that are not quite independent still size a forest, if not as well: `SharedBagsWarning` where several trees share
-a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few features. A
-forest with fewer than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and
-all trees are kept. All are described on [errors and warnings](errors.rst).
+a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few features.
+XGBoost's default learning rate squeezes what a forest predicts, of which `ShrunkenScoresWarning` warns. A forest with
+fewer than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and all trees
+are kept. All are described on [errors and warnings](errors.rst).
 """
 
 

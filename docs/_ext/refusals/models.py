@@ -209,6 +209,17 @@ def one_class(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "identical trees",
+    NotAForestError,
+    "all 10 trees of the forest are identical, as they are where no rows and no columns were sampled",
+    why="they vote alike on every row, so that no number of them tells of another forest",
+    instead="`subsample`, `colsample_bynode`; `bagging_fraction`, `feature_fraction`; `bootstrap`, `max_features`",
+)
+def identical_trees(at: AtHand) -> object:
+    return rfsize.size(at.xgboost(subsample=1), at.X_val)
+
+
+@GROUP.refuses(
     "a single tree, `VotingClassifier`, other estimators",
     NotAForestError,
     "found a VotingClassifier",

@@ -58,7 +58,7 @@ def test_rows_are_read_as_at_training(missing: float, kind: str, rows: np.ndarra
 
 
 def test_a_classifiers_own_marker_need_be_no_single_precision_number(rows: np.ndarray, data: Data) -> None:
-    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, missing=0.1).fit(rows, data.y)
+    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=0.1).fit(rows, data.y)
     assert rfsize.compile(model).predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-6)
 
 
@@ -75,7 +75,7 @@ def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
 
 
 def test_what_keeps_its_own_refuses_another(rows: np.ndarray, data: Data, lgb_booster: Any) -> None:
-    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, missing=0.0).fit(rows, data.y)
+    model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=0.0).fit(rows, data.y)
     assert rfsize.votes(model, rows, missing=0.0) == rfsize.votes(model, rows)
     for call in (rfsize.votes, rfsize.size, rfsize.inbag, rfsize.tree_votes, rfsize.truncate):
         with pytest.raises(ValueError, match=r"fitted with missing=0\.0"):

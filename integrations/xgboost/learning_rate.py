@@ -1,0 +1,62 @@
+"""What a learning rate makes of a forest: XGBoost's default is 0.3, and only with 1 is a forest the mean of its trees.
+
+Each tree of a round learns a step from base_score, and its leaves keep the learning rate times that step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from rfsize.adapters.base import Shrinking
+from rfsize.integrations.xgboost.first_round import Gradients
+from rfsize.integrations.xgboost.model_json import VOTING
+
+_AS_ONE = 0.005
+_SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+
+
+def was_sampled(settings: dict[str, Any]) -> bool:
+    """Whether a booster's settings say that rows or columns were sampled; not where a file has lost them."""
+    return any(float(settings.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
+
+
+def learning_rate(found: Gradients | None, n_trees: int, settings: dict[str, Any]) -> float | None:
+    """That of a forest of ``n_trees``; None where neither its nodes nor its settings tell.
+
+    A booster that was read from a file has forgotten its settings, and then they say that nothing was sampled.
+    """
+    told = None if found is None else found.learning_rate(n_trees)
+    if told is None and was_sampled(settings):
+        return float(settings["learning_rate"])
+    return told
+
+
+def shrinking(rate: float | None, objective: str, margins: NDArray[np.float32] | None = None) -> Shrinking | None:
+    """What a learning rate does to a forest whose trees begin at ``margins``, where these are known; None for 1."""
+    if rate is None or abs(rate - 1.0) <= _AS_ONE:
+        return None
+    keeps = None if margins is None or objective not in VOTING else _threshold_that_keeps_labels(margins)
+    predicted = "probabilities" if objective in VOTING else "predictions"
+    moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
+    labels = ""
+    if objective in VOTING and margins is not None:
+        labels = ", and labels lean towards the classes that base_score favours"
+        if keeps == 0.5:
+            labels = "; labels alone are those of learning_rate=1, since base_score favours no class"
+    return Shrinking(
+        f"the forest was trained with learning_rate={rate:.3g}, so that its trees count {rate:.3g} times what they "
+        f"learnt, and its {predicted} are {moved} base_score. Sizes and losses by {predicted}, scores or metrics come "
+        f"out too {wrong} for a forest{labels}. Train with learning_rate=1; XGBoost's default, 0.3, is for boosting",
+        keeps,
+    )
+
+
+def _threshold_that_keeps_labels(margins: NDArray[np.float32]) -> float | None:
+    """The threshold on whose sides rows stay, however far trees move them from the margins; None where none is."""
+    if margins.size > 1:
+        return 0.5 if np.ptp(margins) == 0.0 else None
+    return float(expit(margins.astype(np.float64))[0])
