@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -248,6 +248,10 @@ class ForestOnRows:
 
         self.visit(mark, what="in-bag rows")
         return mask
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of; the rest is found again when it is asked for."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def _seen(self) -> SeenByGroup | None:

@@ -12,7 +12,7 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
 from rfsize.counting.tally import Tallied
 from rfsize.dask.clients import here
-from rfsize.dask.rows import BlocksOnWorkers
+from rfsize.dask.rows import BlocksOnWorkers, as_said
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
@@ -81,4 +81,4 @@ class ForestOnWorkers(ForestOnRows):
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: what the trees say of a block of the rows."""
-    return part.tallied(adapter, adapter.check(block))
+    return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.dask.rows import checked_collection
+from rfsize.dask.rows import as_said, checked_collection
 from rfsize.inference.compiled import CompiledForest
 
 
@@ -30,7 +31,8 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     Raises
     ------
     ValueError
-        If ``X`` is no such collection; when it is computed, if it does not fit the forest.
+        If ``X`` is no such collection; when it is computed, if it does not fit the forest, or a block has other rows
+        than the array says.
 
     Examples
     --------
@@ -117,12 +119,22 @@ def _kind_of_labels(fast: CompiledForest) -> np.dtype[Any]:
     return fast.classes.dtype if fast.classes.size else np.dtype(np.float64)
 
 
-def _labels(block: Any, fast: CompiledForest) -> NDArray[Any]:
-    return fast.predict(block) if len(block) else np.empty(0, dtype=_kind_of_labels(fast))
+def _labels(block: Any, fast: CompiledForest, block_info: Any = None) -> NDArray[Any]:
+    _check_rows(block, block_info)
+    return fast.predict(block) if block.shape[0] else np.empty(0, dtype=_kind_of_labels(fast))
 
 
-def _shares(block: Any, fast: CompiledForest) -> NDArray[np.float64]:
-    return fast.predict_proba(block) if len(block) else np.empty((0, len(fast.classes)))
+def _shares(block: Any, fast: CompiledForest, block_info: Any = None) -> NDArray[np.float64]:
+    _check_rows(block, block_info)
+    return fast.predict_proba(block) if block.shape[0] else np.empty((0, len(fast.classes)))
+
+
+def _check_rows(block: Any, block_info: Any) -> None:
+    """``ValueError`` where a block of an array has other rows than the array says; partitions of frames say nothing."""
+    if block_info is not None:
+        first, last = block_info[0]["array-location"][0]
+        if not math.isnan(last - first):
+            as_said(block, last - first)
 
 
 def _series(part: Any, fast: CompiledForest) -> Any:

@@ -18,6 +18,7 @@ from rfsize.dask.clients import client_in_use
 from rfsize.utils.pieces import Pieces, PiecesElsewhere
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import form_of, in_memory, joined, picked
+from rfsize.utils.words import how_many
 
 
 def checked_collection(X: Any) -> Any:
@@ -165,7 +166,7 @@ class _FromWorkers(PiecesElsewhere):
         """Some rows, which alone are brought here."""
         starts, here = np.append(0, self.ends[:-1]), np.split(rows, np.searchsorted(rows, self.ends[:-1]))
         some = [place for place, numbers in enumerate(here) if numbers.size]
-        own = [(here[place] - starts[place],) for place in some]
+        own = [(here[place] - starts[place], int(self.ends[place] - starts[place])) for place in some]
         return joined(list(_each(self._client, _picked, [self._parts[place] for place in some], own)))
 
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
@@ -174,7 +175,7 @@ class _FromWorkers(PiecesElsewhere):
         ``options`` are sent to each worker once.
         """
         sent = self._client.scatter(options, broadcast=True, hash=False) if options else []
-        own = [(work, int(start), *sent) for start in np.append(0, self.ends[:-1])]
+        own = [(work, start, stop - start, *sent) for start, stop in pairwise([0, *map(int, self.ends)])]
         for piece, (form, found) in enumerate(_each(self._client, _of_form, self._parts, own)):
             self._check_form(piece, form)
             yield found
@@ -223,12 +224,28 @@ def _n_rows(part: Any) -> int:
     return int(part.shape[0])
 
 
-def _picked(part: Any, rows: NDArray[np.int64]) -> Any:
+def as_said(part: Any, n_rows: int) -> Any:
+    """A block, which has as many rows as its collection says; Dask itself would not notice.
+
+    Raises
+    ------
+    ValueError
+        If it has others.
+    """
+    if part.shape[0] != n_rows:
+        raise ValueError(
+            f"a block of X has {how_many(part.shape[0], 'row')}, and the collection says {n_rows:,}: make X with "
+            "chunks as they are, or with math.nan where you do not know them"
+        )
+    return part
+
+
+def _picked(part: Any, rows: NDArray[np.int64], n_rows: int) -> Any:
     """On a worker: some rows of a block."""
-    return picked(in_memory(part), rows)
+    return picked(in_memory(as_said(part, n_rows)), rows)
 
 
-def _of_form(part: Any, work: Callable[..., Any], first: int, *options: Any) -> tuple[Any, Any]:
+def _of_form(part: Any, work: Callable[..., Any], first: int, n_rows: int, *options: Any) -> tuple[Any, Any]:
     """On a worker: the form of a block, and what is made of it."""
-    rows = in_memory(part)
+    rows = in_memory(as_said(part, n_rows))
     return form_of(rows), work(first, rows, *options)

@@ -79,9 +79,14 @@ def text(label: Any) -> str:
     Raises
     ------
     ValueError
-        If it is longer than a literal may be.
+        If it is longer than a literal may be, or holds a NUL, at which text ends in C.
     """
     content = str(label).encode("utf-8", "surrogatepass")
+    if 0 in content:
+        raise ValueError(
+            f"the class label {label!r} holds a NUL, at which text ends in C, so that labels would be cut off: train "
+            "with labels without it, or with numbers"
+        )
     if len(content) > _LONGEST_TEXT:
         raise ValueError(
             f"a class label takes {len(content):,} bytes, but text in C may take {_LONGEST_TEXT:,}: train with shorter "

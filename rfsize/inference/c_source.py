@@ -206,7 +206,8 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier, a class label too long for C, or the table one that is not written in C.
+        If ``name`` is no identifier, a class label too long for C or with a NUL, or the table one that is not
+        written in C.
     """
     if isinstance(stops, SpreadStops):
         raise ValueError(

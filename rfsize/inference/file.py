@@ -78,12 +78,12 @@ _DTYPES = {f"trees.{name}": dtype for name, dtype in _TREES.items()} | {
 def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
     """Write the file whole, or not at all."""
     classes = forest.classes
-    if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
+    if classes.dtype.kind == "O" and all(isinstance(label, str) and not label.endswith("\0") for label in classes):
         classes = classes.astype(np.str_)
     if classes.dtype.kind not in "iufbU":
         raise ValueError(
-            f"the class labels must be numbers or text to be written to a file, found {classes.tolist()}; train with "
-            "such labels, or pickle the predictor"
+            "the class labels must be numbers or text that ends with no NUL to be written to a file, found "
+            f"{classes.tolist()}; train with such labels, or pickle the predictor"
         )
     metadata = {
         "format": _FORMAT,
@@ -140,6 +140,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
         _check_head(forest)
         _check_columns(forest)
         _check_nodes(forest)
+        _check_shares(forest)
         table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
         if table is not None:
             same = (table.n_trees, table.n_classes) == (forest.n_trees, max(1, len(forest.classes)))
@@ -301,8 +302,20 @@ def _check_scores(forest: Forest) -> None:
     largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
     most = min(LARGEST_SCORE, float(np.finfo(value.dtype).max) / _SUMS)
     _require(largest <= most, "a leaf whose score is too large to be added up")
-    if conventions.link == "identity" and forest.classes.size:
-        _require(value.min() >= -_ROUNDING and value.max() <= 1.0 + _ROUNDING, "a leaf whose share is none")
+
+
+def _check_shares(forest: Forest) -> None:
+    """That leaves which hold the classes' shares of their rows hold such, and that the forest averages them."""
+    conventions = forest.conventions
+    if conventions.link != "identity" or not forest.classes.size:
+        return
+    is_mean = conventions.averages and conventions.slope == 1.0 and not any(conventions.start)
+    _require(is_mean, "shares of which no mean is taken")
+    value = forest.trees.value[forest.trees.nodes & layout.RANK_MASK == layout.RANK_MASK]
+    rounding = max(_ROUNDING, value.shape[1] * float(np.finfo(value.dtype).eps))
+    _require(value.min() >= -rounding and value.max() <= 1.0 + rounding, "a leaf whose share is none")
+    are_whole = value.shape[1] == 1 or (np.abs(value.sum(axis=1) - 1.0) <= rounding).all()
+    _require(are_whole, "a leaf whose shares do not sum to 1")
 
 
 def _check_columns(forest: Forest) -> None:
@@ -376,6 +389,7 @@ _FLAGS = (
     "takes_codes",
 )
 _TEXTS = ("framework", "link")
+_FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
 _NUMBERS = ("slope", "missing", "zero_within", "lowest_category")
 _LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity")
 _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic")
@@ -385,6 +399,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     _require(all(type(fields[name]) is bool for name in (*_FLAGS, "single_precision")), "a flag is missing")
     _require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
     _require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
+    _require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is none")
     start = fields["start"]
     _require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}

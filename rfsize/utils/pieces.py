@@ -44,6 +44,14 @@ class Pieces(ABC):
         self._form: Any = None
         self._reading = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without pieces that are kept."""
+        return {name: value for name, value in vars(self).items() if name not in {"_kept", "_reading", "_large"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Pieces.__init__(self)
+        vars(self).update(state)
+
     @abstractmethod
     def load(self, piece: int) -> Any:
         """The rows of a piece, as the frameworks take them."""
@@ -151,6 +159,8 @@ class OfParquet(Pieces):
     A piece is a row group, or a part of one that is large.
     """
 
+    _large: _LargeGroup | None = None
+
     def __init__(self, dataset: Any) -> None:
         super().__init__()
         self._groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
@@ -193,7 +203,6 @@ class OfParquet(Pieces):
             self._places += [(group, start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
         self.ends = np.cumsum([stop - start for _, start, stop in self._places])
         self.shape = int(self.ends[-1]), len(names)
-        self._large: _LargeGroup | None = None
 
     def _is_stored_so(self, group: Any) -> bool:
         """Whether a file has the columns as all have them: it may lack some, or they are told by its folder."""

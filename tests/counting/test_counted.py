@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +86,14 @@ def test_votes_and_what_it_says_of_itself(case: Case) -> None:
     assert counted.source == ("oob" if given.get("oob") else "rows given")
     rows = f"{len(given['X']):,} rows ({counted.source})"
     assert repr(counted) == f"Counted({rows}, {len(votes.classes)} classes, {votes.n_trees} trees)"
+
+
+def test_it_is_pickled(case: Case) -> None:
+    _, _, counted = case
+    again = pickle.loads(pickle.dumps(counted))
+    assert again.votes == counted.votes
+    assert same(rfsize.size(again, alpha=0.9).to_dict(), rfsize.size(counted, alpha=0.9).to_dict())
+    assert np.array_equal(again.forest.tree_votes(), counted.forest.tree_votes())
 
 
 def test_it_is_cut_to_size(case: Case, data: Data) -> None:

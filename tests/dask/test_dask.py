@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from resource import RUSAGE_SELF, getrusage
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers.forests import Data
 from rfsize.counting.forest_on_rows import ForestOnRows
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
@@ -179,6 +182,34 @@ def test_predictions(client: Any, lgb_multiclass: Any, data: Data) -> None:
         assert labels.dtype == fast.classes.dtype
         assert type(labels.compute()) is type(labels._meta)
         assert type(shares.compute()) is type(shares._meta)
+
+
+def test_predictions_of_sparse_blocks(data: Data) -> None:
+    fast = rfsize.compile(RandomForestClassifier(10, random_state=0).fit(data.X, data.y))
+    X = da.from_array(data.X, chunks=(400, -1)).map_blocks(sparse.csr_matrix)
+    assert np.array_equal(rfsize.dask.predict(fast, X).compute(scheduler="sync"), fast.predict(data.X))
+    assert np.array_equal(rfsize.dask.predict_proba(fast, X).compute(scheduler="sync"), fast.predict_proba(data.X))
+
+
+def of_other_rows(X: np.ndarray, said: float, rows: int) -> da.Array:
+    """An array whose first block has other rows than it says, or says nothing of them."""
+    first = da.from_delayed(dask.delayed(X[:rows]), shape=(said, X.shape[1]), dtype=X.dtype)
+    return da.concatenate([first, da.from_array(X[rows:])])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_blocks_that_are_not_as_the_array_says(rows: int, client: Any, data: Data) -> None:
+    model = RandomForestClassifier(10, random_state=0).fit(data.X, data.y)
+    fast, X = rfsize.compile(model), of_other_rows(data.X, 5, rows)
+    for ask in (
+        lambda: rfsize.dask.predict(fast, X).compute(),
+        lambda: rfsize.dask.predict_proba(fast, X).compute(),
+        lambda: rfsize.dask.votes(model, X, client=client),
+    ):
+        with pytest.raises(ValueError, match=r"a block of X has \d rows?, and the collection says 5"):
+            ask()
+    known = of_other_rows(data.X, math.nan, rows)
+    assert np.array_equal(rfsize.dask.predict(fast, known).compute(), fast.predict(data.X))
 
 
 def test_index_and_divisions_are_kept(client: Any, data: Data) -> None:

@@ -143,14 +143,17 @@ def test_numbers_beyond_any_forest(changes: Any, message: str, saved: bytes, tmp
         rfsize.load(path)
 
 
-def test_shares_that_are_none(data: Data, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("times", "message"), [(2.0, "share is none"), (0.0, "do not sum to 1"), (0.99, "do not sum to 1")]
+)
+def test_shares_that_are_none(times: float, message: str, data: Data, tmp_path: Path) -> None:
     rfsize.compile(RandomForestClassifier(5, max_depth=3, random_state=0).fit(data.X, data.y)).save(tmp_path / "f.npz")
 
-    def doubled(content: bytes) -> bytes:
-        return npy(2.0 * np.load(io.BytesIO(content)))
+    def multiplied(content: bytes) -> bytes:
+        return npy(times * np.load(io.BytesIO(content)))
 
-    path = with_members((tmp_path / "f.npz").read_bytes(), tmp_path / "g.npz", trees__value=doubled)
-    with pytest.raises(rfsize.ForestFileError, match="share is none"):
+    path = with_members((tmp_path / "f.npz").read_bytes(), tmp_path / "g.npz", trees__value=multiplied)
+    with pytest.raises(rfsize.ForestFileError, match=message):
         rfsize.load(path)
 
 
@@ -204,6 +207,10 @@ DAMAGES: list[tuple[str, tuple[str, ...], list[Any]]] = [
     ("labels", ("threshold",), [*NO_NUMBER, 0.0, 1.0, -0.5, 0, 1, 0.3]),
     ("labels of three", ("threshold",), [0.3, None]),
     ("shares", ("threshold",), [1.5]),
+    ("shares", (*CONVENTIONS, "averages"), [False]),
+    ("shares", (*CONVENTIONS, "slope"), ["0x1p+1"]),
+    ("shares", (*CONVENTIONS, "start"), [[0.5, 0.5]]),
+    ("labels", (*CONVENTIONS, "framework"), ["", "\x1b[2J", "LightGBM\n", "a" * 1000, "<b>", None]),
     (
         "labels",
         (*CONVENTIONS, "start"),
