@@ -1,4 +1,8 @@
-"""LightGBM's models and training data from files, for the command line."""
+"""LightGBM's models and training data from files, for the command line.
+
+LightGBM reads most damage without a word, and later reads and writes beyond its arrays. So rfsize reads a file first,
+and LightGBM sees only what rfsize found to be whole, and a forest.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ from typing import Any
 
 import lightgbm as lgb
 
+from rfsize.adapters.damage import damage_refused, refuse
+from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.integrations.lightgbm.text_form import check_text, check_trees
 from rfsize.utils import matrix
 
 _BAGGING = ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction")
@@ -15,11 +22,20 @@ _CLASS_NAMES = b"\nrfsize_class_names:"
 
 
 def load(path: Path) -> lgb.Booster:
-    """A booster from its text; ``ValueError`` where that breaks off."""
-    content = path.read_bytes()
-    if b"\nend of trees" not in content.replace(b"\r\n", b"\n"):
-        raise ValueError(f"{path} is a LightGBM model that breaks off; write it again with save_model")
-    return lgb.Booster(model_str=content.decode("utf-8"))
+    """A booster from its text.
+
+    Raises
+    ------
+    NotAForestError
+        If the text is damaged, or holds no forest that rfsize reads.
+    """
+    with damage_refused():
+        text = check_text(path.read_bytes())
+        check_trees(ForestText.read(text, casts_votes=False))
+    try:
+        return lgb.Booster(model_str=text)
+    except (lgb.basic.LightGBMError, ValueError) as error:  # also of the parameters, which come back as JSON
+        refuse(f"LightGBM cannot read it ({error})", error)
 
 
 def class_names(path: Path) -> str | None:

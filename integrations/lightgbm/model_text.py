@@ -46,10 +46,10 @@ class ForestText:
         """Parse ``Booster.model_to_string()``; refuses what is no forest, or none that ``casts_votes``."""
         head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
         categories = _categories(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
-        header = dict(line.partition("=")[::2] for line in head.splitlines())
+        header = dict(line.partition("=")[::2] for line in head.split("\n"))
         _, found, tail = text.rpartition("\nparameters:")
         tail = tail.partition("end of parameters")[0] if found else ""
-        pairs = (line.strip("[]").partition(": ") for line in tail.splitlines())
+        pairs = (line.strip("[]").partition(": ") for line in tail.split("\n"))
         parameters = {name: value for name, _, value in pairs if name}
         if "average_output" not in header:
             if parameters.get("boosting") == "rf":
@@ -229,15 +229,15 @@ def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
     values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
     if not (np.abs(values) < LARGEST_SCORE).all():
-        refuse(f"{_name(tree)} has a leaf whose score cannot be averaged")
+        refuse(f"{tree_name(tree)} has a leaf whose score cannot be averaged")
     if values.size == 1:
         # LightGBM writes no count, or a meaningless one.
         return values, np.zeros(1)
     if values.size == 0 or values.size != counts.size:
-        refuse(f"{_name(tree)} has {values.size} leaves and {counts.size} counts of rows in them")
-    whole_numbers(counts, f"leaf_count of {_name(tree)}", 0, _LARGEST_INT)
+        refuse(f"{tree_name(tree)} has {values.size} leaves and {counts.size} counts of rows in them")
+    whole_numbers(counts, f"leaf_count of {tree_name(tree)}", 0, _LARGEST_INT)
     left, right = _children(tree, values.size)
-    check_children(left, right, 2 * values.size - 1, _name(tree))
+    check_children(left, right, 2 * values.size - 1, tree_name(tree))
     return values, counts
 
 
@@ -245,9 +245,9 @@ def _children(tree: str, n_leaves: int) -> list[NDArray[np.int64]]:
     """The left and the right child of each split; leaf j is written as -(j + 1), and follows the splits here."""
     children = []
     for name in ("left_child", "right_child"):
-        child = whole_numbers(numbers(tree, name), f"{name} of {_name(tree)}", -n_leaves, n_leaves - 2)
+        child = whole_numbers(numbers(tree, name), f"{name} of {tree_name(tree)}", -n_leaves, n_leaves - 2)
         if child.size != n_leaves - 1:
-            refuse(f"{_name(tree)} has {n_leaves} leaves and {child.size} {name}, expected {n_leaves - 1}")
+            refuse(f"{tree_name(tree)} has {n_leaves} leaves and {child.size} {name}, expected {n_leaves - 1}")
         children.append(np.where(child < 0, n_leaves - 2 - child, child))
     return children
 
@@ -258,10 +258,10 @@ def numbers(tree: str, name: str) -> NDArray[np.float64]:
     try:
         return np.array(line.split(), dtype=np.float64)
     except ValueError as error:
-        refuse(f"{name} of {_name(tree)} holds what is not a number ({str(error)[:80]})", error)
+        refuse(f"{name} of {tree_name(tree)} holds what is not a number ({str(error)[:80]})", error)
 
 
-def _name(tree: str) -> str:
+def tree_name(tree: str) -> str:
     """What to call a tree, whose text begins with its number."""
     return f"tree {tree.partition(chr(10))[0][:10]}"
 
@@ -337,7 +337,7 @@ def conventions(forest: ForestText) -> Conventions:
 
 
 def _tree(text: str, n_leaves: int) -> _Tree:
-    name, n_inner = _name(text), n_leaves - 1
+    name, n_inner = tree_name(text), n_leaves - 1
     if n_inner == 0:
         leaf = np.array([-1])
         return _Tree(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
@@ -367,12 +367,12 @@ def _members(text: str, place: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Categories that go left in each categorical split, from LightGBM's bit sets."""
     if place.size == 0:
         return []
-    ends = whole_numbers(numbers(text, "cat_boundaries"), f"cat_boundaries of {_name(text)}", 0, _LARGEST_INT)
-    words = whole_numbers(numbers(text, "cat_threshold"), f"cat_threshold of {_name(text)}", 0, 2**32 - 1).astype(
+    ends = whole_numbers(numbers(text, "cat_boundaries"), f"cat_boundaries of {tree_name(text)}", 0, _LARGEST_INT)
+    words = whole_numbers(numbers(text, "cat_threshold"), f"cat_threshold of {tree_name(text)}", 0, 2**32 - 1).astype(
         np.uint32
     )
     if place.max() + 1 >= ends.size or ends[-1] != words.size or (np.diff(ends) < 0).any():
-        refuse(f"the sets of categories of {_name(text)} do not fit its splits")
+        refuse(f"the sets of categories of {tree_name(text)} do not fit its splits")
     sets = []
     for index in place:
         bits = np.unpackbits(words[ends[index] : ends[index + 1]].view(np.uint8), bitorder="little")

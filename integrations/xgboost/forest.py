@@ -90,10 +90,8 @@ class XgboostForest(Adapter):
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
-        _refuse_other_models(learner, model)
+        check_forest(learner, model, casts_votes=casts_votes)
         self._objective = learner["objective"]["name"]
-        _refuse_other_objectives(self._objective, casts_votes)
-        check(learner)
         self.link = Link(LINKS[self._objective])
         self.tree_of = members(learner)
         self.n_trees = len(self.tree_of)
@@ -396,9 +394,24 @@ def _in_one_round(model: Any) -> str:
     return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
 
 
+def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> None:
+    """That a document is whole, and of a forest that is read; ``model``, if there is one, holds it.
+
+    Raises
+    ------
+    NotAForestError
+        If it is not.
+    """
+    _refuse_other_models(learner, model)
+    _refuse_other_objectives(learner["objective"]["name"], casts_votes)
+    check(learner)
+
+
 def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     check_head(learner)
     kind = learner["gradient_booster"]["name"]
+    if "weight_drop" in learner["gradient_booster"].get("model", {}):  # as XGBoost calls a dart since 3.4
+        kind = "dart"
     if kind != "gbtree":
         raise NotAForestError(
             f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: leave booster out, "

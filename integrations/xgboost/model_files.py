@@ -1,22 +1,84 @@
-"""XGBoost's models and training data from files, for the command line."""
+"""XGBoost's models and training data from files, for the command line.
+
+XGBoost reads most damage without a word, and later reads and writes beyond its arrays. So rfsize reads a file first,
+and XGBoost sees only what rfsize found to be whole, and a forest.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import xgboost as xgb
 
+from rfsize.adapters.damage import TEXT, WHOLE, check_form, damage_refused, refuse
+from rfsize.errors import NotAForestError
+from rfsize.integrations.xgboost import ubj
+from rfsize.integrations.xgboost.forest import check_forest
+from rfsize.integrations.xgboost.model_json import reason, scores_per_leaf
 from rfsize.utils import matrix
 
+_VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 _FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
+
+_FIRST_THAT_KEEPS_ROUNDS = [2, 0]
+
+# What XGBoost keeps of trees that score several classes, and reads without looking whether it is there.
+_FIRST_THAT_KEEPS_LEAVES = (3, 2)
+_OF_SEVERAL_SCORES = {"leaf_weights", "loss_changes", "sum_hessian"}
 
 
 def load(path: Path) -> xgb.Booster:
-    """A booster from JSON or UBJ."""
+    """A booster from JSON or UBJ.
+
+    Raises
+    ------
+    NotAForestError
+        If the file is damaged, or holds no forest that rfsize reads.
+    """
+    content = path.read_bytes()
+    with damage_refused():
+        document = ubj.read(content) if content[1:2] == b"L" else _json(content)
+        check_form(document, {"version": [WHOLE], "learner": {"attributes": {}}}, "the file")
+        check_form(list(document["learner"]["attributes"].values()), [TEXT], "the attributes")
+        if document["version"][:2] < _FIRST_THAT_KEEPS_ROUNDS:
+            raise NotAForestError(
+                f"{path} was written by XGBoost {'.'.join(map(str, document['version'][:2]))}, whose models do not say "
+                "which trees are of one round: read it with XGBoost, and save it again"
+            )
+        check_forest(document["learner"], None, casts_votes=False)
+        _refuse_older_trees(document["learner"])
     booster = xgb.Booster()
-    booster.load_model(bytearray(path.read_bytes()))
+    try:
+        booster.load_model(bytearray(content))
+    except xgb.core.XGBoostError as error:
+        refuse(f"XGBoost cannot read it ({reason(error)})", error)
     return booster
+
+
+def _refuse_older_trees(learner: dict[str, Any]) -> None:
+    trees = learner["gradient_booster"]["model"]["trees"]
+    lacking = _OF_SEVERAL_SCORES - set.intersection(*(set(tree) for tree in trees))
+    if _VERSION >= _FIRST_THAT_KEEPS_LEAVES and scores_per_leaf(learner) > 1 and lacking:
+        raise NotAForestError(
+            f"the trees of several scores have no {min(lacking)}, as those of XGBoost before 3.2, and XGBoost "
+            f"{xgb.__version__} cannot read them: read the model with the XGBoost that wrote it, or train it again"
+        )
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_named_once)
+    except ValueError as error:
+        refuse(f"its JSON cannot be read ({error})", error)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        refuse("its JSON names a key twice in one object")
+    return found
 
 
 def features_of(model: xgb.Booster, X: Any) -> Any:
@@ -27,7 +89,7 @@ def features_of(model: xgb.Booster, X: Any) -> Any:
     if names is not None:
         X = matrix.select(X, names)
     texts = list(X.select_dtypes(include="category").columns)
-    if texts and tuple(int(part) for part in xgb.__version__.split(".")[:2]) < _FIRST_THAT_KEEPS_CATEGORIES:
+    if texts and _VERSION < _FIRST_THAT_KEEPS_CATEGORIES:
         raise ValueError(
             f"the columns {texts} hold categories, which models of XGBoost {xgb.__version__} do not keep; give their "
             "integer codes, or use XGBoost 3.1 or later"

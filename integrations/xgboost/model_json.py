@@ -17,6 +17,7 @@ from rfsize.adapters.damage import (
     TEXT,
     WHOLE,
     check_children,
+    check_depth,
     check_form,
     damage_refused,
     refuse,
@@ -51,11 +52,15 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads(booster.save_raw("json"))
     except xgb.core.XGBoostError as error:
-        found = str(error).partition("\n")[0].rpartition(": ")[2]
         raise NotAForestError(
-            f"XGBoost cannot write the model out ({found}): train it first, or save it again where it is whole"
+            f"XGBoost cannot write the model out ({reason(error)}): train it first, or save it again where it is whole"
         ) from error
     return content
+
+
+def reason(error: Exception) -> str:
+    """What XGBoost complains of, without where in its sources it does."""
+    return str(error).partition("\n")[0].rpartition(": ")[2]
 
 
 # What is read of a model, and the form of it; the head is that of every model, the rest that of trees.
@@ -70,6 +75,7 @@ _FEATURE_TYPES = {"int", "float", "i", "q", "c"}
 _OF_NODES = {  # lists of one entry for each node
     "left_children": [WHOLE],
     "right_children": [WHOLE],
+    "parents": [WHOLE],
     "split_indices": [WHOLE],
     "split_conditions": [NUMBER],
     "default_left": [WHOLE],
@@ -77,20 +83,27 @@ _OF_NODES = {  # lists of one entry for each node
 }
 _TREE = {
     **_OF_NODES,
+    "id": WHOLE,
     "base_weights": [NUMBER],
     "leaf_weights?": [NUMBER],
     "sum_hessian?": [NUMBER],
+    "loss_changes?": [NUMBER],
     "categories": [WHOLE],
     "categories_nodes": [WHOLE],
     "categories_segments": [WHOLE],
     "categories_sizes": [WHOLE],
-    "tree_param": {"size_leaf_vector": TEXT},
+    "tree_param": {"num_nodes": TEXT, "num_deleted": TEXT, "size_leaf_vector": TEXT},
 }
 _TREES = {
+    "gbtree_model_param": {"num_trees": TEXT, "num_parallel_tree": TEXT},
     "iteration_indptr": [WHOLE],
     "tree_info": [WHOLE],
     "trees": [_TREE],
-    "cats?": {"enc": [{"values": [NUMBER], "offsets?": [WHOLE]}]},
+    "cats?": {
+        "enc": [{"values": [NUMBER], "offsets?": [WHOLE], "type?": WHOLE}],
+        "feature_segments": [WHOLE],
+        "sorted_idx": [WHOLE],
+    },
 }
 
 
@@ -116,20 +129,25 @@ def check(learner: dict[str, Any]) -> None:
         If somebody damaged or wrote them otherwise.
     """
     n_classes = whole_number(learner["learner_model_param"]["num_class"], "num_class", 0, MAX_CLASSES)
-    _check_features(learner)
+    n_features = _checked_features(learner)
     stored = learner["gradient_booster"]["model"]
     width = scores_per_leaf(learner)
     for index, tree in enumerate(stored["trees"]):
-        _check_tree(tree, f"tree {index}", width)
+        whole_number(tree["id"], f"id of tree {index}", index, index)
+        _check_tree(tree, f"tree {index}", width, n_features)
     if (n_classes > 1) != (LINKS[learner["objective"]["name"]] == "softmax") or width not in (1, n_classes):
         refuse(f"num_class is {n_classes}, which does not fit the objective or trees of {width} scores")
     n_outputs = 1 if width > 1 else max(1, n_classes)
-    if whole_numbers(stored["tree_info"], "tree_info", 0, n_outputs - 1).size != len(stored["trees"]):
+    n_trees = len(stored["trees"])
+    if whole_numbers(stored["tree_info"], "tree_info", 0, n_outputs - 1).size != n_trees:
         refuse("tree_info has not one class for each tree")
+    whole_number(stored["gbtree_model_param"]["num_trees"], "num_trees", n_trees, n_trees)
+    whole_number(stored["gbtree_model_param"]["num_parallel_tree"], "num_parallel_tree", 1, n_trees)
+    _check_categories(stored.get("cats"), n_features)
 
 
-def _check_features(learner: dict[str, Any]) -> None:
-    """That there is a name and a type for each feature, or for none; XGBoost itself looks when rows are given."""
+def _checked_features(learner: dict[str, Any]) -> int:
+    """How many there are, with a name and a type for each or for none; XGBoost itself looks when rows are given."""
     n_features = whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES)
     for name in ("feature_names", "feature_types"):
         n_found = len(learner.get(name, []))
@@ -138,27 +156,71 @@ def _check_features(learner: dict[str, Any]) -> None:
     unknown = set(learner.get("feature_types", [])) - _FEATURE_TYPES
     if unknown:
         refuse(f"a feature is of the type {min(unknown)[:40]!r}, expected one of {', '.join(sorted(_FEATURE_TYPES))}")
+    return n_features
 
 
-def _check_tree(tree: dict[str, Any], name: str, width: int) -> None:
+def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) -> None:
     n_nodes = len(tree["left_children"])
     if n_nodes == 0:
         refuse(f"{name} has no nodes")
+    whole_number(tree["tree_param"]["num_nodes"], f"num_nodes of {name}", n_nodes, n_nodes)
     left = whole_numbers(tree["left_children"], f"left_children of {name}", -1, n_nodes - 1)
     right = whole_numbers(tree["right_children"], f"right_children of {name}", -1, n_nodes - 1)
     inner = left != -1
     n_leaves = n_nodes - np.count_nonzero(inner)
-    sizes = dict.fromkeys([*_OF_NODES, "sum_hessian"], n_nodes) | {"base_weights": n_nodes * width}
+    sizes = dict.fromkeys([*_OF_NODES, "sum_hessian", "loss_changes"], n_nodes) | {"base_weights": n_nodes * width}
     if width > 1:
         sizes["leaf_weights"] = n_leaves * width
     for of_nodes, size in sizes.items():
         if of_nodes in tree and len(tree[of_nodes]) != size:
             refuse(f"{name} has {len(tree[of_nodes])} {of_nodes}, expected {size}")
     check_children(left[inner], right[inner], n_nodes, name)
-    whole_numbers(np.asarray(tree["split_indices"])[inner], f"split_indices of {name}", 0, MOST_FEATURES)
+    check_depth(left, right, name)
+    whole_numbers(np.asarray(tree["split_indices"])[inner], f"split_indices of {name}", 0, n_features - 1)
+    _check_parents(tree, left, right, name)
+    whole_numbers(tree["split_type"], f"split_type of {name}", 0, 1)
+    _categories_of_splits(tree)
+
+
+def _check_parents(tree: dict[str, Any], left: NDArray[np.int64], right: NDArray[np.int64], name: str) -> None:
+    """That each node below the root has the parent whose child it is, or was pruned, as the tree counts it."""
+    inner = np.flatnonzero(left != -1)
+    expected = np.asarray(tree["parents"])
+    children = np.concatenate([left[inner], right[inner]])
+    expected[children] = np.concatenate([inner, inner])
+    pruned = np.setdiff1d(np.arange(1, left.size), children)
+    whole_number(tree["tree_param"]["num_deleted"], f"num_deleted of {name}", pruned.size, pruned.size)
+    whole_numbers(expected[pruned], f"parents of {name}", 0, left.size - 1)
+    if not np.array_equal(expected, tree["parents"]):
+        refuse(f"a node of {name} has another parent than the split whose child it is")
+
+
+def _check_categories(stored: dict[str, Any] | None, n_features: int) -> None:
+    """That the names of categories are those of features, each at a place of its own in their order."""
+    if not stored or not stored["enc"]:
+        return
+    if len(stored["enc"]) > n_features:
+        refuse("there are categories of more features than the rows have")
+    sizes = [_n_categories(column) for column in stored["enc"]]
+    if stored["feature_segments"] != [0, *itertools.accumulate(sizes)]:
+        refuse("the categories of features do not begin and end where it says")
+    order = whole_numbers(stored["sorted_idx"], "the order of categories", 0, max(sizes))
+    if order.size and (order.size != sum(sizes) or (order >= np.repeat(sizes, sizes)).any()):
+        refuse("the order of categories has not one place for each of them")
+
+
+def _n_categories(column: dict[str, Any]) -> int:
+    """How many categories a feature has, whose names end where it says if they are text."""
+    if "offsets" not in column or not column["values"]:
+        return len(column["values"])
+    ends = column["offsets"]
+    if not ends or sorted(ends) != ends or ends[0] != 0 or ends[-1] != len(column["values"]):
+        refuse("the names of a feature's categories do not end where it says")
+    return len(ends) - 1
 
 
 _MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
+_MOST_BITS = 1 << 35  # of the sets of categories of a tree, of which each takes a bit for every code up to its largest
 
 
 def members(learner: dict[str, Any]) -> NDArray[np.int64]:
@@ -303,8 +365,6 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
     stored = learner["gradient_booster"]["model"]
     encoded = stored.get("cats", {}).get("enc", [])
     categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
-    if len(encoded) > whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES):
-        refuse("there are categories of more features than the rows have")
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -326,11 +386,15 @@ def _categories_of_splits(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
     if len(set(map(len, lists))) > 1:
         refuse(f"{name} has not one node, place and size for each set of categories")
     spans = list(zip(*lists, strict=True))
-    splits = np.flatnonzero((np.asarray(tree["split_type"]) == 1) & (np.asarray(tree["left_children"]) != -1))
-    within = all(0 <= start <= start + size <= categories.size for _, start, size in spans)
-    if not within or sorted(node for node, _, _ in spans) != splits.tolist():
+    is_categorical = np.asarray(tree["split_type"]) == 1  # also where a split was pruned to a leaf
+    within = all(0 <= start < start + size <= categories.size for _, start, size in spans)
+    if not within or tree["categories_nodes"] != np.flatnonzero(is_categorical).tolist():
         refuse(f"the sets of categories of {name} do not fit its splits")
-    return [categories[start : start + size] for _, start, size in sorted(spans)]
+    sets = [categories[start : start + size] for _, start, size in spans]
+    if sum(int(found.max()) for found in sets) > _MOST_BITS:
+        refuse(f"the sets of categories of {name} take more than {_MOST_BITS:,} bits")
+    is_split = np.asarray(tree["left_children"]) != -1
+    return [found for node, found in zip(tree["categories_nodes"], sets, strict=True) if is_split[node]]
 
 
 def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
@@ -344,8 +408,6 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
             "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
             "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
         )
-    if not ends or sorted(ends) != ends or ends[0] != 0 or ends[-1] != len(text):
-        refuse("the names of a feature's categories do not end where it says")
     return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
 
 

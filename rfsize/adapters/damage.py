@@ -139,3 +139,19 @@ def check_children(left: NDArray[np.int64], right: NDArray[np.int64], n_nodes: i
         refuse(f"a split of {name} has a child that is no node of it")
     if np.unique(children).size < children.size:
         refuse(f"two splits of {name} share a child, so that it is no tree")
+
+
+_DEEPEST = 1 << 14  # frameworks look for the depth of a tree by calls within calls
+
+
+def check_depth(left: NDArray[np.int64], right: NDArray[np.int64], name: str) -> None:
+    """That a tree is not so deep that its framework runs out of stack; -1 stands for the children of a leaf."""
+    if len(left) <= 2 * _DEEPEST:
+        return
+    level, depth = np.zeros(1, dtype=np.int64), 0
+    while level.size:
+        level = level[left[level] != -1]
+        level = np.concatenate([left[level], right[level]])
+        depth += 1
+        if depth > _DEEPEST:
+            refuse(f"{name} is more than {_DEEPEST:,} splits deep")

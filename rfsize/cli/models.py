@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import adapter_for, integration_named, integration_names
+from rfsize.errors import NotAForestError
 from rfsize.utils.files import written_whole
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many
@@ -94,7 +95,10 @@ def _loaded(path: Path, content: bytes) -> LoadedModel | None:
         except ImportError:
             continue  # another framework's file may be read all the same
         if integration.recognises(content):
-            model = integration.load(path)
+            try:
+                model = integration.load(path)
+            except NotAForestError as error:
+                raise NotAForestError(f"{path}: {error}") from error
             names = integration.class_names(model, path)
             return LoadedModel(model, integration, None if names is None else _class_names(model, names, path))
     return None

@@ -339,7 +339,7 @@ def select_bagging_fraction(
     judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
-    with progress_bar("bagging fractions", cost(plan), "trees", disable=not progress) as bar:
+    with progress_bar("bagging fractions", cost(plan), "trees", shown=progress) as bar:
         outcome = run(candidates, judge, plan, rule, bar)
     sized_by = goal if is_sized else None
     curve = _curve(trainer, candidates, outcome, judge.name, sized_by)

@@ -61,6 +61,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: Literal[False] = False,
 ) -> _Model: ...
 @overload
@@ -85,6 +86,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: Literal[True],
 ) -> tuple[_Model, SizeReport]: ...
 @overload
@@ -109,6 +111,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: Literal[False] = False,
 ) -> Any: ...
 @overload
@@ -133,6 +136,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: Literal[True],
 ) -> tuple[Any, SizeReport]: ...
 @overload
@@ -157,6 +161,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: bool,
 ) -> Any: ...
 def grow(
@@ -180,6 +185,7 @@ def grow(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
     return_report: bool = False,
 ) -> Any:
     """Train a random forest until it has T* trees.
@@ -240,6 +246,8 @@ def grow(
     trees_per_block : int, optional
         Train blocks of so many trees, each from seeds of its own, and merge them, as `rfsize.dask.grow` does; only for
         parameters. By default LightGBM trains all trees as one forest, and XGBoost as many at a time as are wanted.
+    progress : bool, default True
+        Show a progress bar when the growth takes long.
     return_report : bool, default False
         Whether to return the estimate as well.
 
@@ -304,6 +312,7 @@ def grow(
         groups=groups,
         sample_weight=sample_weight,
         trees_per_block=trees_per_block,
+        progress=progress,
     )
     return (model, report) if return_report else model
 
@@ -323,6 +332,7 @@ def grown_model(
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     trees_per_block: int | None = None,
+    progress: bool = True,
 ) -> tuple[Any, Report]:
     """A model grown to a goal, and the report that ended the growth; arguments as in `grow`."""
     max_trees = whole("max_trees", max_trees, at_least=1)
@@ -348,7 +358,7 @@ def grown_model(
         return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal, y_val)
 
     estimate = None if X_val is None else on_validation_rows
-    return growth.to(goal, max_trees=max_trees, min_trees=min_trees, estimate=estimate)
+    return growth.to(goal, max_trees=max_trees, min_trees=min_trees, estimate=estimate, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -375,11 +385,17 @@ class Growth:
     given: int = 0
 
     def to(
-        self, goal: Goal, *, max_trees: int, min_trees: int, estimate: Callable[[], Report] | None = None
+        self,
+        goal: Goal,
+        *,
+        max_trees: int,
+        min_trees: int,
+        estimate: Callable[[], Report] | None = None,
+        progress: bool = True,
     ) -> tuple[Any, Report]:
         """The model grown to a goal, and the report that ended the growth; ``estimate`` as in `grown`."""
-        forest = self.forest
-        report = grown(forest, goal, self.truth, max_trees=max_trees, min_trees=min_trees, estimate=estimate)
+        forest, limits = self.forest, {"max_trees": max_trees, "min_trees": min_trees}
+        report = grown(forest, goal, self.truth, **limits, estimate=estimate, progress=progress)
         if estimate is None:
             report = noting_copies(report, forest.groups, self._report_by)
         give(report.warnings)

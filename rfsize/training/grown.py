@@ -38,7 +38,7 @@ def grown(
         If ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
     wanted = max(min_trees, forest.n_trees)
-    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees, disable=not progress) as bar:
+    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees, shown=progress) as bar:
         while True:
             more = min(wanted, max_trees) - forest.n_trees
             if more > 0:

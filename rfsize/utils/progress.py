@@ -15,11 +15,13 @@ with warnings.catch_warnings():
 _SECONDS_BEFORE = 2.0
 
 
-def progress_bar(what: str, total: int | None, unit: str, **options: Any) -> Any:
+def progress_bar(what: str, total: int | None, unit: str, *, shown: bool = True, **options: Any) -> Any:
     """A bar over so many of a unit, which shows only when the work takes long, and goes when it is done.
 
     ``options`` are further ones of tqdm's.
     """
+    if not shown:
+        options["disable"] = True  # only then: what is said here goes before TQDM_DISABLE
     return tqdm(desc=what, total=total, unit=f" {unit}", delay=_SECONDS_BEFORE, leave=False, **options)
 
 

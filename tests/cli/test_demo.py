@@ -15,3 +15,6 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert "LightGBM" in printed
     assert "XGBoost" in printed
     assert "MB" in printed
+    # What the first call compiles is not what predicting takes.
+    assert printed.count("predict once, to warm up") == printed.count("predict again") == 4
+    assert "of the second call" in printed

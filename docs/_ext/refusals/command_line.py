@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 
@@ -31,12 +32,25 @@ def a_pickle(at: AtHand) -> None:
 @GROUP.refuses(
     "a file that is cut off",
     ValueError,
-    "is a LightGBM model that breaks off",
+    "cut.txt: the model is damaged: it breaks off",
     why="some of its trees are lost",
     instead="the whole file",
 )
 def cut_off(at: AtHand) -> None:
     at.shell("size", at.file("cut.txt", at.model.model_to_string()[:700]), at.table())
+
+
+@GROUP.refuses(
+    "a model in which something is out of place",
+    ValueError,
+    "split_feature of tree 0 holds what is not a whole number from 0 to",
+    why="LightGBM and XGBoost read and write beyond their arrays, and end the process",
+    instead="the file as its framework wrote it",
+)
+def out_of_place(at: AtHand) -> None:
+    text = at.model.model_to_string().replace("tree_sizes=", "without_sizes=")
+    text = re.sub("(?<=\nsplit_feature=)[0-9]+", "2147483647", text, count=1)
+    at.shell("size", at.file("odd.txt", text), at.table())
 
 
 @GROUP.refuses(

@@ -1,0 +1,143 @@
+"""Whether a file is a LightGBM text to the letter, asked before LightGBM reads it.
+
+LightGBM does not look for the end of what it reads, and fills up with zeros where numbers are missing. What it does not
+look at is looked at here: that each line is where it should be and once, that trees begin where the header says, that
+whole numbers are written as such, and that there are as many numbers as there should be. `ForestText` sees to the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number, whole_numbers
+from rfsize.integrations.lightgbm.model_text import ForestText, numbers, tree_name
+
+_TREE = re.compile(rb"^Tree=", re.MULTILINE)
+_END = b"\nend of trees\n"
+_MOST_LINES = 22  # of a tree: LightGBM takes what follows for the next
+_WHOLE = re.compile(r"-?[0-9]{1,10}( -?[0-9]{1,10})*|")
+_PARAMETER = re.compile(r"\[[^:\[\]]+: .*\]")
+
+# Numbers of a tree: of its splits, and of its leaves.
+_OF_SPLITS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+_OF_SPLITS_PERHAPS = ("split_gain", "internal_value", "internal_weight", "internal_count")
+_WHOLE_LINES = (
+    *("num_leaves", "num_cat", "split_feature", "decision_type", "left_child", "right_child", "leaf_count"),
+    *("internal_count", "cat_boundaries", "cat_threshold", "is_linear"),
+)
+_WHOLE_OF_HEADER = ("num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "tree_sizes")
+
+
+def check_text(content: bytes) -> str:
+    """The text of a file, which is as LightGBM writes it but for the numbers in its trees.
+
+    Raises
+    ------
+    NotAForestError
+        If it is not.
+    """
+    if b"\r" in content or b"\0" in content:
+        refuse("it has line ends or bytes that LightGBM does not write, as of a text that another system changed")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        refuse(f"it is not UTF-8 ({error})", error)
+    if content.count(_END) != 1:
+        refuse("it breaks off: it has not one line that says 'end of trees'")
+    end = content.index(_END) + 1
+    places = [*(found.start() for found in _TREE.finditer(content, 0, end)), end]
+    head = content[: places[0]].decode("utf-8")
+    header = _lines(head.split("\n"), "the header", ("tree", "average_output"))
+    _check_header(header, np.diff(places).tolist())
+    _check_parameters(text.partition("\nend of trees\n")[2].split("\n"))
+    return text
+
+
+def check_trees(forest: ForestText) -> None:
+    """That the trees of a text that was read are whole; raises `NotAForestError`."""
+    n_features = whole_number(forest.header["max_feature_idx"], "max_feature_idx", 0, MOST_FEATURES) + 1
+    for tree, values in zip(forest.trees, forest.leaf_value, strict=True):
+        _check_tree(tree, values.size, n_features)
+
+
+def _lines(lines: Iterable[str], name: str, alone: tuple[str, ...] = ()) -> dict[str, str]:
+    """What lines say, each of which has a name of its own and a value, but those that stand ``alone``."""
+    found: dict[str, str] = {}
+    for line in filter(None, lines):
+        key, equals, value = line.partition("=")
+        if key in found or not ((key and equals) or line in alone):
+            refuse(f"{name} has the line {line[:40]!r} twice, or where there should be none")
+        found[key] = value
+    return found
+
+
+def _check_whole(lines: dict[str, str], names: Iterable[str], name: str) -> None:
+    for key in lines.keys() & set(names):
+        if not _WHOLE.fullmatch(lines[key]):
+            refuse(f"{key} of {name} is {lines[key][:40]!r}, not whole numbers with spaces between them")
+
+
+def _check_header(header: dict[str, str], sizes: list[int]) -> None:
+    _check_whole(header, _WHOLE_OF_HEADER, "the header")
+    for name in ("label_index", "max_feature_idx", "feature_names"):
+        if name not in header:
+            refuse(f"its text has no line {name}=")
+    if "tree_sizes" in header and header["tree_sizes"] != " ".join(map(str, sizes)):
+        refuse("its trees are not as long as tree_sizes says")
+    options = [option.partition(":")[::2] for option in header.get("objective", "custom").split(" ")[1:]]
+    n_classes = [value for key, value in options if key == "num_class"]
+    if n_classes not in ([], [header.get("num_class")]):
+        refuse(f"its objective is of {n_classes} classes, and num_class is {header.get('num_class')!r}")
+
+
+def _check_parameters(lines: list[str]) -> None:
+    """That the parameters have the form in which LightGBM takes them apart."""
+    inside = False
+    for line in filter(None, lines):
+        if line == "end of parameters":
+            inside = False
+        elif inside and not _PARAMETER.fullmatch(line):
+            refuse(f"among its parameters is the line {line[:40]!r}")
+        inside = inside or line == "parameters:"
+    if inside:
+        refuse("its parameters have no end")
+
+
+def _check_tree(tree: str, n_leaves: int, n_features: int) -> None:
+    name = tree_name(tree)
+    body, _, rest = tree.partition("\n")[2].partition("\n\n")
+    lines = _lines(body.split("\n"), name)
+    if rest.strip("\n") or len(body.strip("\n").split("\n")) > _MOST_LINES:
+        refuse(f"{name} has lines after its end, or more than {_MOST_LINES}")
+    _check_whole(lines, _WHOLE_LINES, name)
+    for key, least in (("num_leaves", n_leaves), ("num_cat", 0)):
+        most = n_leaves if key == "num_leaves" else n_leaves - 1
+        whole_number(lines.get(key), f"{key} of {name}", least, most)
+    if lines.get("is_linear", "0") != "0":
+        refuse(f"is_linear of {name} is {lines['is_linear'][:40]!r}")
+    if n_leaves == 1:
+        return
+    sizes = dict.fromkeys(_OF_SPLITS, n_leaves - 1) | {"leaf_count": n_leaves}
+    sizes |= {key: n_leaves - 1 for key in _OF_SPLITS_PERHAPS if key in lines}
+    sizes |= {"leaf_weight": n_leaves} if "leaf_weight" in lines else {}
+    for key, size in sizes.items():
+        if numbers(tree, key).size != size:
+            refuse(f"{name} has {numbers(tree, key).size} {key}, expected {size}")
+    whole_numbers(numbers(tree, "split_feature"), f"split_feature of {name}", 0, n_features - 1)
+    _check_sets(tree, int(lines["num_cat"]))
+
+
+def _check_sets(tree: str, n_sets: int) -> None:
+    """That there are as many sets of categories as the tree says, and that its splits take no others."""
+    ends = numbers(tree, "cat_boundaries")
+    decision, threshold = numbers(tree, "decision_type").astype(np.int64), numbers(tree, "threshold")
+    taken = threshold[decision & 1 > 0]
+    if n_sets and (ends.size != n_sets + 1 or ends[0] != 0 or (np.diff(ends) < 0).any()):
+        refuse(f"the sets of categories of {tree_name(tree)} do not begin and end where it says")
+    words = whole_numbers(numbers(tree, "cat_threshold"), f"cat_threshold of {tree_name(tree)}", 0, 2**32 - 1)
+    if n_sets and ends[-1] != words.size:
+        refuse(f"the sets of categories of {tree_name(tree)} are not as long as it says")
+    whole_numbers(taken, f"threshold of categories of {tree_name(tree)}", 0, n_sets - 1)
