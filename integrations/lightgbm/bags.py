@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
-from rfsize.utils.matrix import is_worth_compiling
 
 _RNG_BLOCK = 1024  # rows that share one generator
 
@@ -95,10 +95,7 @@ class LightGbmBags(LaidOutBags):
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
         draws = Draws(self, start, stop)
-        if is_worth_compiling(self.n_rows, self.n_members):
-            inbag = draws.drawn_of_all()
-        else:
-            inbag = np.stack([draws.drawn(tree) for tree in range(self.n_members)], axis=1)
+        inbag = draws.drawn_of_all()
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
@@ -158,14 +155,13 @@ class Draws:
 
     def drawn_of_all(self) -> NDArray[np.bool_]:
         """Masks of the rows drawn for each tree, shape (rows, trees), by a compiled loop."""
-        from rfsize.integrations.lightgbm.kernels import draw
-
         inbag = np.empty((len(self._levels), self._first_tree[-1]), dtype=np.bool_)
         for first, (start, stop) in zip(self._first, itertools.pairwise(self._first_tree), strict=True):
             for rows, rows_of_block in self._parts:
                 jumps = [_jump(tree // self._trees_per_bag * rows_of_block) for tree in range(stop - start)]
                 multiplier, increment = np.array(jumps, dtype=np.uint32).T.copy()
-                draw(first[rows], multiplier, increment, self._levels[rows], inbag[rows, start:stop])
+                levels = np.ascontiguousarray(self._levels[rows])
+                _core.draw_lightgbm(first[rows], multiplier, increment, levels, inbag, rows.start, start)
         return inbag
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
-from rfsize.utils.matrix import CELLS_PER_BLOCK, is_worth_compiling
+from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.validation import share
 
 _RNG_MULTIPLIER = 16807
-_RNG_MASK = np.uint64(2**63 - 1)
 
 # The left and the right child of each node of a tree, -1 at leaves.
 Children = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -125,23 +125,12 @@ class XgboostBags(LaidOutBags):
         self._mass = mass
 
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
-        if is_worth_compiling(self.n_rows, self._tree_of.size):
-            drawn = self._drawn_by_loop(start, stop, self.drawn.tree_seed[self._tree_of.ravel()])
-            return drawn.reshape(-1, *self._tree_of.shape)
-        return self._inbag(start, stop, self.drawn.tree_seed)[:, self._tree_of]
+        return self._inbag(start, stop, self.drawn.tree_seed[self._tree_of.ravel()]).reshape(-1, *self._tree_of.shape)
 
     def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
-        with np.errstate(over="ignore"):
-            drawn = self._steps(start, stop)[:, None] * tree_seed & _RNG_MASK
-        return drawn.astype(np.float64) < self._level
-
-    def _drawn_by_loop(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """`_inbag` by a compiled loop."""
-        from rfsize.integrations.xgboost.kernels import draw
-
         steps, inbag = self._steps(start, stop), np.empty((stop - start, tree_seed.size), dtype=np.bool_)
-        draw(steps, tree_seed, _RNG_MASK, self._level, inbag)
+        _core.draw_xgboost(steps, tree_seed, self._level, inbag)
         return inbag
 
     def _steps(self, start: int, stop: int) -> NDArray[np.uint64]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.label_proof import LabelProof
 from rfsize.counting.leaf_sums import LeafSums
-from rfsize.counting.leaves import is_worth_compiling
 from rfsize.errors import InbagError
 from rfsize.utils.typing import Floats
 
@@ -20,7 +19,6 @@ class BagProof:
 
     def __init__(self, adapter: Adapter, bags: Bags) -> None:
         self._adapter = adapter
-        self._is_compiled = is_worth_compiling(adapter, bags.n_rows)
         self._bags = bags
         self._rebuilt = np.zeros(len(adapter.leaves.score))
         self._labels = None if bags.labels is None else LabelProof(adapter, bags.labels)
@@ -30,7 +28,7 @@ class BagProof:
         inbag = self._bags.take(start, stop)
         if not self._bags.need_proof:
             return inbag
-        sums, mass = LeafSums(leaf, inbag, is_compiled=self._is_compiled), self._bags.row_mass(start, stop)
+        sums, mass = LeafSums(leaf, inbag), self._bags.row_mass(start, stop)
         sums.add(mass, self._rebuilt)
         if self._labels is not None:
             self._labels.add(start, stop, sums, mass)

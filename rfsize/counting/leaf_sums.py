@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Floats
 
@@ -23,40 +24,23 @@ class LeafSums:
         Leaves that the rows reach, as indices into the table of all leaves.
     inbag : ndarray of bool, shape (rows, n_members, n_outputs or 1)
         Whether the tree was trained on the row.
-    is_compiled : bool
-        Whether compiled loops add up.
     """
 
-    def __init__(self, leaf: NDArray[Any], inbag: NDArray[np.bool_], *, is_compiled: bool) -> None:
-        self._leaf, self._inbag, self._is_compiled = leaf, inbag, is_compiled
-        if not is_compiled:
-            self._seen = np.broadcast_to(inbag, leaf.shape)
-            self._reached = leaf[self._seen]
+    def __init__(self, leaf: NDArray[Any], inbag: NDArray[np.bool_]) -> None:
+        self._leaf, self._inbag = np.ascontiguousarray(leaf, dtype=np.int64), np.ascontiguousarray(inbag)
 
     def add(self, value: Floats, total: Floats) -> None:
         """Add to ``total``, by leaf, the values, shape (rows, n_members or 1, n_outputs or 1)."""
-        if not self._is_compiled:
-            total += np.bincount(self._reached, weights=self._of_cells(value), minlength=total.size)
-            return
-        from rfsize.counting.kernels import add_at_leaves
-
-        rows = len(self._leaf)
-        leaf, inbag, value = (np.ascontiguousarray(each) for each in (self._leaf, self._inbag, value))
+        leaf, inbag, value, rows = self._leaf, self._inbag, np.ascontiguousarray(value), len(self._leaf)
         threads = effective_threads(-1) if leaf.size >= _FEWEST_CELLS_PER_LEAF * total.size else 1
         if threads == 1:
-            add_at_leaves(leaf, inbag, value, total)
+            _core.add_at_leaves(leaf, inbag, value, total)
             return
 
         def part(start: int, stop: int) -> Floats:
             own = np.zeros(total.size)
-            add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], own)
+            _core.add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], own)
             return own
 
         for own in each_range(part, rows, -(-rows // threads)):
             total += own
-
-    def _of_cells(self, value: Floats) -> Floats:
-        """The value of each cell of rows, members and outputs that is in a bag."""
-        if value.shape[1:] == (1, 1):
-            return np.repeat(value[:, 0, 0], np.count_nonzero(self._seen, axis=(1, 2)))
-        return np.broadcast_to(value, self._seen.shape)[self._seen]

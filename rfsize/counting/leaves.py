@@ -17,7 +17,7 @@ from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Int64s
 from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import Forest
-from rfsize.walking.quantising import Quantiser
+from rfsize.walking.quantising import quantised_blocks
 
 # The leaves of rows start to stop as indices into the table of all leaves, shape (rows, n_members, n_outputs).
 LeafIndex = Callable[[int, int], NDArray[Any]]
@@ -86,13 +86,11 @@ class _CompiledWalk:
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         """The leaves that all rows of ``X`` reach, shape (rows, n_members, n_outputs)."""
-        from rfsize.counting.kernels import reach
-
-        quantise, trees = Quantiser(self.forest).blocks(X), tuple(self.forest.trees)
+        quantise = quantised_blocks(self.forest, X)
         leaf = np.empty((matrix.n_rows(X), self.forest.trees.tree_start.size - 1), dtype=np.int64)
 
         def walk(start: int, stop: int) -> None:
-            reach(quantise(start, stop), trees, self._index, leaf[start:stop])
+            quantise(start, stop).reach(self._index, leaf[start:stop])
 
         each_range(walk, len(leaf), ROWS_PER_THREAD)
         return leaf.reshape(-1, *self._shape)

@@ -88,7 +88,7 @@ class Tally:
     ) -> None:
         self._adapter, self._n_classes = adapter, n_classes
         self._cast = adapter.voter(threshold)
-        self._counting = BlockCounts(adapter, threshold, n_rows)
+        self._counting = BlockCounts(adapter, threshold)
         self._scored, self._averages, self._first = scored, averages, first
         self._in_blocks = np.zeros(n_rows, dtype=np.bool_) if in_blocks is None else in_blocks
         self._counts = np.zeros((n_rows, n_classes), dtype=np.int32)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.inference.rows import Rows
 from rfsize.stopping.rules import lossless_stops
-from rfsize.stopping.stops import BinaryStops, LeaderStops, VoteStops, WeightedStops
+from rfsize.stopping.stops import BinaryStops, LeaderStops, TernaryStops, VoteStops, WeightedStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Int64s
 from rfsize.walking.layout import Forest
@@ -53,31 +54,28 @@ class ByVotes:
 
     def _decided(self, X: Any, stops: VoteStops | None, every: int = 1) -> tuple[NDArray[Any], Int64s, Int64s]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
-        from rfsize.inference.vote_kernels import Stop, decide
-
         forest = self._forest
-        X, stop, trees = self._rows.checked(X), Stop.of(stops, forest.n_trees, every), tuple(forest.trees)
-        counts = np.zeros((matrix.n_rows(X), len(forest.classes)), dtype=stop.weight.dtype)
+        X, stop, alone = self._rows.checked(X), _native_stop(stops, every), forest.alone
+        of_votes = np.float64 if isinstance(stops, WeightedStops) else np.int32
+        counts = np.zeros((matrix.n_rows(X), len(forest.classes)), dtype=of_votes)
         labels = np.full(len(counts), -1, dtype=np.int64)
         asked = np.full(len(counts), forest.n_trees, dtype=np.int64)
 
-        def work(q: NDArray[np.uint16], rows: slice) -> None:
-            decide(q, trees, forest.alone, tuple(stop), counts[rows], labels[rows], asked[rows])
+        def work(some: _core.Rows, rows: slice) -> None:
+            some.decide(alone, stop, counts[rows], labels[rows], asked[rows])
             if isinstance(stops, WeightedStops):
-                level = labels[rows] < 0
-                if level.any():
-                    labels[rows][level] = self._winner(q[level], stops)
+                level = np.flatnonzero(labels[rows] < 0)
+                if level.size:
+                    labels[rows][level] = self._winner(some.take(level), stops)
 
         self._rows.each_block(X, work)
         return counts, labels, asked
 
-    def _winner(self, q: NDArray[np.uint16], stops: WeightedStops) -> Int64s:
+    def _winner(self, some: _core.Rows, stops: WeightedStops) -> Int64s:
         """Labels of quantised rows by the weights of all trees, summed in the model's own order of them."""
-        from rfsize.inference.vote_kernels import cast
-
         forest = self._forest
-        votes = np.empty((len(q), forest.n_trees), dtype=np.int64)
-        cast(q, tuple(forest.trees), forest.alone, votes)
+        votes = np.empty((len(some), forest.n_trees), dtype=np.int64)
+        some.cast(forest.alone, votes)
         in_own_order = np.empty_like(votes)
         in_own_order[:, stops.order] = votes
         return stops.winner(in_own_order, len(forest.classes))
@@ -87,3 +85,16 @@ def majority_stops(forest: Forest) -> VoteStops:
     """Stops where the trees left can no longer change the majority of all."""
     kind = BinaryStops.kind if len(forest.classes) == 2 else LeaderStops.kind
     return lossless_stops(kind, forest.n_trees)
+
+
+def _native_stop(stops: VoteStops | None, every: int) -> _core.VoteStop:
+    """Stops as the compiled loop takes them, which looks after ``every`` so many trees, or after the last."""
+    if stops is None:
+        return _core.VoteStop.never()
+    if isinstance(stops, BinaryStops):
+        return _core.VoteStop.binary(stops.lower, stops.upper, every)
+    if isinstance(stops, TernaryStops):
+        return _core.VoteStop.ternary(stops.decision, every)
+    if isinstance(stops, WeightedStops):
+        return _core.VoteStop.weighted(stops.weights[stops.order], stops.needed)
+    return _core.VoteStop.leaders(stops.upper, every)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.inference.score_stops import ScoreStop
+from rfsize import _core
 from rfsize.utils.typing import Floats
 from rfsize.voting.links import LINKS
 from rfsize.walking.layout import Forest
@@ -15,7 +15,6 @@ from rfsize.walking.layout import Forest
 MOST = 16
 """Rows that are taken at once."""
 
-_ALIGNED = 8  # bytes
 _WHOLE = 2.0**53  # up to which double precision holds all whole numbers
 
 
@@ -25,21 +24,18 @@ class FewRows:
     Parameters
     ----------
     forest : Forest
-        The trees; a copy is kept, in one piece of memory.
+        The trees.
+    stop : _core.ScoreStop
+        Where rows stop asking about labels.
     """
 
-    def __init__(self, forest: Forest) -> None:
-        from rfsize.inference.few_kernels import predict_few
-
+    def __init__(self, forest: Forest, stop: _core.ScoreStop) -> None:
         conventions = forest.conventions
-        width = forest.trees.value.shape[1]
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
-        memory, place = _packed([*forest.trees, *forest.columns])
-        whole = [forest.n_outputs, forest.n_columns, width, LINKS.index(conventions.link), forest.divisor, *refuses]
-        number = [conventions.slope, forest.threshold, *map(float, conventions.reading)]
-        self._kept = memory, place, np.array(whole, dtype=np.int64), np.array(number), forest.start
-        self._predict, self._n_features = predict_few, forest.n_features
-        self._names, self._has_categories = forest.feature_names, bool(conventions.categories)
+        start = forest.start.astype(np.float64)
+        self._native = _core.FewRows(forest.native, stop, predicting(forest), start, forest.threshold, *refuses)
+        self._n_features, self._names = forest.n_features, forest.feature_names
+        self._has_categories = bool(conventions.categories)
         self._columns: Any = None
 
     def rows(self, X: Any) -> NDArray[np.float64] | None:
@@ -68,30 +64,18 @@ class FewRows:
         # Larger whole numbers are rounded by some frameworks in their own way.
         return numbers if np.nanmax(np.abs(numbers), initial=0.0) < _WHOLE else None
 
-    def labels(self, X: NDArray[np.float64], stop: Floats) -> NDArray[np.int64] | None:
+    def labels(self, X: NDArray[np.float64]) -> NDArray[np.int64] | None:
         """Index of the label and trees asked, shape (2, n_rows); None where the framework refuses a row."""
         answer = np.empty((2, len(X)), dtype=np.int64)
-        return answer if self._predict(X, *self._kept, stop, answer, _NOTHING) else None
+        return answer if self._native.labels(X, answer) else None
 
-    def predictions(self, X: NDArray[np.float64], stop: Floats, n_outputs: int) -> Floats | None:
-        """What is predicted, shape (n_rows, n_outputs), by stops that no row meets; None as in `labels`."""
-        answer, predicted = np.empty((2, len(X)), dtype=np.int64), np.empty((len(X), n_outputs))
-        return predicted if self._predict(X, *self._kept, stop, answer, predicted) else None
-
-
-_NOTHING = np.empty((0, 1))
+    def predictions(self, X: NDArray[np.float64], n_outputs: int) -> Floats | None:
+        """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
+        predicted = np.empty((len(X), n_outputs))
+        return predicted if self._native.predict(X, predicted) else None
 
 
-def packed_stop(stop: ScoreStop) -> Floats:
-    """Stops as one array."""
-    return np.concatenate([[stop.first_look, stop.every], stop.low, stop.high, stop.needed, stop.drift])
-
-
-def _packed(arrays: list[NDArray[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Arrays in one piece of memory, and the first byte and the end of each, shape (n, 2)."""
-    sizes = np.array([array.nbytes for array in arrays])
-    begins = np.append(0, np.cumsum(-(-sizes // _ALIGNED) * _ALIGNED))
-    memory = np.zeros(begins[-1], dtype=np.uint8)
-    for array, begin in zip(arrays, begins, strict=False):
-        memory[begin : begin + array.nbytes] = np.ascontiguousarray(array).view(np.uint8).ravel()
-    return memory, np.stack([begins[:-1], begins[:-1] + sizes], axis=1)
+def predicting(forest: Forest) -> _core.Predicting:
+    """What makes predictions of sums of scores."""
+    conventions = forest.conventions
+    return _core.Predicting(forest.divisor, conventions.slope, LINKS.index(conventions.link))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
-from rfsize.adapters.trees import Conventions, Missing, Reading
+from rfsize.adapters.trees import Conventions, Reading
 from rfsize.errors import ForestFileError, TableError
 from rfsize.stopping.table import StopTable
 from rfsize.utils.files import member_of, written_whole
@@ -136,10 +136,8 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
             threshold=metadata["threshold"],
             digest=_digest(metadata.get("digest")),
         )
-        _check_trees(forest.trees)
         _check_head(forest)
-        _check_columns(forest)
-        _check_nodes(forest)
+        _check_votes(forest)
         _check_shares(forest)
         table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
         if table is not None:
@@ -248,26 +246,6 @@ def _trees(arrays: dict[str, NDArray[Any]]) -> Nodes:
     return Nodes(**arrays | {"value": arrays["value"].reshape(n_nodes, -1)})
 
 
-def _check_trees(trees: Nodes) -> None:
-    """That the nodes of each tree make a tree, in breadth-first order: so every walk goes on to a leaf."""
-    nodes, start = trees.nodes, trees.tree_start
-    _require(start.size >= 2 and start[0] == 0 and start[-1] == nodes.size, "trees break off")
-    # Before any difference of them, which would wrap around.
-    _require(((start >= 0) & (start <= nodes.size)).all(), "a tree beyond the nodes")
-    _require((np.diff(start) > 0).all() and nodes.size <= layout.MOST_NODES, "a tree without nodes")
-    is_inner = nodes & layout.RANK_MASK != layout.RANK_MASK
-    left = (nodes >> layout.LEFT_SHIFT).astype(np.int64)
-    place = np.arange(nodes.size)
-    first = np.repeat(start[:-1], np.diff(start))
-    # The children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
-    before = np.cumsum(is_inner) - is_inner
-    nth = before - before[first]
-    _require((left == np.where(is_inner, first + 2 * nth + 1, place)).all(), "a node has other children than its own")
-    _require((left[is_inner] > place[is_inner]).all(), "a node comes after its children")
-    splits = np.add.reduceat(is_inner.astype(np.int64), start[:-1])
-    _require((2 * splits + 1 == np.diff(start)).all(), "a tree has not one leaf more than splits")
-
-
 def _check_head(forest: Forest) -> None:
     _require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
     n_classes = max(2, forest.n_scores) if forest.classes.size else 0
@@ -318,51 +296,10 @@ def _check_shares(forest: Forest) -> None:
     _require(are_whole, "a leaf whose shares do not sum to 1")
 
 
-def _check_columns(forest: Forest) -> None:
-    columns = forest.columns
-    feature, cuts, kind, base = columns.feature, columns.cuts, columns.missing, columns.base
-    _require((feature >= 0).all() and (feature < forest.n_features).all(), "a feature that rows do not have")
-    _require((np.diff(feature) >= 0).all(), "features out of order")
-    for start, size in ((columns.cut_start, cuts.size), (columns.start, kind.size)):
-        _require(start.size == feature.size + 1 and start[0] == 0 and start[-1] == size, "a list breaks off")
-        _require(((start >= 0) & (start <= size)).all() and (np.diff(start) >= 0).all(), "a list runs backwards")
-    _require((np.diff(columns.start) > 0).all(), "a feature without a column")
-    _require(base.size == kind.size and (kind < len(Missing)).all(), "an unknown kind of column")
-    entry = np.repeat(np.arange(feature.size), np.diff(columns.start))
-    n_cuts = np.diff(columns.cut_start)
-    inside = np.ones(max(cuts.size - 1, 0), dtype=np.bool_)
-    inside[columns.cut_start[1:-1][(columns.cut_start[1:-1] > 0) & (columns.cut_start[1:-1] < cuts.size)] - 1] = False
-    _require(not np.isnan(cuts).any() and (np.diff(cuts)[inside] > 0).all(), "thresholds out of order")
-    is_category = kind == Missing.CATEGORY
-    with_category = entry[is_category]
-    _require((np.diff(columns.start)[with_category] == 1).all(), "a categorical feature with two columns")
-    _require((n_cuts[with_category] <= layout.MOST_CATEGORIES).all(), "too many categories")
-    _require(((base >= 0) & ((base < n_cuts[entry]) | is_category)).all(), "a column without thresholds")
-
-
-def _check_nodes(forest: Forest) -> None:
-    trees, columns, nodes, n_nodes = forest.trees, forest.columns, forest.trees.nodes, forest.trees.nodes.size
-    rank = (nodes & layout.RANK_MASK).astype(np.int64)
-    column = (nodes >> layout.COLUMN_SHIFT & layout.COLUMN_MASK).astype(np.int64)
-    is_category = nodes & layout.CATEGORICAL != 0
-    is_leaf = rank == layout.HIGHEST_RANK
-    _require(not (is_leaf & (is_category | (column != 0))).any(), "a leaf that tests a column")
-    _require((column[~is_leaf] < columns.missing.size).all(), "a split that tests no column")
-    entry = np.repeat(np.arange(columns.feature.size), np.diff(columns.start))
-    n_cuts = np.diff(columns.cut_start)[entry]
-    tested, split_rank = column[~is_leaf], rank[~is_leaf]
-    kind = columns.missing[tested] == Missing.CATEGORY
-    _require((kind == is_category[~is_leaf]).all(), "a split of another kind than its column")
-    _require((split_rank + columns.base[tested] < n_cuts[tested])[~kind].all(), "a split without a threshold")
-    _require(trees.bit_start.size == (n_nodes if trees.bits.size else 0), "sets of categories break off")
-    _require(trees.bits.size > 0 or not is_category.any(), "a categorical split without a set")
-    if trees.bits.size:
-        words = -(-(n_cuts[column[is_category]] + 2) // 32)
-        start = trees.bit_start[is_category]
-        _require(((start >= 0) & (start <= trees.bits.size - words)).all(), "a set of categories that breaks off")
+def _check_votes(forest: Forest) -> None:
     one_votes = forest.n_outputs == 1 and forest.classes.size
-    _require(trees.vote.size == (n_nodes if one_votes else 0), "a leaf without a vote")
-    _require((trees.vote < forest.classes.size).all(), "a vote for an unknown class")
+    _require(forest.trees.vote.size == (forest.trees.nodes.size if one_votes else 0), "a leaf without a vote")
+    _require((forest.trees.vote < forest.classes.size).all(), "a vote for an unknown class")
 
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rfsize import _core
 from rfsize.utils import matrix
 from rfsize.utils.threads import each_range
 from rfsize.walking.layout import Forest
-from rfsize.walking.quantising import Quantiser, rows_per_block
+from rfsize.walking.quantising import quantised_blocks, rows_per_block
 
 
 class Rows:
@@ -26,7 +24,7 @@ class Rows:
     """
 
     def __init__(self, forest: Forest, n_jobs: int) -> None:
-        self._forest, self._n_jobs, self._quantiser = forest, n_jobs, Quantiser(forest)
+        self._forest, self._n_jobs = forest, n_jobs
 
     def checked(self, X: Any) -> Any:
         """``X`` as `each_block` takes it.
@@ -42,7 +40,7 @@ class Rows:
         matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
         return X
 
-    def each_block(self, X: Any, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
+    def each_block(self, X: Any, work: Callable[[_core.Rows, slice], None]) -> None:
         """Quantise blocks of rows that were checked and work on them, in as many threads as asked for.
 
         Raises
@@ -53,9 +51,9 @@ class Rows:
         for first, rows in matrix.pieces(X):
             self._each_block_of(rows, first, work)
 
-    def _each_block_of(self, X: Any, first: int, work: Callable[[NDArray[np.uint16], slice], None]) -> None:
+    def _each_block_of(self, X: Any, first: int, work: Callable[[_core.Rows, slice], None]) -> None:
         """Of rows in memory, the first of which has this number."""
-        rows, quantise = matrix.n_rows(X), self._quantiser.blocks(X)
+        rows, quantise = matrix.n_rows(X), quantised_blocks(self._forest, X)
 
         def block(start: int, stop: int) -> None:
             work(quantise(start, stop), slice(first + start, first + stop))

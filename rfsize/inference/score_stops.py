@@ -67,12 +67,6 @@ def lossless(forest: Forest, cut: float) -> ScoreStop:
     return _stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
 
 
-def never(forest: Forest) -> ScoreStop:
-    """Stops that no row meets before it has asked all trees."""
-    nowhere = np.full(forest.n_trees + 1, math.inf)
-    return ScoreStop(forest.n_trees, 1, -nowhere, nowhere, nowhere, np.zeros(forest.n_scores))
-
-
 def by_table(forest: Forest, stops: AverageStops) -> ScoreStop:
     """The stops of a table on averaged scores."""
     n_trees = forest.n_trees

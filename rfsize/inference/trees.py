@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import Adapter, Leaves
 from rfsize.errors import NotAForestError
 from rfsize.inference.rows import Rows
@@ -67,14 +68,12 @@ class CompiledTrees(Adapter):
         return self._rows.checked(X)
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
-        from rfsize.counting.kernels import reach
-
         start = self._forest.trees.tree_start
         index = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
         leaf = np.empty((matrix.n_rows(X), self.leaves.offset.size), dtype=np.int64)
 
-        def work(q: NDArray[np.uint16], rows: slice) -> None:
-            reach(q, tuple(self._forest.trees), index, leaf[rows])
+        def work(some: _core.Rows, rows: slice) -> None:
+            some.reach(index, leaf[rows])
 
         self._rows.each_block(X, work)
         return leaf.reshape(len(leaf), *self.leaves.offset.shape)

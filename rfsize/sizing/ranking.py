@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Floats, Int64s
 
@@ -122,10 +123,9 @@ class Bins:
 
     def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
         """Count rows; scores have the shape (n_replicates, n_rows)."""
-        from rfsize.sizing.kernels import add_to_bins
 
         def add(start: int, stop: int) -> None:
             some, low, high = score[start:stop], self.low[start:stop], self.high[start:stop]
-            add_to_bins(some, is_high, weight, self._start, self._per_unit, self._bin_at, low, high)
+            _core.add_to_bins(some, is_high, weight, self._start, self._per_unit, self._bin_at, low, high)
 
         each_range(add, len(score), _AT_ONCE)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.scoring import Gathering, TreesOnRows
@@ -131,15 +132,13 @@ class _LeadsTallied(Gathering):
     tallies: Tallies
 
     def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
-        from rfsize.stopping.average_kernels import count_stops
-
         mine, tallies = ~self.chosen(self.every, len(scores)), self.tallies
         lead, label = running_leads(scores[mine], self.cut)
         number = number[mine]
         final = label[np.arange(len(label)), number - 1].astype(np.int64)
         tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
         differs = label != final[:, None]
-        count_stops(lead, differs, number, final, self.limits, self.scale, tallies.differing, tallies.trees)
+        _core.count_stops(lead, differs, number, final, self.limits, self.scale, tallies.differing, tallies.trees)
 
     def add(self, other: _LeadsTallied) -> None:
         self.tallies.add(other.tallies)
@@ -170,8 +169,6 @@ class _Leads(Gathering):
 
 def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats) -> Floats:
     """The shape of leads that asks fewest trees on the rows to learn on."""
-    from rfsize.stopping.average_kernels import count_stops
-
     leads = _Leads(trees.cut, every)
     trees.scores(leads)
     lead, label = (np.concatenate(part) for part in zip(*leads.blocks, strict=True))
@@ -181,7 +178,7 @@ def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats
     def price(shape: Floats) -> float:
         limits = _limits(trees, shape)
         tallies = Tallies.nothing(1, limits.size)
-        count_stops(lead, differs, number, one, limits, shape, tallies.differing, tallies.trees)
+        _core.count_stops(lead, differs, number, one, limits, shape, tallies.differing, tallies.trees)
         most = (1.0 - wanted.alpha) * len(lead)
         return float(tallies.trees[0, tallies.differing[0] <= most].min())
 
@@ -221,8 +218,6 @@ class _SpreadTallied(Gathering):
     tallies: Tallies
 
     def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
-        from rfsize.stopping.average_kernels import count_stops
-
         mine, cautious, tallies = ~self.chosen(_ROWS_PER_POOL, len(scores)), self.cautious, self.tallies
         scores, number = scores[mine], number[mine]
         with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
@@ -233,7 +228,7 @@ class _SpreadTallied(Gathering):
         final = _labels_of(mean[last], self.cut, self.n_classes)
         tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
         always = np.ones(scores.shape[1])
-        count_stops(-left, differs, number, final, -self.limits, always, tallies.differing, tallies.trees)
+        _core.count_stops(-left, differs, number, final, -self.limits, always, tallies.differing, tallies.trees)
 
     def add(self, other: _SpreadTallied) -> None:
         self.tallies.add(other.tallies)

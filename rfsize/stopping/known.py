@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rfsize import _core
 from rfsize.errors import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -128,9 +129,7 @@ class KnownTable(Result):
         """
         if not isinstance(self.stops, BinaryStops):
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
-        from rfsize.stopping import kernels
-
-        answered_0, answered_1 = kernels.answers_by_tally(self.stops.lower, self.stops.upper)
+        answered_0, answered_1 = _core.answers_by_tally(self.stops.lower, self.stops.upper)
         wins_0, wins_1 = urn.winning_masses(np.ones(self.n_trees + 1), self.target)
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
 
@@ -371,10 +370,8 @@ class KnownTable(Result):
 
 def _computed_outcome(wins: Floats, stops: BinaryStops | TernaryStops, alpha: float) -> tuple[float, float, float]:
     """Wrong, expected trees and unsettled, of masses that need not sum to 1."""
-    from rfsize.stopping import kernels
-
     if isinstance(stops, BinaryStops):
-        wrong_0, wrong_1, trees, unsettled = kernels.binary_outcome(wins[0], wins[1], stops.lower, stops.upper, alpha)
+        wrong_0, wrong_1, trees, unsettled = _core.binary_outcome(wins[0], wins[1], stops.lower, stops.upper, alpha)
         return float(wrong_0 + wrong_1), float(trees), float(unsettled)
-    wrong, trees, unsettled = kernels.ternary_outcome(wins, stops.decision, alpha)
+    wrong, trees, unsettled = _core.ternary_outcome(wins, stops.decision, alpha)
     return float(wrong), float(trees), float(unsettled)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, TernaryStops, VoteStops
 from rfsize.stopping.urn import Bounds, lossless_bounds
@@ -89,28 +90,22 @@ def leader_stops(n_trees: int, n_classes: int, alpha: float, prior: Floats | Non
 
 def threshold_binary(wins: Floats, alpha: float) -> Bounds:
     """Stop where the leader's probability exceeds α."""
-    from rfsize.stopping import kernels
-
     lower, upper = lossless_bounds(wins.shape[1] - 1)
-    kernels.threshold_bounds(wins[0], wins[1], alpha, lower, upper)
+    _core.threshold_bounds(wins[0], wins[1], alpha, lower, upper)
     return lower, upper
 
 
 def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
     """Stop where the leader's probability exceeds α, three classes."""
-    from rfsize.stopping import kernels
-
     decision = lossless_ternary(wins.shape[1] - 1)
-    kernels.threshold_decisions(wins, alpha, decision)
+    _core.threshold_decisions(wins, alpha, decision)
     return decision
 
 
 def lossless_ternary(n_trees: int) -> NDArray[np.int8]:
     """The earliest three-class stops that never change the outcome."""
-    from rfsize.stopping import kernels
-
     decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
-    kernels.lossless_decisions(n_trees, decision)
+    _core.lossless_decisions(n_trees, decision)
     return decision
 
 
@@ -122,15 +117,14 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
     ValueError
         If even all trees disagree more often, which only target="limit" allows.
     """
-    from rfsize.stopping import kernels
 
     def solve(penalties: Floats) -> tuple[Floats, list[Bounds]]:
         lower, upper = _copies(wins, len(penalties))
-        found = kernels.cheapest_bounds(wins.sum(axis=0), wins[0], wins[1], penalties, penalties, lower, upper)
+        found = _core.cheapest_bounds(wins.sum(axis=0), wins[0], wins[1], penalties, penalties, lower, upper)
         return found[:, 0] + found[:, 1], list(zip(lower, upper, strict=True))
 
     def outcome(bounds: Bounds) -> tuple[float, float]:
-        wrong_0, wrong_1, trees, _ = kernels.binary_outcome(wins[0], wins[1], *bounds, alpha)
+        wrong_0, wrong_1, trees, _ = _core.binary_outcome(wins[0], wins[1], *bounds, alpha)
         return wrong_0 + wrong_1, trees
 
     candidates = [lossless_bounds(wins.shape[1] - 1), threshold_binary(wins, alpha)]
@@ -140,20 +134,17 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
 
 def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
     """The fewest expected trees for expected disagreement of at most 1 - α, three classes; errors as above."""
-    from rfsize.stopping import kernels
-
     lossless = lossless_ternary(wins.shape[1] - 1)
 
     def solve(penalties: Floats) -> tuple[Floats, list[NDArray[np.int8]]]:
         tables = [lossless.copy() for _ in penalties]
         errors = [
-            kernels.cheapest_decisions(wins, penalty, table)[0]
-            for penalty, table in zip(penalties, tables, strict=True)
+            _core.cheapest_decisions(wins, penalty, table)[0] for penalty, table in zip(penalties, tables, strict=True)
         ]
         return np.array(errors), tables
 
     def outcome(decision: NDArray[np.int8]) -> tuple[float, float]:
-        wrong, trees, _ = kernels.ternary_outcome(wins, decision, alpha)
+        wrong, trees, _ = _core.ternary_outcome(wins, decision, alpha)
         return wrong, trees
 
     return _optimal(wins, alpha, solve, outcome, [lossless, threshold_ternary(wins, alpha)], ways=2, passes=4 * _PASSES)
@@ -217,11 +208,9 @@ def _extended(bounds: Bounds, prior: Floats, wins: Floats, within: Callable[[Flo
 
     No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
     """
-    from rfsize.stopping import kernels
-
     lower, upper = (bound.copy() for bound in bounds)
     for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
-        outcome, changes = kernels.extensions(prior, wins[0], wins[1], lower, upper)
+        outcome, changes = _core.extensions(prior, wins[0], wins[1], lower, upper)
         saved = np.where(within(outcome[:2] + changes[..., :2]), -changes[..., 2], 0.0)
         side, asked = np.unravel_index(np.argmax(saved), saved.shape)
         if not saved[side, asked] > ROUNDING * outcome[2]:
@@ -264,17 +253,15 @@ def _worst_tallies(prior: Floats) -> Floats:
 
 def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]]:
     """Tables on the way to the optimum; of each, the two worst disagreements and the expected trees."""
-    from rfsize.stopping import kernels
-
     n_trees = len(prior) - 1
     worst = _worst_tallies(prior)
     lossless = lossless_bounds(n_trees)
-    columns = [np.array([0.0, 0.0, kernels.binary_outcome(prior, np.zeros_like(prior), *lossless, 1.0)[2]])]
+    columns = [np.array([0.0, 0.0, _core.binary_outcome(prior, np.zeros_like(prior), *lossless, 1.0)[2]])]
     tables = [lossless]
 
     def solve(by_0: Floats, by_1: Floats) -> Floats:
         lower, upper = _copies(worst, len(by_0))
-        found = kernels.cheapest_bounds(prior, worst[0], worst[1], by_0, by_1, lower, upper)
+        found = _core.cheapest_bounds(prior, worst[0], worst[1], by_0, by_1, lower, upper)
         columns.extend(found)
         tables.extend(zip(lower, upper, strict=True))
         return np.asarray(found)
@@ -322,10 +309,8 @@ def _multipliers(columns: Floats, allowed: float) -> tuple[float, float] | None:
 
 def largest_disagreement(bounds: Bounds) -> float:
     """The largest disagreement of any final tally, each computed exactly."""
-    from rfsize.stopping import kernels
-
     half = (len(bounds[0]) - 1) // 2
-    answers = kernels.answers_by_tally(*bounds)
+    answers = _core.answers_by_tally(*bounds)
     return float(max(answers[1, : half + 1].max(), answers[0, half + 1 :].max()))
 
 

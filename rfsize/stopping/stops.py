@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize import _core
 from rfsize.stopping.spread import SpreadStops
 from rfsize.utils.typing import Floats, Int64s
 
@@ -263,11 +264,9 @@ class AverageStops:
 
 def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
     """Lead and first class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    from rfsize.stopping import average_kernels
-
     lead = np.empty(tree_scores.shape[:2])
     label = np.empty(tree_scores.shape[:2], dtype=np.int32)
-    average_kernels.running_leads(np.asarray(tree_scores, dtype=np.float64), cut, lead, label)
+    _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
     return lead, label
 
 

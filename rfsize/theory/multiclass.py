@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize import _core
 from rfsize.theory.arguments import checked_sizes, single
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import as_numbers
@@ -97,15 +98,13 @@ class Rivals:
             return 1.0 - self.leader
         from joblib import effective_n_jobs
 
-        from rfsize.theory import kernels
-
         out = np.empty(len(self.leader))
         pieces = min(_PIECES_PER_THREAD * effective_n_jobs(-1), 1 + len(self.rival) // _FEW_PAIRS)
         ends = np.linspace(0, len(out), pieces + 1).astype(np.int64).tolist()
 
         def solve(start: int, stop: int) -> None:
             first = self.first[start : stop + 1]
-            kernels.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
+            _core.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
 
         if pieces == 1:
             solve(0, len(out))

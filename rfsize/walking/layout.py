@@ -8,12 +8,13 @@ feature together with one such treatment, so that a walk down a tree has one com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.errors import NotAForestError
@@ -89,6 +90,8 @@ class Columns(NamedTuple):
 class Forest:
     """A forest ready to predict, without the framework that trained it.
 
+    Native code owns the arrays and checks them; ``trees`` and ``columns`` are read-only views.
+
     Attributes
     ----------
     trees : Nodes
@@ -109,6 +112,13 @@ class Forest:
         Probability of class 1 above which it is predicted; two classes only.
     digest : str or None
         `Adapter.digest` of the model that it was compiled from; None in files of older versions.
+    native : _core.Forest
+        What rows go down.
+
+    Raises
+    ------
+    ValueError
+        If the arrays make no forest.
     """
 
     trees: Nodes
@@ -120,6 +130,19 @@ class Forest:
     conventions: Conventions
     threshold: float = 0.5
     digest: str | None = None
+    native: _core.Forest = field(init=False)
+
+    def __post_init__(self) -> None:
+        conventions = self.conventions
+        sizes = self.n_outputs, self.n_features
+        native = _core.Forest(*self.trees, *self.columns, *sizes, *conventions.reading, conventions.absent_is_missing)
+        trees, columns = Nodes(*native.nodes), Columns(*native.columns)
+        for name, value in {"native": native, "trees": trees, "columns": columns}.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whoever unpickles it makes and checks it anew.
+        return Forest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @classmethod
     def of(cls, adapter: Adapter, table: TreeTable, threshold: float = 0.5) -> Forest:

@@ -1,0 +1,31 @@
+// Views of arrays that somebody else owns.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace rfsize {
+
+// A matrix whose rows lie one after another.
+template <class T>
+struct Matrix {
+    T* data;
+    std::size_t rows, columns;
+
+    std::span<T> operator[](std::size_t row) const { return {data + row * columns, columns}; }
+};
+
+// A matrix of any layout; strides are in bytes, as NumPy has them.
+template <class T>
+struct Strided {
+    const char* data;
+    std::size_t rows, columns;
+    std::ptrdiff_t row_stride, column_stride;
+
+    T at(std::size_t row, std::size_t column) const {
+        const auto offset = static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;
+        return *reinterpret_cast<const T*>(data + offset);
+    }
+};
+
+}  // namespace rfsize

@@ -1,0 +1,145 @@
+// What is added up over rows and trees: votes, scores, sums by leaf, and by bins of a score.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace rfsize {
+
+// An index that a framework gave: no loop may read or write beyond a table.
+inline std::size_t checked(std::int64_t index, std::size_t size) {
+    if (static_cast<std::uint64_t>(index) >= size) throw std::out_of_range("a leaf_index names a leaf that its tree does not have");
+    return static_cast<std::size_t>(index);
+}
+
+// Add to counts, of rows and classes, the votes of the members that may vote, both of rows and members.
+template <class Vote>
+void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_vote, const Matrix<std::int32_t>& counts) {
+    for (std::size_t i = 0; i < vote.rows; ++i) {
+        const Vote* of = vote.data + i * vote.columns;
+        const bool* may = may_vote.data + i * vote.columns;
+        if (counts.columns == 2) {
+            std::int32_t ones = 0, asked = 0;
+            for (std::size_t member = 0; member < vote.columns; ++member) {
+                ones += may[member] & (of[member] != 0);
+                asked += may[member];
+            }
+            counts[i][0] += asked - ones;
+            counts[i][1] += ones;
+        } else {
+            for (std::size_t member = 0; member < vote.columns; ++member) {
+                if (static_cast<std::uint64_t>(of[member]) >= counts.columns) throw std::out_of_range("a vote is for no class");
+                counts[i][static_cast<std::size_t>(of[member])] += may[member];
+            }
+        }
+    }
+}
+
+// Where the scores of members are: a leaf of each tree, and what it scores.
+struct LeafScores {
+    const std::int64_t* leaf;  // rows, members and outputs
+    std::size_t n_rows, n_members, n_outputs;
+    Matrix<const double> raw;
+
+    std::size_t at(std::size_t row, std::size_t member, std::size_t output) const {
+        return checked(leaf[(row * n_members + member) * n_outputs + output], raw.rows);
+    }
+};
+
+// The means of the scores of members that may vote and their scatter, as `Scores` has them.
+inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& may_vote, std::span<std::int32_t> asked,
+                          const Matrix<double>& mean, const Matrix<double>& scatter) {
+    const std::size_t n_scores = mean.columns;
+    std::vector<double> score(scores.n_members * n_scores);
+    for (std::size_t i = 0; i < scores.n_rows; ++i) {
+        std::size_t n = 0;
+        for (std::size_t member = 0; member < scores.n_members; ++member) {
+            if (!may_vote[i][member]) continue;
+            for (std::size_t k = 0; k < n_scores; ++k)
+                score[n * n_scores + k] = scores.n_outputs > 1 ? scores.raw[scores.at(i, member, k)][0] : scores.raw[scores.at(i, member, 0)][k];
+            ++n;
+        }
+        asked[i] = static_cast<std::int32_t>(n);
+        for (std::size_t k = 0; k < n_scores; ++k) {
+            double total = 0.0;
+            for (std::size_t j = 0; j < n; ++j) total += score[j * n_scores + k];
+            mean[i][k] = total / static_cast<double>(std::max<std::size_t>(n, 1));
+        }
+        for (std::size_t j = 0; j < n; ++j) {
+            std::size_t pair = 0;
+            for (std::size_t k = 0; k < n_scores; ++k) {
+                const double away = score[j * n_scores + k] - mean[i][k];
+                for (std::size_t other = k; other < n_scores; ++other)
+                    scatter[i][pair++] += away * (score[j * n_scores + other] - mean[i][other]);
+            }
+        }
+    }
+}
+
+// The same where members are one tree of one score.
+inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>& may_vote, std::span<std::int32_t> asked,
+                             const Matrix<double>& mean, const Matrix<double>& scatter) {
+    std::vector<double> score(scores.n_members + 1);
+    for (std::size_t i = 0; i < scores.n_rows; ++i) {
+        std::size_t n = 0;
+        for (std::size_t member = 0; member < scores.n_members; ++member) {
+            score[n] = scores.raw.data[scores.at(i, member, 0) * scores.raw.columns];
+            n += may_vote[i][member];
+        }
+        double total = 0.0, squares = 0.0;
+        for (std::size_t j = 0; j < n; ++j) total += score[j];
+        const double middle = total / static_cast<double>(std::max<std::size_t>(n, 1));
+        for (std::size_t j = 0; j < n; ++j) squares += (score[j] - middle) * (score[j] - middle);
+        asked[i] = static_cast<std::int32_t>(n);
+        mean[i][0] = middle;
+        scatter[i][0] = squares;
+    }
+}
+
+// Three dimensions, of which the last two may be 1 where members or outputs share what is told.
+template <class T>
+struct Shared {
+    const T* data;
+    std::size_t members, outputs;
+
+    const T& at(std::size_t row, std::size_t member, std::size_t output) const {
+        return data[(row * members + (members > 1 ? member : 0)) * outputs + (outputs > 1 ? output : 0)];
+    }
+};
+
+// Add to total, by leaf, the values of rows, members and outputs that were seen.
+inline void add_at_leaves(const std::int64_t* leaf, std::size_t n_rows, std::size_t n_members, std::size_t n_outputs,
+                          const Shared<bool>& seen, const Shared<double>& value, std::span<double> total) {
+    for (std::size_t i = 0; i < n_rows; ++i)
+        for (std::size_t member = 0; member < n_members; ++member)
+            for (std::size_t output = 0; output < n_outputs; ++output, ++leaf)
+                total[checked(*leaf, total.size())] += seen.at(i, member, output) ? value.at(i, member, output) : 0.0;
+}
+
+// Straight lines between knots, which give the bin of a score.
+struct Bins {
+    double start, per_unit;
+    std::span<const double> at;  // bins up to each knot
+};
+
+// Add the weight of each row to the bin that its score is in, of its class; scores of replicates and rows.
+inline void add_to_bins(const Matrix<const double>& score, std::span<const bool> is_high, std::span<const double> weight, const Bins& bins,
+                        const Matrix<double>& low, const Matrix<double>& high) {
+    const double last_cell = static_cast<double>(bins.at.size() - 2);
+    const std::size_t last_bin = low.columns - 1;
+    for (std::size_t replicate = 0; replicate < score.rows; ++replicate)
+        for (std::size_t row = 0; row < score.columns; ++row) {
+            double place = (score[replicate][row] - bins.start) * bins.per_unit;
+            place = std::min(std::max(place, 0.0), last_cell + 0.999999);
+            const auto cell = static_cast<std::size_t>(place);
+            const double at = bins.at[cell] + (place - static_cast<double>(cell)) * (bins.at[cell + 1] - bins.at[cell]);
+            const std::size_t index = std::min(static_cast<std::size_t>(at), last_bin);
+            (is_high[row] ? high : low)[replicate][index] += weight[row];
+        }
+}
+
+}  // namespace rfsize

@@ -1,0 +1,396 @@
+// A forest as one object, which owns its arrays. Everything is checked when it is made, so that no later index goes astray.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "primitives.hpp"
+
+namespace rfsize {
+
+inline constexpr std::uint16_t HIGHEST_RANK = 0xFFFF;
+
+// What a split does with a missing value; see rfsize/adapters/trees.py.
+enum Missing : std::uint8_t { AS_ZERO, ZERO_RIGHT, ZERO_LEFT, NAN_RIGHT, NAN_LEFT, CATEGORY };
+
+// How the framework reads a number.
+struct Reading {
+    bool single_precision;
+    double missing, zero_within, lowest_category;
+    bool absent_is_missing;
+
+    // A value as the framework reads it, NaN where it is missing.
+    double read(double value) const {
+        const double number = single_precision ? static_cast<double>(static_cast<float>(value)) : value;
+        if (number == missing) return std::numeric_limits<double>::quiet_NaN();
+        return std::abs(number) <= zero_within ? 0.0 : number;
+    }
+};
+
+// The arrays of `Nodes`; values are of either precision, and the other is empty.
+struct Nodes {
+    std::vector<std::uint64_t> nodes;
+    std::vector<float> single;
+    std::vector<double> twofold;
+    std::size_t width;
+    std::vector<std::uint16_t> vote;
+    std::vector<std::int64_t> tree_start, bit_start;
+    std::vector<std::uint32_t> bits;
+
+    template <class Real>
+    const std::vector<Real>& value() const {
+        if constexpr (sizeof(Real) == sizeof(float))
+            return single;
+        else
+            return twofold;
+    }
+};
+
+// The arrays of `Columns`.
+struct Columns {
+    std::vector<std::int64_t> feature, cut_start;
+    std::vector<double> cuts;
+    std::vector<std::int64_t> start;
+    std::vector<std::uint8_t> missing;
+    std::vector<std::int64_t> base;
+};
+
+// Where a row is in a tree whose splits all rows of a block pass together: the id of its leaf, counted in its tree.
+struct LeafIds {
+    const std::uint8_t* at;
+    std::size_t first;  // of the tree's ids among all
+};
+
+// Where walkers are: the node of the leaf.
+struct LeafPlaces {
+    const std::uint32_t* at;
+};
+
+class Forest {
+public:
+    Forest(Nodes nodes, Columns columns, std::size_t n_outputs, std::size_t n_features, Reading reading)
+        : nodes_(std::move(nodes)), columns_(std::move(columns)), n_outputs_(n_outputs), n_features_(n_features), reading_(reading) {
+        check_sizes();
+        check_columns();
+        const std::vector<std::size_t> entry_of_column = entries_of_columns();
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, entry_of_column);
+        number_leaves();
+        absent_.resize(n_columns());
+        const double absent = reading_.absent_is_missing ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) quantise_one(absent, entry, absent_.data());
+    }
+
+    const Nodes& nodes() const { return nodes_; }
+    const Columns& columns() const { return columns_; }
+    std::size_t n_trees() const { return nodes_.tree_start.size() - 1; }
+    std::size_t n_outputs() const { return n_outputs_; }
+    std::size_t n_members() const { return n_trees() / n_outputs_; }
+    std::size_t n_scores() const { return n_outputs_ * nodes_.width; }
+    std::size_t n_features() const { return n_features_; }
+    std::size_t n_columns() const { return std::max<std::size_t>(1, columns_.missing.size()); }
+    std::size_t n_nodes() const { return nodes_.nodes.size(); }
+    // Classes that leaves vote for; 0 where they do not.
+    std::size_t n_voted() const { return n_voted_; }
+    bool is_single() const { return !nodes_.single.empty(); }
+    bool has_categories() const { return !nodes_.bits.empty(); }
+    const std::vector<std::uint16_t>& absent() const { return absent_; }
+
+    NodesView view() const { return {nodes_.nodes.data(), has_categories() ? nodes_.bit_start.data() : nullptr, nodes_.bits.data()}; }
+
+    // ------------------------------------------------------------------------------------------------- leaves
+
+    // Whether ranks fit a byte, but for a few that walkers take.
+    bool is_narrow() const { return is_narrow_; }
+    std::span<const Split> splits(std::size_t tree) const { return part(splits_, split_start_, tree); }
+    // Whether a tree has no splits but these, so that ids are leaves.
+    bool is_passed(std::size_t tree) const { return is_passed_[tree]; }
+    std::span<const std::uint32_t> place_of_id(std::size_t tree) const { return part(place_of_id_, id_start_, tree); }
+    LeafIds leaves(std::size_t tree, const std::uint8_t* at) const { return {at, id_start_[tree]}; }
+
+    template <class Real>
+    const Real* values(LeafIds leaves) const {
+        return value_of_id_.value<Real>().data() + leaves.first * nodes_.width;
+    }
+    template <class Real>
+    const Real* values(LeafPlaces) const {
+        return nodes_.value<Real>().data();
+    }
+    const std::uint16_t* votes(LeafIds leaves) const { return value_of_id_.vote.data() + leaves.first; }
+    const std::uint16_t* votes(LeafPlaces) const { return nodes_.vote.data(); }
+
+    // Depth that a tree of as many nodes has at least.
+    std::size_t balanced_depth(std::size_t tree) const {
+        const auto nodes = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1] - nodes_.tree_start[tree]);
+        std::size_t depth = 0;
+        while (std::uint64_t{2} << depth <= nodes) ++depth;
+        return depth;
+    }
+
+    // ------------------------------------------------------------------------------------------------- rows
+
+    // Fill the columns of one entry from a value as it is given.
+    void quantise_one(double given, std::size_t entry, std::uint16_t* out) const {
+        const double value = reading_.read(given), key = key_of(value, entry);
+        std::size_t below = 0, size = cuts(entry).size();
+        const double* cut = cuts(entry).data();
+        while (size > 1) {
+            const std::size_t half = size >> 1;
+            below += cut[below + half - 1] < key ? half : 0;
+            size -= half;
+        }
+        if (size == 1) below += cut[below] < key ? 1 : 0;
+        fill(value, key, below, entry, out);
+    }
+
+    // Fill the columns of one row; read(feature) gives its values.
+    template <class Read>
+    void quantise_row(Read&& read, std::uint16_t* out) const {
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+            quantise_one(read(static_cast<std::size_t>(columns_.feature[entry])), entry, out);
+    }
+
+    template <class T>
+    void quantise(const Strided<T>& X, std::uint16_t* out) const {
+        constexpr std::size_t block = 512;
+        std::vector<double> value(block), key(block);
+        std::vector<std::uint32_t> rank(block);
+        for (std::size_t first = 0; first < X.rows; first += block) {
+            const std::size_t rows = std::min(block, X.rows - first);
+            for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
+                const auto feature = static_cast<std::size_t>(columns_.feature[entry]);
+                for (std::size_t i = 0; i < rows; ++i) {
+                    value[i] = reading_.read(static_cast<double>(X.at(first + i, feature)));
+                    key[i] = key_of(value[i], entry);
+                }
+                primitives().rank(key.data(), rows, cuts(entry).data(), cuts(entry).size(), rank.data());
+                for (std::size_t i = 0; i < rows; ++i) fill(value[i], key[i], rank[i], entry, out + (first + i) * n_columns());
+            }
+        }
+    }
+
+    // The rows of a compressed sparse row matrix, whose indices were checked.
+    void quantise_sparse(std::span<const double> data, std::span<const std::int64_t> index, std::span<const std::int64_t> start,
+                         std::uint16_t* out) const {
+        for (std::size_t i = 0; i + 1 < start.size(); ++i, out += n_columns()) {
+            std::copy(absent_.begin(), absent_.end(), out);
+            for (auto stored = static_cast<std::size_t>(start[i]); stored < static_cast<std::size_t>(start[i + 1]); ++stored) {
+                const auto [first, last] = std::equal_range(columns_.feature.begin(), columns_.feature.end(), index[stored]);
+                for (auto entry = first; entry != last; ++entry)
+                    quantise_one(data[stored], static_cast<std::size_t>(entry - columns_.feature.begin()), out);
+            }
+        }
+    }
+
+private:
+    Nodes nodes_;
+    Columns columns_;
+    std::size_t n_outputs_, n_features_, n_voted_ = 0;
+    Reading reading_;
+    std::vector<std::uint16_t> absent_;
+    bool is_narrow_ = true;
+    std::vector<Split> splits_;
+    std::vector<std::size_t> split_start_{0}, id_start_{0};
+    std::vector<std::uint32_t> place_of_id_;
+    std::vector<bool> is_passed_;
+    Nodes value_of_id_{};
+
+    template <class T>
+    static std::span<const T> part(const std::vector<T>& of, const std::vector<std::size_t>& start, std::size_t which) {
+        return std::span(of).subspan(start[which], start[which + 1] - start[which]);
+    }
+
+    std::span<const double> cuts(std::size_t entry) const {
+        const auto first = static_cast<std::size_t>(columns_.cut_start[entry]);
+        return std::span(columns_.cuts).subspan(first, static_cast<std::size_t>(columns_.cut_start[entry + 1]) - first);
+    }
+
+    bool is_category(std::size_t entry) const { return columns_.missing[static_cast<std::size_t>(columns_.start[entry])] == CATEGORY; }
+
+    // What is compared with the cuts.
+    double key_of(double value, std::size_t entry) const {
+        const double number = std::isnan(value) ? 0.0 : value;
+        return is_category(entry) ? std::trunc(number) : number;
+    }
+
+    void fill(double value, double key, std::size_t rank, std::size_t entry, std::uint16_t* out) const {
+        const auto first = static_cast<std::size_t>(columns_.start[entry]);
+        if (is_category(entry)) {
+            out[first] = category_rank(value, key, rank, cuts(entry));
+            return;
+        }
+        for (std::size_t column = first; column < static_cast<std::size_t>(columns_.start[entry + 1]); ++column)
+            out[column] = compared(value, rank, columns_.missing[column], static_cast<std::size_t>(columns_.base[column]));
+    }
+
+    // What a column of numbers holds for a value of some rank among the thresholds of its feature.
+    static std::uint16_t compared(double value, std::size_t rank, std::uint8_t missing, std::size_t lowest) {
+        const bool is_missing = std::isnan(value), is_zero = value == 0.0 || is_missing;
+        if ((missing == ZERO_RIGHT && is_zero) || (missing == NAN_RIGHT && is_missing)) return HIGHEST_RANK;
+        if ((missing == ZERO_LEFT && is_zero) || (missing == NAN_LEFT && is_missing)) return 0;
+        return static_cast<std::uint16_t>(rank <= lowest ? 0 : std::min<std::size_t>(rank - lowest, HIGHEST_RANK));
+    }
+
+    // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.
+    std::uint16_t category_rank(double value, double key, std::size_t rank, std::span<const double> known) const {
+        std::size_t found = known.size() + 1;
+        if (std::isnan(value))
+            found = known.size();
+        else if (value > reading_.lowest_category && rank < known.size() && known[rank] == key)
+            found = rank;
+        return static_cast<std::uint16_t>(found);
+    }
+
+    [[noreturn]] static void refuse(const std::string& what) { throw std::invalid_argument("the forest is damaged: " + what); }
+
+    static void expect(bool holds, const char* what) {
+        if (!holds) refuse(what);
+    }
+
+    // Whether parts of something begin at 0 and end where that does, none before the last.
+    static bool are_parts(const std::vector<std::int64_t>& start, std::size_t parts, std::size_t size, std::int64_t smallest) {
+        if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size)) return false;
+        for (std::size_t i = 0; i < parts; ++i)
+            if (start[i + 1] - start[i] < smallest) return false;
+        return true;
+    }
+
+    void check_sizes() {
+        const std::size_t n = n_nodes();
+        expect(n > 0 && n <= std::size_t{1} << 28, "it has no nodes, or more than a node can name");
+        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1), "its trees are not parts of its nodes");
+        expect(n_outputs_ > 0 && n_trees() % n_outputs_ == 0, "its trees are not as many for each output");
+        expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1), "its leaves hold too few or too many scores");
+        expect(nodes_.single.size() + nodes_.twofold.size() == n * nodes_.width && (nodes_.single.empty() || nodes_.twofold.empty()),
+               "it has not one value for each node and score");
+        expect(nodes_.vote.empty() || nodes_.vote.size() == n, "it has not one vote for each node");
+        expect(nodes_.bits.empty() ? nodes_.bit_start.empty() : nodes_.bit_start.size() == n, "it has not one set for each node");
+        if (!nodes_.vote.empty()) n_voted_ = std::size_t{*std::max_element(nodes_.vote.begin(), nodes_.vote.end())} + 1;
+    }
+
+    void check_columns() const {
+        const std::size_t entries = columns_.feature.size();
+        expect(columns_.missing.size() <= COLUMN_MASK + 1, "it has more columns than a node can name");
+        expect(columns_.missing.size() == columns_.base.size(), "its columns are not alike in number");
+        expect(are_parts(columns_.cut_start, entries, columns_.cuts.size(), 0), "its thresholds are not parts of all");
+        expect(are_parts(columns_.start, entries, columns_.missing.size(), 1), "its columns are not parts of all");
+        for (std::size_t entry = 0; entry < entries; ++entry) {
+            const std::int64_t feature = columns_.feature[entry];
+            expect(feature >= (entry ? columns_.feature[entry - 1] : 0) && feature < static_cast<std::int64_t>(n_features_),
+                   "a column is of a feature that the rows do not have");
+            const std::int64_t first = columns_.start[entry], last = columns_.start[entry + 1];
+            const std::span<const double> own = cuts(entry);
+            for (std::size_t i = 0; i < own.size(); ++i)
+                expect(i == 0 ? !std::isnan(own[i]) : own[i - 1] < own[i], "the thresholds of a feature are out of order");
+            expect(!is_category(entry) || (last == first + 1 && own.size() < HIGHEST_RANK), "a column holds too many categories");
+            for (auto column = static_cast<std::size_t>(first); column < static_cast<std::size_t>(last); ++column) {
+                expect(columns_.missing[column] <= CATEGORY && (columns_.missing[column] == CATEGORY) == is_category(entry),
+                       "a column treats missing values in an unknown way");
+                expect(columns_.base[column] >= 0 && (is_category(entry) || static_cast<std::size_t>(columns_.base[column]) < own.size()),
+                       "a column has no thresholds");
+            }
+        }
+    }
+
+    std::vector<std::size_t> entries_of_columns() const {
+        std::vector<std::size_t> found(n_columns(), 0);
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+            std::fill(found.begin() + columns_.start[entry], found.begin() + columns_.start[entry + 1], entry);
+        return found;
+    }
+
+    void check_tree(std::size_t tree, const std::vector<std::size_t>& entry_of_column) const {
+        const auto first = static_cast<std::uint64_t>(nodes_.tree_start[tree]), last = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1]);
+        std::uint64_t splits = 0;
+        for (std::uint64_t place = first; place < last; ++place) {
+            const std::uint64_t node = nodes_.nodes[place], left = node >> LEFT_SHIFT, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
+            if ((node & RANK_MASK) == RANK_MASK) {
+                expect(node == (place << LEFT_SHIFT | RANK_MASK), "a leaf of a tree leads on");
+                continue;
+            }
+            // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
+            expect(left == first + 2 * splits + 1 && left > place && left + 1 < last, "a split of a tree has other children than its own");
+            ++splits;
+            expect(column < columns_.missing.size(), "a split tests a column that rows do not have");
+            const std::size_t entry = entry_of_column[column];
+            expect(((node & CATEGORICAL) != 0) == is_category(entry), "a split tests a category of a number, or a number of a category");
+            if (is_category(entry)) check_set(place, cuts(entry).size() + 2);
+            else expect((node & RANK_MASK) + static_cast<std::uint64_t>(columns_.base[column]) < cuts(entry).size(), "a split has no threshold");
+        }
+        expect(2 * splits + 1 == last - first, "a tree has not one leaf more than splits");
+    }
+
+    void check_set(std::uint64_t place, std::size_t categories) const {
+        expect(!nodes_.bits.empty(), "a split has no set of categories");
+        const std::int64_t start = nodes_.bit_start[place];
+        expect(start >= 0 && static_cast<std::uint64_t>(start) + (categories - 1) / 32 < nodes_.bits.size(),
+               "a split has a set of categories that is too small");
+    }
+
+    // Give ids to the nodes that rows come to which pass the first splits of each tree.
+    void number_leaves() {
+        constexpr std::size_t most_splits = 255;
+        is_narrow_ = ranks_fit_a_byte();
+        std::vector<std::int32_t> id;
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) {
+            const auto first = static_cast<std::size_t>(nodes_.tree_start[tree]), last = static_cast<std::size_t>(nodes_.tree_start[tree + 1]);
+            id.assign(last - first, -1);
+            id[0] = 0;
+            std::size_t n_splits = 0;
+            bool is_passed = true;
+            std::vector<std::uint32_t> place_of_id{static_cast<std::uint32_t>(first)};
+            for (std::size_t place = first; place < last; ++place) {
+                const std::int32_t own = id[place - first];
+                if (own < 0) continue;
+                place_of_id[static_cast<std::size_t>(own)] = static_cast<std::uint32_t>(place);
+                const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
+                if (rank == RANK_MASK) continue;
+                if (n_splits == most_splits || (node & CATEGORICAL) || rank >= (is_narrow_ ? 0xFFu : 0xFFFFu)) {
+                    is_passed = false;
+                    continue;
+                }
+                const auto left = static_cast<std::size_t>(node >> LEFT_SHIFT) - first;
+                ++n_splits;
+                splits_.push_back({static_cast<std::uint32_t>((node >> COLUMN_SHIFT) & COLUMN_MASK), static_cast<std::uint16_t>(rank),
+                                   static_cast<std::uint8_t>(own), static_cast<std::uint8_t>(n_splits)});
+                id[left] = own;
+                id[left + 1] = static_cast<std::int32_t>(n_splits);
+                place_of_id.push_back(0);
+            }
+            split_start_.push_back(splits_.size());
+            is_passed_.push_back(is_passed);
+            add_ids(place_of_id);
+        }
+    }
+
+    void add_ids(const std::vector<std::uint32_t>& places) {
+        for (const std::uint32_t place : places) {
+            place_of_id_.push_back(place);
+            for (std::size_t part = 0; part < nodes_.width; ++part) {
+                if (is_single()) value_of_id_.single.push_back(nodes_.single[place * nodes_.width + part]);
+                else value_of_id_.twofold.push_back(nodes_.twofold[place * nodes_.width + part]);
+            }
+            if (!nodes_.vote.empty()) value_of_id_.vote.push_back(nodes_.vote[place]);
+        }
+        id_start_.push_back(place_of_id_.size());
+    }
+
+    // Whether hardly any rank exceeds a byte, going by the first nodes.
+    bool ranks_fit_a_byte() const {
+        const std::size_t looked_at = std::min<std::size_t>(n_nodes(), 1024);
+        std::size_t beyond = 0;
+        for (std::size_t place = 0; place < looked_at; ++place) {
+            const std::uint64_t rank = nodes_.nodes[place] & RANK_MASK;
+            beyond += rank >= 0xFF && rank < 0xFFFF;
+        }
+        return 20 * beyond <= looked_at;
+    }
+};
+
+}  // namespace rfsize

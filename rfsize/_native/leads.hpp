@@ -1,0 +1,77 @@
+// Leads in averaged scores tree by tree, and what rules that stop at a lead do; for calibrating tables.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace rfsize {
+
+// Lead of the first class in the mean of the first 1, …, T trees' scores, and which class that is. scores are of rows, trees
+// and classes; of one score, the lead is the distance of the mean from the cut.
+inline void running_leads(std::span<const double> scores, std::size_t n_scores, double cut, const Matrix<double>& lead,
+                          const Matrix<std::int32_t>& label) {
+    std::vector<double> total(n_scores);
+    const double* score = scores.data();
+    for (std::size_t row = 0; row < lead.rows; ++row) {
+        std::fill(total.begin(), total.end(), 0.0);
+        for (std::size_t t = 0; t < lead.columns; ++t, score += n_scores) {
+            const double trees = static_cast<double>(t + 1);
+            if (n_scores == 1) {
+                total[0] += score[0];
+                const double ahead = total[0] / trees - cut;
+                lead[row][t] = std::abs(ahead);
+                label[row][t] = ahead > 0.0;
+                continue;
+            }
+            std::int32_t first = 0;
+            double most = -std::numeric_limits<double>::infinity(), second = most;
+            for (std::size_t k = 0; k < n_scores; ++k) {
+                total[k] += score[k];
+                if (total[k] > most) {
+                    first = static_cast<std::int32_t>(k);
+                    second = most;
+                    most = total[k];
+                } else if (total[k] > second) {
+                    second = total[k];
+                }
+            }
+            lead[row][t] = (most - second) / trees;
+            label[row][t] = first;
+        }
+    }
+}
+
+// What rows say of many rules, each of which stops a row where its evidence reaches the rule's limit.
+struct Evidence {
+    Matrix<const double> lead;   // of rows and trees asked
+    Matrix<const bool> differs;  // whether the answer would then differ from that of all trees
+    std::span<const std::int64_t> number, group;  // trees that are asked about the row at most, and the class all give
+};
+
+// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, from cautious to bold,
+// so that a row stops ever sooner. They are multiplied by scale after 1, …, T trees; where that is empty, by √((n − t)/(tn)).
+inline void count_stops(const Evidence& evidence, std::span<const double> limits, std::span<const double> scale,
+                        const Matrix<std::int64_t>& differing, const Matrix<std::int64_t>& trees) {
+    for (std::size_t row = 0; row < evidence.number.size(); ++row) {
+        const std::int64_t n = evidence.number[row];
+        const auto k = static_cast<std::size_t>(evidence.group[row]);
+        std::size_t going = limits.size();
+        for (std::int64_t t = 1; t < n && going > 0; ++t) {
+            const auto column = static_cast<std::size_t>(t - 1);
+            const double here = scale.empty() ? std::sqrt(static_cast<double>(n - t) / static_cast<double>(t * n)) : scale[column];
+            while (going > 0 && evidence.lead[row][column] >= limits[going - 1] * here) {
+                --going;
+                trees[k][going] += t;
+                differing[k][going] += evidence.differs[row][column];
+            }
+        }
+        for (std::size_t rule = 0; rule < going; ++rule) trees[k][rule] += n;
+    }
+}
+
+}  // namespace rfsize

@@ -1,0 +1,113 @@
+// The one loop over stages of trees and blocks of rows, with a rule of stopping as its parameter.
+#pragma once
+
+#include <numeric>
+
+#include "stop.hpp"
+
+namespace rfsize {
+
+// Where no more of the rows that go down trees together are open, the others are left out.
+inline constexpr double SHARE_OPEN = 0.75;
+
+template <class Rule>
+class Predictor {
+public:
+    Predictor(const Forest& forest, const std::uint16_t* q, std::size_t n_rows, Rule& rule)
+        : forest_(forest), q_(q), rule_(rule), group_(forest, q, std::min(n_rows, TOGETHER)), going_(n_rows) {
+        std::iota(going_.begin(), going_.end(), std::uint32_t{0});
+    }
+
+    // Ask trees until each row is settled, or has asked all of them.
+    void run() {
+        std::size_t n = going_.size(), member = 0, last = rule_.first_stage();
+        // Stage by stage, so that those who ask on are many enough to go down trees together.
+        while (n > FEW && member < forest_.n_members()) {
+            last = std::min(last, forest_.n_members());
+            std::size_t kept = 0;
+            for (std::size_t first = 0; first < n; first += TOGETHER) {
+                const auto some = std::span(going_).subspan(first, std::min(TOGETHER, n - first));
+                const std::size_t open = ask_together(some, member, last);
+                std::copy_n(some.begin(), open, going_.begin() + static_cast<std::ptrdiff_t>(kept));
+                kept += open;
+            }
+            n = kept;
+            member = last;
+            last *= STAGES_GROW;
+        }
+        if (member < forest_.n_members())
+            for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member);
+    }
+
+private:
+    // Rows so few that each goes down as many trees together instead.
+    static constexpr std::size_t FEW = 16;
+
+    const Forest& forest_;
+    const std::uint16_t* q_;
+    Rule& rule_;
+    Group group_;
+    std::vector<std::uint32_t> going_;
+
+    // Ask some members about these rows, and count those still open, which then stand in front.
+    std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
+        group_.take(some);
+        rule_.enter(some);
+        std::vector<std::uint32_t> kept(some.size());
+        std::size_t n = some.size(), open = n;
+        while (member < last && open > 0) {
+            for (std::size_t output = 0; output < forest_.n_outputs(); ++output)
+                group_.reach(member * forest_.n_outputs() + output,
+                             [&](auto leaves) { rule_.add(member, output, leaves, n); });
+            ++member;
+            if (!rule_.looks(member)) continue;
+            open -= rule_.settle(member, n);
+            if (open > 0 && static_cast<double>(open) <= SHARE_OPEN * static_cast<double>(n)) {
+                rule_.leave(n);
+                kept_open(some.first(n), kept);
+                rule_.keep(std::span(kept).first(open));
+                group_.keep(std::span(kept).first(open));
+                n = open;
+            }
+        }
+        rule_.leave(n);
+        return kept_open(some.first(n), kept);
+    }
+
+    // Move the rows that are open to the front, where they were goes to kept; and count them.
+    std::size_t kept_open(std::span<std::uint32_t> some, std::vector<std::uint32_t>& kept) const {
+        std::size_t n = 0;
+        for (std::size_t j = 0; j < some.size(); ++j)
+            if (!rule_.is_settled(j)) {
+                kept[n] = static_cast<std::uint32_t>(j);
+                some[n++] = some[j];
+            }
+        return n;
+    }
+
+    // Take one row to its answer, several members at a time; those beyond it do not count.
+    void ask_alone(std::span<const std::uint32_t> row, std::size_t member) {
+        const std::size_t n_outputs = forest_.n_outputs(), n_members = forest_.n_members();
+        const std::size_t together = std::max<std::size_t>(1, AT_ONCE / n_outputs);
+        std::vector<std::uint32_t> place((together * n_outputs + AT_ONCE - 1) / AT_ONCE * AT_ONCE);
+        const std::uint16_t* q = q_ + row[0] * forest_.n_columns();
+        rule_.enter(row);
+        while (member < n_members) {
+            const std::size_t ahead = std::min(together, n_members - member), first = member * n_outputs;
+            for (std::size_t start = 0; start < ahead * n_outputs; start += AT_ONCE)
+                leaves_of_row(forest_, q, first + start, place.data() + start);
+            for (std::size_t j = 0; j < ahead; ++j) {
+                for (std::size_t output = 0; output < n_outputs; ++output)
+                    rule_.add(member, output, LeafPlaces{place.data() + j * n_outputs + output}, 1);
+                ++member;
+                if (rule_.looks(member) && rule_.settle(member, 1) > 0) {
+                    rule_.leave(1);
+                    return;
+                }
+            }
+        }
+        rule_.leave(1);
+    }
+};
+
+}  // namespace rfsize

@@ -1,0 +1,139 @@
+// Compiled once for each level of processors, with RFSIZE_LEVEL for its name; see primitives.hpp.
+#include "primitives.hpp"
+
+#if defined(__AVX512BW__)
+#define RFSIZE_VECTOR 64
+#elif defined(__AVX2__)
+#define RFSIZE_VECTOR 32
+#else
+#define RFSIZE_VECTOR 16
+#endif
+#define RFSIZE_NAME_OF(level) #level
+#define RFSIZE_NAME(level) RFSIZE_NAME_OF(level)
+
+namespace rfsize::RFSIZE_LEVEL {
+
+namespace {
+
+constexpr std::size_t VECTOR = RFSIZE_VECTOR;
+
+typedef std::int8_t Bytes __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
+typedef std::int16_t Words __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
+
+void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank) {
+    for (std::size_t i = 0; i < n; ++i) rank[i] = 0;
+    std::size_t size = n_cuts;
+    // All values take each step of the bisection together, so that none waits for its comparison to be decided.
+    while (size > 1) {
+        const auto half = static_cast<std::uint32_t>(size >> 1);
+        for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i] + half - 1] < key[i] ? half : 0;
+        size -= half;
+    }
+    if (size == 1)
+        for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i]] < key[i];
+}
+
+void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int8_t* out) {
+    for (std::size_t j = 0; j < n; ++j) {
+        const std::uint16_t* from = q + row[j] * n_columns;
+        for (std::size_t column = 0; column < n_columns; ++column) {
+            const std::uint16_t value = from[column] > 0xFF ? 0xFF : from[column];
+            out[column * TOGETHER + j] = static_cast<std::int8_t>(value - BYTE_BIAS);
+        }
+    }
+}
+
+void gather_words(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int16_t* out) {
+    for (std::size_t j = 0; j < n; ++j) {
+        const std::uint16_t* from = q + row[j] * n_columns;
+        for (std::size_t column = 0; column < n_columns; ++column)
+            out[column * TOGETHER + j] = static_cast<std::int16_t>(from[column] - WORD_BIAS);
+    }
+}
+
+// The ids of N vectors of rows stay in registers through all splits of a tree.
+template <class Vector, class Number, int BIAS, int N>
+void pass_vectors(const Split* splits, std::size_t n_splits, const Number* columns, Number* at) {
+    Vector here[N] = {};
+    for (std::size_t s = 0; s < n_splits; ++s) {
+        const auto* column = reinterpret_cast<const Vector*>(columns + splits[s].column * TOGETHER);
+        const Vector rank = Vector{} + static_cast<Number>(splits[s].rank - BIAS);
+        const Vector id = Vector{} + static_cast<Number>(splits[s].id), right = Vector{} + static_cast<Number>(splits[s].right);
+#pragma GCC unroll 8
+        for (int i = 0; i < N; ++i) {
+            const Vector goes_right = (here[i] == id) & (column[i] > rank);
+            here[i] ^= (here[i] ^ right) & goes_right;
+        }
+    }
+    for (int i = 0; i < N; ++i) reinterpret_cast<Vector*>(at)[i] = here[i];
+}
+
+template <class Vector, class Number, int BIAS>
+void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t n, Number* at) {
+    constexpr std::size_t lanes = VECTOR / sizeof(Number);
+    std::size_t first = 0;
+    for (; first + 6 * lanes < n; first += 8 * lanes) pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, at + first);
+    for (; first + 2 * lanes < n; first += 4 * lanes) pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, at + first);
+    for (; first < n; first += 2 * lanes) pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, at + first);
+}
+
+void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n, std::uint8_t* at) {
+    pass<Bytes, std::int8_t, BYTE_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int8_t*>(at));
+}
+
+void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n, std::uint16_t* at) {
+    pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int16_t*>(at));
+}
+
+// The node that a row goes to from a node; from a leaf, the leaf itself.
+template <bool CATEGORIES>
+inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, std::uint32_t row, std::uint32_t place) {
+    const std::uint64_t node = trees.nodes[place];
+    const std::uint16_t value = q[row * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
+    if (CATEGORIES && (node & CATEGORICAL)) {
+        const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
+        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
+    }
+    return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+}
+
+template <bool CATEGORIES>
+void descend_to(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
+                std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
+    // All take each step together, so that none waits for the memory of another.
+    for (std::size_t step = 0; step < steps; ++step)
+        for (std::size_t j = 0; j < n; ++j) place[j] = child<CATEGORIES>(trees, q, n_columns, row[j], place[j]);
+    std::size_t still = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+        open[still] = static_cast<std::uint32_t>(j);
+        still += (trees.nodes[place[j]] & RANK_MASK) != RANK_MASK;
+    }
+    while (still > 0) {
+        const std::size_t going = still;
+        still = 0;
+        for (std::size_t k = 0; k < going; ++k) {
+            const std::uint32_t j = open[k];
+            // Two steps at once: to look after each which rows have reached a leaf costs more.
+            const std::uint32_t once = child<CATEGORIES>(trees, q, n_columns, row[j], place[j]);
+            const std::uint32_t twice = child<CATEGORIES>(trees, q, n_columns, row[j], once);
+            place[j] = twice;
+            open[still] = j;
+            still += (trees.nodes[twice] & RANK_MASK) != RANK_MASK;
+        }
+    }
+}
+
+void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::uint32_t* place,
+             std::uint32_t* open, std::size_t n, std::size_t steps) {
+    if (trees.bit_start != nullptr)
+        descend_to<true>(trees, q, n_columns, row, place, open, n, steps);
+    else
+        descend_to<false>(trees, q, n_columns, row, place, open, n, steps);
+}
+
+}  // namespace
+
+extern const Primitives table;
+const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL), rank, gather_bytes, gather_words, pass_bytes, pass_words, descend};
+
+}  // namespace rfsize::RFSIZE_LEVEL

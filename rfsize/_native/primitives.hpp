@@ -1,0 +1,56 @@
+// The few loops that are compiled once for each kind of processor, and the table through which they are called.
+//
+// They take raw pointers and use nothing of the standard library: an inline function of a header that is compiled for
+// several processors would be merged by the linker, and an old processor would meet instructions that it does not know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rfsize {
+
+// A split that all rows of a block pass together. Rows carry the id of their node: the left child inherits its parent's,
+// and the right child gets a new one, so that 255 splits fit a byte.
+struct Split {
+    std::uint32_t column;
+    std::uint16_t rank;
+    std::uint8_t id, right;
+};
+
+// Rows of a block are laid out by columns, of bytes or of words; ranks are stored less this, for signed comparisons are
+// what all processors have.
+inline constexpr int BYTE_BIAS = 0x80, WORD_BIAS = 0x8000;
+
+// Rows between two columns of a block, and what blocks are aligned to, in bytes.
+inline constexpr std::size_t TOGETHER = 2048, ALIGNMENT = 64;
+
+// What walkers down the trees need to know of the nodes.
+struct NodesView {
+    const std::uint64_t* nodes;
+    const std::int64_t* bit_start;  // null where no split is categorical
+    const std::uint32_t* bits;
+};
+
+struct Primitives {
+    const char* level;
+    // How many of the ascending cuts are below each key.
+    void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank);
+    // Lay out by columns the rows of a matrix that are named.
+    void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int8_t* out);
+    void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int16_t* out);
+    // Take n rows past splits; at holds the id of each afterwards. Columns and at are aligned, and padded to a multiple.
+    void (*pass_bytes)(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n, std::uint8_t* at);
+    void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n, std::uint16_t* at);
+    // Take n walkers some steps down, and then those on that have not reached a leaf.
+    void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
+                    std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
+};
+
+// Those of this processor, or of the level that the environment names.
+const Primitives& primitives();
+
+// Node words; see rfsize/walking/layout.py.
+inline constexpr unsigned LEFT_SHIFT = 36, COLUMN_SHIFT = 16;
+inline constexpr std::uint64_t COLUMN_MASK = 0x7FFFF, CATEGORICAL = std::uint64_t{1} << 35, RANK_MASK = 0xFFFF;
+
+}  // namespace rfsize

@@ -1,0 +1,177 @@
+// Rows down trees: many together past the first splits of a tree, or a few down several trees at once.
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "forest.hpp"
+
+namespace rfsize {
+
+// Trees that a row goes down together, so that none waits for the memory of another.
+inline constexpr std::size_t AT_ONCE = 16;
+
+// The node that a row goes to from a node; from a leaf, the leaf itself.
+template <bool CATEGORIES>
+inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::uint32_t place) {
+    const std::uint64_t node = trees.nodes[place];
+    const std::uint16_t value = q[(node >> COLUMN_SHIFT) & COLUMN_MASK];
+    if (CATEGORIES && (node & CATEGORICAL)) {
+        const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
+        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
+    }
+    return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+}
+
+template <bool CATEGORIES>
+inline void leaves_of_row_by(const Forest& forest, const std::uint16_t* q, std::size_t first, std::uint32_t* place) {
+    constexpr int steps_between_looks = 3;
+    const NodesView trees = forest.view();
+    const std::size_t last = forest.n_trees() - 1;
+    for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = static_cast<std::uint32_t>(forest.nodes().tree_start[std::min(first + j, last)]);
+    for (std::size_t step = forest.balanced_depth(first); step > 0; --step)
+        for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = child<CATEGORIES>(trees, q, place[j]);
+    while (true) {
+        std::uint64_t leaf = RANK_MASK;
+        for (std::size_t j = 0; j < AT_ONCE; ++j) leaf &= trees.nodes[place[j]];
+        if ((leaf & RANK_MASK) == RANK_MASK) return;
+        for (int step = 0; step < steps_between_looks; ++step)
+            for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = child<CATEGORIES>(trees, q, place[j]);
+    }
+}
+
+// The leaves that a row reaches in AT_ONCE trees from the first on, of which there may be fewer.
+inline void leaves_of_row(const Forest& forest, const std::uint16_t* q, std::size_t first, std::uint32_t* place) {
+    if (forest.has_categories())
+        leaves_of_row_by<true>(forest, q, first, place);
+    else
+        leaves_of_row_by<false>(forest, q, first, place);
+}
+
+// Numbers that lie where a vector of the processor begins.
+template <class T>
+class Aligned {
+public:
+    explicit Aligned(std::size_t n) : data_(static_cast<T*>(::operator new(n * sizeof(T) + ALIGNMENT, std::align_val_t{ALIGNMENT}))) {
+        std::fill_n(data_.get(), n, T{0});
+    }
+    T* data() const { return data_.get(); }
+
+private:
+    struct Free {
+        void operator()(T* data) const { ::operator delete(data, std::align_val_t{ALIGNMENT}); }
+    };
+    std::unique_ptr<T[], Free> data_;
+};
+
+// Rows that go down trees together, up to TOGETHER of them.
+class Group {
+public:
+    Group(const Forest& forest, const std::uint16_t* q, std::size_t most)
+        : forest_(forest), q_(q), has_columns_(most >= FEWEST),
+          bytes_(has_columns_ && forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
+          words_(has_columns_ && !forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
+          byte_(TOGETHER), word_(TOGETHER), row_(TOGETHER), place_(TOGETHER), open_(TOGETHER) {}
+
+    // Take these rows, no more than there is room for.
+    void take(std::span<const std::uint32_t> rows) {
+        n_ = rows.size();
+        std::copy(rows.begin(), rows.end(), row_.begin());
+        if (n_ < FEWEST) return;
+        if (forest_.is_narrow())
+            primitives().gather_bytes(q_, forest_.n_columns(), row_.data(), n_, bytes_.data());
+        else
+            primitives().gather_words(q_, forest_.n_columns(), row_.data(), n_, words_.data());
+    }
+
+    // Keep these of the rows alone, in ascending order of where they are.
+    void keep(std::span<const std::uint32_t> kept) {
+        n_ = kept.size();
+        for (std::size_t j = 0; j < n_; ++j) row_[j] = row_[kept[j]];
+        if (n_ < FEWEST) return;
+        if (forest_.is_narrow())
+            keep_columns(bytes_.data(), kept);
+        else
+            keep_columns(words_.data(), kept);
+    }
+
+    std::size_t size() const { return n_; }
+
+    // Call done(leaves) with the leaves that the rows reach in a tree, as LeafIds or as LeafPlaces.
+    template <class Done>
+    void reach(std::size_t tree, Done&& done) {
+        const auto root = static_cast<std::uint32_t>(forest_.nodes().tree_start[tree]);
+        if (n_ < FEWEST) {
+            std::fill_n(place_.begin(), n_, root);
+            descend(forest_.balanced_depth(tree));
+            done(LeafPlaces{place_.data()});
+            return;
+        }
+        const std::span<const Split> all = forest_.splits(tree);
+        const std::span<const Split> splits = all.first(std::min(all.size(), n_ / ROWS_PER_SPLIT));
+        const bool is_whole = splits.size() == all.size();
+        if (forest_.is_narrow()) {
+            primitives().pass_bytes(splits.data(), splits.size(), bytes_.data(), n_, byte_.data());
+            if (is_whole && forest_.is_passed(tree)) {
+                done(forest_.leaves(tree, byte_.data()));
+                return;
+            }
+            to_places(tree, splits, is_whole, byte_.data());
+        } else {
+            primitives().pass_words(splits.data(), splits.size(), words_.data(), n_, word_.data());
+            to_places(tree, splits, is_whole, word_.data());
+        }
+        if (!is_whole || !forest_.is_passed(tree)) descend(0);
+        done(LeafPlaces{place_.data()});
+    }
+
+private:
+    // Fewer rows walk all the way.
+    static constexpr std::size_t FEWEST = 64;
+    // Rows that a split must be put to at least, to make up for the time that it takes to prepare it.
+    static constexpr std::size_t ROWS_PER_SPLIT = 4;
+
+    const Forest& forest_;
+    const std::uint16_t* q_;
+    bool has_columns_;
+    std::size_t n_ = 0;
+    Aligned<std::int8_t> bytes_;
+    Aligned<std::int16_t> words_;
+    Aligned<std::uint8_t> byte_;
+    Aligned<std::uint16_t> word_;
+    std::vector<std::uint32_t> row_, place_, open_;
+
+    template <class T>
+    void keep_columns(T* columns, std::span<const std::uint32_t> kept) const {
+        for (std::size_t column = 0; column < forest_.n_columns(); ++column, columns += TOGETHER)
+            for (std::size_t j = 0; j < kept.size(); ++j) columns[j] = columns[kept[j]];
+    }
+
+    // Nodes from ids; of the first splits alone, ids stand for other nodes than at the end of all.
+    template <class Id>
+    void to_places(std::size_t tree, std::span<const Split> splits, bool is_whole, const Id* id) {
+        std::array<std::uint32_t, 256> place;
+        const auto whole = forest_.place_of_id(tree);
+        if (is_whole) {
+            std::copy(whole.begin(), whole.end(), place.begin());
+        } else {
+            place[0] = static_cast<std::uint32_t>(forest_.nodes().tree_start[tree]);
+            for (const Split& split : splits) {
+                const auto left = static_cast<std::uint32_t>(forest_.nodes().nodes[place[split.id]] >> LEFT_SHIFT);
+                place[split.id] = left;
+                place[split.right] = left + 1;
+            }
+        }
+        for (std::size_t j = 0; j < n_; ++j) place_[j] = place[id[j]];
+    }
+
+    void descend(std::size_t steps) {
+        primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n_, steps);
+    }
+};
+
+}  // namespace rfsize
