@@ -28,7 +28,6 @@ from rfsize.errors import (
     UndefinedMetricError,
 )
 from rfsize.inference.compiled import CompiledForest, compile, load
-from rfsize.inference.warm_up import warm_up
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
@@ -98,7 +97,6 @@ __all__ = [
     "tree_votes",
     "truncate",
     "votes",
-    "warm_up",
 ]
 
 

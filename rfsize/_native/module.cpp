@@ -330,6 +330,14 @@ using ConstDoubles = Array<const double, 1>;
 using ConstBounds = Array<const std::int32_t, 1>;
 
 void bind_urn(nb::module_& m) {
+    m.def("step_back", [](const Array<double, 1>& mass, Int asked) {
+        expect(asked >= 0 && mass.size() >= at(asked) + 2, "mass has no layer of so many votes");
+        step_back(mass.span(), asked, 0, asked);
+    }, nb::arg("mass"), nb::arg("asked"));
+    m.def("step_back_plane", [](const Array<double, 2>& mass, Int asked) {
+        expect(asked >= 0 && mass.shape(0) == mass.shape(1) && mass.shape(0) >= at(asked) + 2, "mass has no layer of so many votes");
+        step_back_plane(mass.span(), static_cast<Int>(mass.shape(0)), asked);
+    }, nb::arg("mass"), nb::arg("asked"));
     m.def("threshold_bounds", [](const ConstDoubles& wins_0, const ConstDoubles& wins_1, double alpha, const Array<std::int32_t, 1>& lower, const Array<std::int32_t, 1>& upper) {
         wins_1.expect({wins_0.size()}, "wins_1");
         expect_bounds(wins_0.size(), lower.span(), upper.span());

@@ -24,6 +24,13 @@ using Doubles = std::span<const double>;
 
 inline std::size_t at(Int index) { return static_cast<std::size_t>(index); }
 
+// From the layer of asked + 1 votes to that of asked, for the tallies from first to last.
+inline void step_back(std::span<double> row, Int asked, Int first, Int last) {
+    const double share = 1.0 / static_cast<double>(asked + 1);
+    for (Int n = first; n <= last; ++n)
+        row[at(n)] = (row[at(n + 1)] * static_cast<double>(n + 1) + row[at(n)] * static_cast<double>(asked + 1 - n)) * share;
+}
+
 // A row of masses, which goes back from layer to layer.
 class Masses {
 public:
@@ -39,12 +46,7 @@ public:
     double& operator[](Int n) { return row_[at(n)]; }
     double operator[](Int n) const { return row_[at(n)]; }
 
-    // From the layer of asked + 1 votes to that of asked, for the tallies from first to last.
-    void step_back(Int asked, Int first, Int last) {
-        const double share = 1.0 / static_cast<double>(asked + 1);
-        for (Int n = first; n <= last; ++n)
-            row_[at(n)] = (row_[at(n + 1)] * static_cast<double>(n + 1) + row_[at(n)] * static_cast<double>(asked + 1 - n)) * share;
-    }
+    void step_back(Int asked, Int first, Int last) { rfsize::step_back(row_, asked, first, last); }
     // The same where only what can occur is of interest, with so many votes left.
     void step_back_within(Int asked, Int left) { step_back(asked, std::max<Int>(0, first_ - left), std::min(asked, last_)); }
 
@@ -319,6 +321,17 @@ void each_state(Int asked, Visit&& visit) {
         for (Int n_1 = 0; n_1 <= asked - n_0; ++n_1) visit(n_0, n_1, ternary_index(at(asked), at(n_0), at(n_1)));
 }
 
+// The same of three classes: masses of size × size states, by the votes for two of the classes.
+inline void step_back_plane(std::span<double> mass, Int size, Int asked) {
+    const double share = 1.0 / static_cast<double>(asked + 1);
+    for (Int n_0 = 0; n_0 <= asked; ++n_0)
+        for (Int n_1 = 0; n_1 <= asked - n_0; ++n_1) {
+            double* own = mass.data() + n_0 * size + n_1;
+            *own = (own[size] * static_cast<double>(n_0 + 1) + own[1] * static_cast<double>(n_1 + 1) +
+                    *own * static_cast<double>(asked + 1 - n_0 - n_1)) * share;
+        }
+}
+
 // A mass of every state, which goes back from layer to layer.
 class Plane {
 public:
@@ -331,14 +344,7 @@ public:
     double& operator()(Int n_0, Int n_1) { return mass_[at(n_0 * size_ + n_1)]; }
     double operator()(Int n_0, Int n_1) const { return mass_[at(n_0 * size_ + n_1)]; }
 
-    void step_back(Int asked) {
-        const double share = 1.0 / static_cast<double>(asked + 1);
-        Plane& self = *this;
-        for (Int n_0 = 0; n_0 <= asked; ++n_0)
-            for (Int n_1 = 0; n_1 <= asked - n_0; ++n_1)
-                self(n_0, n_1) = (self(n_0 + 1, n_1) * static_cast<double>(n_0 + 1) + self(n_0, n_1 + 1) * static_cast<double>(n_1 + 1) +
-                                  self(n_0, n_1) * static_cast<double>(asked + 1 - n_0 - n_1)) * share;
-    }
+    void step_back(Int asked) { step_back_plane(mass_, size_, asked); }
 
 private:
     Int size_;

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class Missing(IntEnum):
-    """What a split does with a missing value: the kinds of splits that `kernels` tells apart."""
+    """What a split does with a missing value: the kinds of splits that compiled loops tell apart."""
 
     AS_ZERO = 0  # a missing value counts as zero
     ZERO_RIGHT = 1  # missing values and zeros go right

@@ -24,6 +24,9 @@ LeafIndex = Callable[[int, int], NDArray[Any]]
 
 ROWS_PER_THREAD = 2048
 
+# Cells of (rows × trees) from which laying out the trees, and comparing leaves, takes less time than it saves.
+CELLS_WORTH_A_LAYOUT = 1 << 22
+
 # Rows whose leaves are compared with the framework's own, of all and of a block of pieces; and how many at a place with
 # missing values, out of how many that are looked at there.
 _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
@@ -43,7 +46,8 @@ def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
     def by_framework(start: int, stop: int) -> NDArray[Any]:
         return adapter.leaf_index(matrix.take(X, start, stop)) + offset
 
-    if not is_worth_compiling(adapter, matrix.n_rows(X) if of is None else of):
+    n_rows = matrix.n_rows(X) if of is None else of
+    if n_rows * adapter.leaves.offset.size < CELLS_WORTH_A_LAYOUT:
         return by_framework
     try:
         walk = _CompiledWalk(adapter)
@@ -63,11 +67,6 @@ def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
             return by_framework(start, stop)
 
     return by_either
-
-
-def is_worth_compiling(adapter: Adapter, n_rows: int) -> bool:
-    """Whether compiled loops are to be used on so many rows of the forest."""
-    return matrix.is_worth_compiling(n_rows, adapter.leaves.offset.size)
 
 
 class _CompiledWalk:

@@ -10,7 +10,8 @@ are the prior itself; one vote fewer is a sum of positive terms,
 
     m_k(t, n) = Σ_j m_k(t + 1, n + e_j) · (n_j + 1) / (t + 1),
 
-which is stable. This module holds the priors and the masses of the last layer; `rfsize.stopping.kernels` steps back.
+which is stable. This module holds the priors and the masses of the last layer; compiled loops (rfsize/_native/urn.hpp)
+step back.
 
 References: G. Martínez-Muñoz, D. Hernández-Lobato, A. Suárez (2009), "Statistical instance-based pruning in
 ensembles of independent classifiers", IEEE TPAMI 31(2), 364-369 (SIBA, the uniform prior); V. Soto, G.

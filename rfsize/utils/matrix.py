@@ -15,9 +15,6 @@ from rfsize.utils.table import column_names, in_memory, picked, sliced
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
 CELLS_PER_BLOCK = 1 << 22
 
-# Cells of (rows × trees) from which compiled loops save more time than they take where they must be compiled first.
-CELLS_WORTH_COMPILING = 1 << 26
-
 
 def as_rows(X: Any, *, numbers_only: bool = True) -> Any:
     """``X`` in a form that `take` can slice: `Pieces`, or what `in_memory` returns.
@@ -93,11 +90,6 @@ def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
     if isinstance(X, PiecesElsewhere):
         return X.each(work, *options)
     return (work(first, rows, *options) for first, rows in pieces(X))
-
-
-def is_worth_compiling(rows: int, n_trees: int) -> bool:
-    """Whether there are so many rows × trees that compiled loops are sooner done than others."""
-    return rows * n_trees >= CELLS_WORTH_COMPILING
 
 
 def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What compiled loops add up over rows × trees, against NumPy's and Python's sums of the same."""
+"""What compiled loops add up over rows × trees, against NumPy's sums of the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaf_sums import LeafSums
+from rfsize.counting.walk import out_of_bag_members, votes_by_class
 from rfsize.integrations.lightgbm.merging import merged
+from rfsize.voting.scores import Scores
 
 SEVERAL = {"num_class": 3}
 
@@ -55,27 +57,27 @@ def forest(request: pytest.FixtureRequest, data: Data) -> tuple[Any, np.ndarray,
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Whether loops are compiled from now on; for several threads and blocks, with a rest."""
+    """Whether compiled loops walk down the trees from now on; for several threads and blocks, with a rest."""
     monkeypatch.setattr("rfsize.counting.block_counts.ROWS_PER_THREAD", 70)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 64 * 500)
-    return lambda always: monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 1 if always else 1 << 60)
+    return lambda always: monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 1 if always else 1 << 60)
 
 
+@pytest.mark.parametrize("always", [False, True])
 @pytest.mark.parametrize("oob", [False, True])
-def test_votes_scores_and_bags_are_the_same(oob: bool, forest: Any, compiled: Callable[[bool], None]) -> None:
+def test_votes_and_scores_are_numpys(oob: bool, always: bool, forest: Any, compiled: Callable[[bool], None]) -> None:
+    compiled(always)
     model, X, y = forest
-    found = []
-    for always in (False, True):
-        compiled(always)
-        rows = ForestOnRows.of(model, X, y, oob=oob)
-        found.append((rows.outputs(), rows.tree_votes(), rows.inbag() if oob else None))
-    (one, votes, bags), (other, other_votes, other_bags) = found
-    assert one.votes == other.votes
-    assert np.array_equal(votes, other_votes)
-    assert np.array_equal(bags, other_bags)
-    assert np.array_equal(one.scores.asked, other.scores.asked)
-    np.testing.assert_allclose(other.scores.mean, one.scores.mean, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(other.scores.scatter, one.scores.scatter, rtol=1e-9, atol=1e-12)
+    rows = ForestOnRows.of(model, X, y, oob=oob)
+    found, adapter = rows.outputs(), rows.adapter
+    leaf = adapter.leaf_index(X) + adapter.leaves.offset
+    leaf, may_vote = out_of_bag_members(leaf, rows.bags.take(0, len(X)) if oob else None)
+    votes = votes_by_class(adapter.voter(0.5)(leaf), len(adapter.classes), may_vote)
+    assert np.array_equal(found.votes.counts, votes)
+    expected = Scores.of(adapter.leaves.raw_scores(leaf), may_vote)
+    assert np.array_equal(found.scores.asked, expected.asked)
+    np.testing.assert_allclose(found.scores.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.scores.scatter, expected.scatter, rtol=1e-9, atol=1e-12)
 
 
 def test_groups_are_heeded(compiled: Callable[[bool], None], lgb_booster: Any, data: Data) -> None:
@@ -108,8 +110,8 @@ def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], l
     for beyond in (-1, 10**9):
         leaf = np.full((2, 61, 1), beyond)
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
-            BlockCounts(adapter_for(lgb_booster), 0.5, 2).scores(leaf, None)
-        sums = LeafSums(leaf, np.ones((2, 61, 1), dtype=bool), is_compiled=True)
+            BlockCounts(adapter_for(lgb_booster), 0.5).scores(leaf, None)
+        sums = LeafSums(leaf, np.ones((2, 61, 1), dtype=bool))
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
             sums.add(np.ones((2, 1, 1)), np.zeros(5))
 
@@ -123,10 +125,9 @@ def test_sums_by_leaf(shape: tuple[int, int], bags: int, n_leaves: int) -> None:
     value = rng.normal(size=(50, *shape))
     expected = np.ones(n_leaves)
     np.add.at(expected, leaf, np.broadcast_to(value, leaf.shape) * inbag)
-    for is_compiled in (False, True):
-        total = np.ones(n_leaves)
-        LeafSums(leaf, inbag, is_compiled=is_compiled).add(value, total)
-        np.testing.assert_allclose(total, expected)
+    total = np.ones(n_leaves)
+    LeafSums(leaf, inbag).add(value, total)
+    np.testing.assert_allclose(total, expected)
 
 
 def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> None:
@@ -138,13 +139,11 @@ def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> No
     assert reports[0].n_trees == reports[1].n_trees
 
 
-def test_scores_of_some_rows_by_a_step(compiled: Callable[[bool], None], lgb_booster: lgb.Booster, data: Data) -> None:
+def test_scores_of_some_rows_by_a_step(lgb_booster: lgb.Booster, data: Data) -> None:
     adapter = adapter_for(lgb_booster)
     leaf = adapter.leaf_index(data.X) + adapter.leaves.offset
     may_vote = np.random.default_rng(0).random(leaf.shape[:2]) < 0.4
-    found = []
-    for always in (False, True):
-        compiled(always)
-        found.append(BlockCounts(adapter, 0.5, len(data.X)).scores(leaf[1::3], may_vote[1::3]))
-    np.testing.assert_allclose(found[1].scatter, found[0].scatter, rtol=1e-9, atol=1e-12)
-    assert np.array_equal(found[1].asked, found[0].asked)
+    found = BlockCounts(adapter, 0.5).scores(leaf[1::3], may_vote[1::3])
+    expected = Scores.of(adapter.leaves.raw_scores(leaf[1::3]), may_vote[1::3])
+    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-9, atol=1e-12)
+    assert np.array_equal(found.asked, expected.asked)

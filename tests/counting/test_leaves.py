@@ -51,7 +51,7 @@ def by_blocks(leaves: LeafIndex, rows: int, step: int = 500) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def any_number_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 1)
+    monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 1)
     monkeypatch.setattr("rfsize.counting.leaves.ROWS_PER_THREAD", 130)
     monkeypatch.setattr("rfsize.counting.leaves._ROWS_COMPARED", 64)
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_compiled_is_asked_of_the_framework(kind: str, X: np.ndar
 
 def test_few_rows_are_asked_of_the_framework(X: np.ndarray, y: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     forest = KINDS["LightGBM"](X, y)
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 9 * ROWS + 1)
+    monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 9 * ROWS + 1)
     assert np.array_equal(forest.leaves(), forest.expected)
     assert forest.asked == 3
 
@@ -184,7 +184,7 @@ def test_infinite_numbers_that_the_framework_takes(X: np.ndarray, y: np.ndarray)
 @pytest.mark.parametrize("oob", [False, True])
 def test_votes_and_scores_are_the_same(oob: bool, booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     found = ForestOnRows.of(booster, data.X, oob=oob).outputs()
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 1 << 40)
+    monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 1 << 40)
     expected = ForestOnRows.of(booster, data.X, oob=oob).outputs()
     assert found.votes == expected.votes
     assert np.array_equal(found.scores.asked, expected.scores.asked)

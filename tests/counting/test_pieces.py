@@ -143,7 +143,7 @@ def test_leaves_are_walked_to_and_compared(
     """With compiled loops, as of many rows; what these say of a piece is believed where the framework says so too."""
     X = in_memory(pieces, data)
     expected = rfsize.votes(lgb_booster, X)
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
+    monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
     assert rfsize.votes(lgb_booster, pieces) == expected
     monkeypatch.setattr("rfsize.counting.leaves._CompiledWalk.leaf_index", lambda *_: np.zeros(1))
     assert rfsize.votes(lgb_booster, pieces) == expected
@@ -202,7 +202,7 @@ def test_any_rows_are_read(lengths: list[int], draw: st.DataObject) -> None:
 def test_each_row_is_read_once(lgb_booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 15)
-    monkeypatch.setattr("rfsize.utils.matrix.CELLS_WORTH_COMPILING", 0)
+    monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
     rows = Slices(data.X)
     for ask in (rfsize.size, rfsize.count, lambda model, X: rfsize.compile(model).predict(X)):
         rows.read = 0

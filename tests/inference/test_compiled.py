@@ -140,36 +140,6 @@ def test_a_service_needs_no_framework(booster: Any, rows: np.ndarray, tmp_path: 
     assert int(printed) == rfsize.compile(booster).predict(rows).sum()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="folders are write-protected otherwise on Windows")
-def test_no_folder_can_be_written() -> None:
-    """numba finds no place for its files: compiled code is then not kept, and everything works."""
-    # The locators of numba's cache ask whether a folder can be written; the tests may run as one who always can.
-    code = (
-        "import numba.core.caching as caching\n"
-        "caching._CacheLocator.ensure_cache_path = lambda self: (_ for _ in ()).throw(OSError('read-only'))\n"
-        "import numpy as np\n"
-        "from rfsize.walking.kernels import balanced_depth\n"
-        "print(balanced_depth(np.array([0, 7]), 0))"
-    )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert int(printed) == 2
-
-
-def test_compiled_code_is_not_kept_among_the_sources(tmp_path: Path) -> None:
-    """pip would leave it behind, and Python take the folder for a package."""
-    code = (
-        "import numpy as np\n"
-        "from rfsize.walking.kernels import balanced_depth\n"
-        "balanced_depth(np.array([0, 7]), 0)\n"
-        "print(balanced_depth._cache._cache_path)"
-    )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "NUMBA_CACHE_DIR": ""}
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    kept = Path(run.stdout.strip())
-    assert (tmp_path / "rfsize") in kept.parents
-    assert any(kept.glob("*.nbi"))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("n_trees", [1, 4, 31])
 def test_trees_are_left_out_only_where_they_cannot_change_the_majority(

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
-from rfsize.stopping.average_kernels import count_stops
+from rfsize import _core
 from rfsize.stopping.calibration import Wanted, needed_leads
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
 from rfsize.stopping.scoring import TreesOnRows
@@ -120,7 +120,7 @@ def test_rules_are_counted_as_plain_loops_count_them(seed: int, n_trees: int, na
     differs = rng.random((12, n_trees)) < 0.4
     differs[np.arange(12), number - 1] = False
     differing, trees = np.zeros((2, 3, 15), dtype=np.int64)
-    count_stops(
+    _core.count_stops(
         evidence, differs, number, group, limits, np.zeros(0) if narrows else np.ones(n_trees), differing, trees
     )
     expected = np.zeros((2, 3, 15), dtype=np.int64)
@@ -267,7 +267,7 @@ def test_of_many_choices_of_rows_few_give_a_table_that_disagrees_more() -> None:
         differing, asked = np.zeros((2, 4, 300), dtype=np.int64)
         final = label[rows, -1].astype(np.int64)
         differs = label[rows] != final[:, None]
-        count_stops(lead[rows], differs, np.full(700, 61), final, limits, np.zeros(0), differing, asked)
+        _core.count_stops(lead[rows], differs, np.full(700, 61), final, limits, np.zeros(0), differing, asked)
         rule = boldest(differing, np.bincount(final, minlength=4), wanted.alpha, wanted.confidence, "micro")
         if rule not in truly:
             first = (lead >= needed_leads(limits[rule], 61)[1:]).argmax(axis=1)

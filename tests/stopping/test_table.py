@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import reference.stopping
 import reference.urn
 from helpers.stop_tables import ALPHAS, binary_priors, some_votes, tables, ternary_prior
-from rfsize import Votes
-from rfsize.stopping import kernels, rules, urn
+from rfsize import Votes, _core
+from rfsize.stopping import rules, urn
 from rfsize.stopping.stops import ternary_index
 from rfsize.stopping.table import StopTable
 
@@ -176,11 +176,11 @@ def test_backward_induction_finds_the_least_cost(prior: np.ndarray, penalty: flo
     wins = urn.winning_masses(prior, "ensemble")
     lower, upper = rules._copies(wins, 1)
     weight = np.array([penalty])
-    wrong_0, wrong_1, trees = kernels.cheapest_bounds(prior, wins[0], wins[1], weight, weight, lower, upper)[0]
+    wrong_0, wrong_1, trees = _core.cheapest_bounds(prior, wins[0], wins[1], weight, weight, lower, upper)[0]
     assert trees + penalty * (wrong_0 + wrong_1) == pytest.approx(
         reference.stopping.least_cost(prior.tolist(), penalty), rel=1e-10
     )
-    outcome = kernels.binary_outcome(wins[0], wins[1], lower[0], upper[0], 1.0)
+    outcome = _core.binary_outcome(wins[0], wins[1], lower[0], upper[0], 1.0)
     assert outcome[:3] == pytest.approx([wrong_0, wrong_1, trees], abs=1e-12)
 
 
@@ -373,7 +373,6 @@ def test_bad_arguments_are_refused(n_trees: int, arguments: dict[str, Any], mess
 def test_ternary_index_counts_the_states() -> None:
     states = [(t, a, b) for t in range(9) for a in range(t + 1) for b in range(t + 1 - a)]
     assert [ternary_index(*state) for state in states] == list(range(len(states)))
-    assert [kernels.ternary_index(*state) for state in states] == list(range(len(states)))
 
 
 def test_equality_and_text() -> None:

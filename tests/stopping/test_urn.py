@@ -13,8 +13,8 @@ from scipy.special import betainc
 
 import reference.stopping
 import reference.urn
-from rfsize import Votes
-from rfsize.stopping import kernels, urn
+from rfsize import Votes, _core
+from rfsize.stopping import urn
 
 weights = st.lists(st.integers(0, 20), min_size=2, max_size=26).filter(any)
 
@@ -25,7 +25,7 @@ def layers(row: np.ndarray) -> list[np.ndarray]:
     found = [row]
     for asked in range(n_trees - 1, -1, -1):
         padded = np.append(found[0], 0.0)
-        kernels._step_back(padded, asked, 0, asked)
+        _core.step_back(padded, asked)
         found.insert(0, padded[: asked + 1])
     return found
 
@@ -68,10 +68,11 @@ def test_ternary_masses_are_the_direct_sums(n_trees: int) -> None:
         for a in range(n_trees + 1)
         for b in range(n_trees + 1 - a)
     }
-    planes = kernels._ternary_padded(urn.winning_masses(counts / counts.sum(), "ensemble"))
+    wins = urn.winning_masses(counts / counts.sum(), "ensemble")
+    planes = np.pad(wins, ((0, 0), (0, 1), (0, 1)))
     for asked in range(n_trees, -1, -1):
         for plane in planes if asked < n_trees else []:
-            kernels._ternary_step_back(plane, asked)
+            _core.step_back_plane(plane, asked)
         for a in range(asked + 1):
             for b in range(asked + 1 - a):
                 expected = [float(mass) for mass in reference.urn.ternary_masses(exact, (a, b, asked - a - b))]

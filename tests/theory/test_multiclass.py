@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import reference.multiclass
 import rfsize
 from rfsize import theory
+from rfsize._core import overtakes
 from rfsize.theory import multiclass
-from rfsize.theory.kernels import overtakes
 
 FRACTIONS = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=3).map(lambda parts: np.array(parts) / sum(parts))
 

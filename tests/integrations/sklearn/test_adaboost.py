@@ -17,9 +17,8 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import rfsize
 from rfsize.inference.compiled import CompiledForest
-from rfsize.inference.vote_kernels import cast
 from rfsize.stopping.stops import WeightedStops
-from rfsize.walking.quantising import Quantiser
+from rfsize.walking.quantising import quantised_blocks
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
 
@@ -120,8 +119,8 @@ def test_any_weighted_table_of_the_right_size_is_safe(models: dict[str, AdaBoost
     """A file from a stranger may hold weights of zero; they ask no more than all trees, and change no answer."""
     fast, generator = rfsize.compile(models["three"]), np.random.default_rng(0)
     laid_out = np.empty((len(data.fresh), 60), dtype=int)
-    q = Quantiser(fast.forest).blocks(data.fresh)(0, len(data.fresh))
-    cast(q, tuple(fast.forest.trees), fast.forest.alone, laid_out)
+    rows = quantised_blocks(fast.forest, data.fresh)(0, len(data.fresh))
+    rows.cast(fast.forest.alone, laid_out)
     for weights in (generator.integers(0, 2, 60), np.eye(60)[7], generator.random(60) * (np.arange(60) < 30)):
         table = rfsize.StopTable.lossless(weights, n_classes=3)
         assert isinstance(table.stops, WeightedStops)
