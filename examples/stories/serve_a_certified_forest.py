@@ -106,11 +106,9 @@ def running(app):
 
 
 # %%
-# Python loads what it predicts with at the first row. Let that be ours; ``rfsize.warm_up()`` does it for an image of a
-# container, without a model.
+# A client posts one row and reads the label.
 
 loaded = rfsize.load(path, n_jobs=1)
-loaded.predict(X_val[:1])
 
 
 def post(connection, values):

@@ -376,7 +376,7 @@ void bind_urn(nb::module_& m) {
             Released released;
             extensions(prior.span(), wins_0.span(), wins_1.span(), lower.span(), upper.span(), outcome, changes);
         }
-        return nb::make_tuple(numpy_of(std::move(outcome), {3}), numpy_of(std::move(changes), {2, prior.size(), 3}));
+        return std::pair(numpy_of(std::move(outcome), {3}), numpy_of(std::move(changes), {2, prior.size(), 3}));
     }, nb::arg("prior"), nb::arg("wins_0"), nb::arg("wins_1"), nb::arg("lower"), nb::arg("upper"));
     m.def("answers_by_tally", [](const ConstBounds& lower, const ConstBounds& upper) {
         expect_bounds(lower.size(), lower.span(), upper.span());
@@ -581,8 +581,8 @@ void bind_forest(nb::module_& m) {
         .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("value"), nb::arg("vote"), nb::arg("tree_start"), nb::arg("bit_start"), nb::arg("bits"), nb::arg("feature"),
              nb::arg("cut_start"), nb::arg("cuts"), nb::arg("start"), nb::arg("missing"), nb::arg("base"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"), nb::arg("absent_is_missing"))
-        .def_prop_ro("nodes", &views_of_nodes)
-        .def_prop_ro("columns", &views_of_columns)
+        .def_prop_ro("nodes", &views_of_nodes, nb::sig("def nodes(self) -> tuple[NDArray[typing.Any], ...]"))
+        .def_prop_ro("columns", &views_of_columns, nb::sig("def columns(self) -> tuple[NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<Few>(m, "FewRows")

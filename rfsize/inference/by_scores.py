@@ -112,10 +112,9 @@ class ByScores:
 
     @cached_property
     def _native_stop(self) -> _core.ScoreStop:
-        table = isinstance(self._stops, AverageStops)
-        return _core.ScoreStop(
-            *(by_table(self._forest, self._stops) if table else lossless(self._forest, cut_of(self._forest)))
-        )
+        stops, forest = self._stops, self._forest
+        stop = by_table(forest, stops) if isinstance(stops, AverageStops) else lossless(forest, cut_of(forest))
+        return _core.ScoreStop(*stop)
 
 
 def cut_of(forest: Forest) -> float:

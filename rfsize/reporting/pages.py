@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -45,7 +45,7 @@ def _rendered(template: str, accounts: Sequence[Account]) -> str:
     return (
         _environment()
         .get_template(template)
-        .render(accounts=accounts, written=datetime.now(timezone.utc), versions=_versions())
+        .render(accounts=accounts, written=datetime.now(UTC), versions=_versions())
     )
 
 

@@ -1,8 +1,8 @@
 """The rules that fill a stop table: threshold, optimal and robust; see `rfsize.stopping.table.StopTable.build`.
 
 The cheapest stops under a bound on the errors minimise expected trees + penalty · errors for some penalty
-(Lagrange). One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises that for many penalties at once; this
-module searches for the penalty, and keeps only what is proven to respect the bound.
+(Lagrange). One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises that for many penalties at once;
+this module searches for the penalty, and keeps only what is proven to respect the bound.
 """
 
 from __future__ import annotations

@@ -133,9 +133,18 @@ class Forest:
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
-        conventions = self.conventions
-        sizes = self.n_outputs, self.n_features
-        native = _core.Forest(*self.trees, *self.columns, *sizes, *conventions.reading, conventions.absent_is_missing)
+        reading = self.conventions.reading
+        native = _core.Forest(
+            *self.trees,
+            *self.columns,
+            n_outputs=self.n_outputs,
+            n_features=self.n_features,
+            single_precision=reading.single_precision,
+            missing_value=reading.missing,
+            zero_within=reading.zero_within,
+            lowest_category=reading.lowest_category,
+            absent_is_missing=self.conventions.absent_is_missing,
+        )
         trees, columns = Nodes(*native.nodes), Columns(*native.columns)
         for name, value in {"native": native, "trees": trees, "columns": columns}.items():
             object.__setattr__(self, name, value)
