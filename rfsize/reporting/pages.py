@@ -43,9 +43,7 @@ def _rendered(template: str, accounts: Sequence[Account]) -> str:
     if missing := _missing():
         raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
     return (
-        _environment()
-        .get_template(template)
-        .render(accounts=accounts, written=datetime.now(UTC), versions=_versions())
+        _environment().get_template(template).render(accounts=accounts, written=datetime.now(UTC), versions=_versions())
     )
 
 
