@@ -108,12 +108,9 @@ def fuzzed(name: str, loader: Loader, seed: int, numbers: range) -> Summary:
             except EOFError:
                 process.join()
                 outcome, seconds, taken = crash(trace), 0.0, 0
-            if outcome.startswith("FAILURE"):
+            if outcome.startswith("FAILURE") or "crashes" in outcome:
                 print(f"{name}: --seed {seed} --only {at}: {outcome}", flush=True)
-                outcome_class = "FAILURE"
-            else:
-                outcome_class = outcome
-            counts[outcome_class] += 1
+            counts["FAILURE" if outcome.startswith("FAILURE") else outcome] += 1
             slowest, memory = max(slowest, (seconds, at)), max(memory, taken)
             at += 1
         process.kill()

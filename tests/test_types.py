@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import rfsize
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +71,6 @@ MAY_RETURN_ANY = {"grow": "of a dict of parameters, the booster of whichever fra
 
 
 def test_downstream_code_is_told_the_types(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is in the dev extra")
     revealed = checked(DOWNSTREAM, tmp_path)
     expected = {
         number: line.rpartition("# ")[2]

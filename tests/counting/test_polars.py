@@ -7,15 +7,13 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import xgboost as xgb
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
-
-polars = pytest.importorskip("polars")
-pytest.importorskip("pyarrow")
 
 CATEGORIES_ARE_KEPT = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1)
 
