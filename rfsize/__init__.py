@@ -26,6 +26,7 @@ from rfsize.errors import (
     ShrunkenScoresWarning,
     TableError,
     UndefinedMetricError,
+    UnknownColumnsWarning,
 )
 from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
@@ -78,6 +79,7 @@ __all__ = [
     "StopTable",
     "TableError",
     "UndefinedMetricError",
+    "UnknownColumnsWarning",
     "Votes",
     "banfield_size",
     "compile",

@@ -131,6 +131,13 @@ class SeedDependenceWarning(UserWarning):
     """
 
 
+class UnknownColumnsWarning(UserWarning):
+    """Rows have columns that the forest was not trained on, which are left out; those of training are found by name.
+
+    Leave them out yourself, or look whether the forest is the one that you mean.
+    """
+
+
 class ShrunkenScoresWarning(UserWarning):
     """An XGBoost forest was trained with another learning rate than 1, which squeezes what it predicts.
 

@@ -105,11 +105,6 @@ class LightGbm(Integration):
 
         keep_class_names(path, names)
 
-    def features_of(self, model: Any, X: Any) -> Any:
-        from rfsize.integrations.lightgbm.model_files import features_of
-
-        return features_of(model, X)
-
     def objective_of(self, params: dict[str, Any]) -> str | None:
         names = ("objective", "objective_type", "app", "application", "loss")
         return next((str(params[name]) for name in names if name in params), None)

@@ -14,7 +14,6 @@ import lightgbm as lgb
 from rfsize.adapters.damage import damage_refused, refuse
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
-from rfsize.utils import matrix
 
 _BAGGING = ("bagging_fraction", "subsample", "sub_row", "bagging", "pos_bagging_fraction", "neg_bagging_fraction")
 
@@ -49,11 +48,6 @@ def keep_class_names(path: Path, names: str) -> None:
     text = path.read_bytes()
     end = text.rfind(b"\npandas_categorical:")
     path.write_bytes(text[:end] + _CLASS_NAMES + names.encode("ascii") + text[end:])
-
-
-def features_of(model: lgb.Booster, X: Any) -> Any:
-    """The columns of a table that a booster was trained on."""
-    return matrix.select(X, model.feature_name(), spaces_become_underscores=True) if hasattr(X, "columns") else X
 
 
 def forest_data(

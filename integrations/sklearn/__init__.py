@@ -59,10 +59,5 @@ class ScikitLearn(Integration):
 
         save(model, path)
 
-    def features_of(self, model: Any, X: Any) -> Any:
-        from rfsize.integrations.sklearn.model_files import features_of
-
-        return features_of(model, X)
-
 
 integration = ScikitLearn()

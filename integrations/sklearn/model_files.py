@@ -19,7 +19,6 @@ from sklearn.tree._tree import Tree
 
 from rfsize.adapters.damage import MOST_FEATURES, check_children
 from rfsize.integrations.sklearn.forest import is_tree
-from rfsize.utils import matrix
 from rfsize.utils.validation import whole
 
 # What skops does not load unless told to, of all that forests, bagging and boosting of scikit-learn are made of.
@@ -64,12 +63,6 @@ def load(path: Path) -> Any:
 def save(model: Any, path: Path) -> None:
     """Write a model with skops."""
     _skops().dump(model, path)
-
-
-def features_of(model: Any, X: Any) -> Any:
-    """The columns of a table that a model was fitted to."""
-    names = getattr(model, "feature_names_in_", None)
-    return matrix.select(X, [str(name) for name in names]) if names is not None and hasattr(X, "columns") else X
 
 
 def _skops() -> ModuleType:

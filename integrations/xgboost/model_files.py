@@ -12,12 +12,12 @@ from typing import Any
 
 import xgboost as xgb
 
+from rfsize.adapters.columns import known_columns
 from rfsize.adapters.damage import TEXT, WHOLE, check_form, damage_refused, refuse
 from rfsize.errors import NotAForestError
 from rfsize.integrations.xgboost import ubj
 from rfsize.integrations.xgboost.forest import check_forest
 from rfsize.integrations.xgboost.model_json import reason, scores_per_leaf
-from rfsize.utils import matrix
 
 _VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 _FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
@@ -87,7 +87,7 @@ def features_of(model: xgb.Booster, X: Any) -> Any:
         return X
     names = model.feature_names
     if names is not None:
-        X = matrix.select(X, names)
+        X = known_columns(X, names)
     texts = list(X.select_dtypes(include="category").columns)
     if texts and _VERSION < _FIRST_THAT_KEEPS_CATEGORIES:
         raise ValueError(

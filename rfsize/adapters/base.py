@@ -17,11 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import rows_for
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning, ShrunkenScoresWarning
-from rfsize.utils import matrix
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give
 from rfsize.voting.links import Link
@@ -318,10 +318,13 @@ class Adapter(ABC):
 
     def check(self, X: Any) -> Any:
         """``X`` ready to be taken in blocks; raises ``ValueError`` where it does not fit the forest."""
-        X = matrix.features_of(matrix.as_rows(X, numbers_only=self.reads_numbers_only), self.feature_names)
-        underscores = self.spaces_become_underscores
-        matrix.check_columns(X, self.feature_names, self.n_features, spaces_become_underscores=underscores)
-        return X
+        return rows_for(
+            X,
+            self.feature_names,
+            self.n_features,
+            spaces_become_underscores=self.spaces_become_underscores,
+            numbers_only=self.reads_numbers_only,
+        )
 
     def checked_threshold(self, threshold: float) -> float:
         """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""

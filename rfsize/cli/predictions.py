@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rfsize.adapters.columns import known_columns
 from rfsize.cli.tables import STANDARD, Table, csv_rows, imported_pandas, load_table
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
@@ -71,7 +72,7 @@ def features_of_forest(forest: Forest, piece: Any) -> Any:
     conventions = forest.conventions
     if forest.feature_names is not None:
         underscores = conventions.spaces_become_underscores
-        piece = matrix.select(piece, forest.feature_names, spaces_become_underscores=underscores)
+        piece = known_columns(piece, forest.feature_names, spaces_become_underscores=underscores)
     elif not conventions.categories:
         return piece.to_numpy()
     categorical = {piece.columns[feature]: "category" for feature in conventions.category_features or ()}

@@ -15,7 +15,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import known_columns
 from rfsize.cli.csv_rows import csv_pieces
+from rfsize.utils.table import column_names
 from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")
@@ -142,9 +144,8 @@ def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
 
 
 def like_table(X: Any, other: Any) -> Any:
-    """The columns of ``X`` in the order of those of ``other``, where both have names and ``X`` has them all."""
-    names = list(getattr(other, "columns", ()))
-    return X[names] if names and set(names) <= set(getattr(X, "columns", ())) else X
+    """The columns of ``X`` that ``other`` has, in its order, where both have names."""
+    return known_columns(X, column_names(other))
 
 
 def _from_npy(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from rfsize.adapters.columns import known_columns
 from rfsize.adapters.registry import adapter_for
 from rfsize.dask.rows import BlocksOnWorkers
 from rfsize.stopping.table import StopTable
@@ -68,6 +69,8 @@ def calibrate(
     ('certified', True)
     """
     adapter = adapter_for(model, casts_votes=criterion == "label", missing=missing)
+    underscores = adapter.spaces_become_underscores
+    X = known_columns(X, adapter.feature_names, spaces_become_underscores=underscores)
     blocks = BlocksOnWorkers(X, client)
     blocks.tell_missing(adapter, missing)
     return StopTable.calibrate(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
 from rfsize.counting.tally import Tallied
@@ -57,6 +58,8 @@ class ForestOnWorkers(ForestOnRows):
                 "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: "
                 "leave them out, or give the training rows with oob=True"
             )
+        underscores = adapter.spaces_become_underscores
+        X = known_columns(X, adapter.feature_names, spaces_become_underscores=underscores)
         blocks = BlocksOnWorkers(X, client)
         blocks.tell_missing(adapter, missing)
         rows, bags, alike = blocks.pieces(), None, ALONE

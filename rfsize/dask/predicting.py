@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import known_columns
 from rfsize.dask.rows import as_said, checked_collection
 from rfsize.inference.compiled import CompiledForest
 
@@ -49,7 +50,7 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     True
     """
     kind = _kind_of_labels(_checked(fast))
-    X = checked_collection(X)
+    X = _rows(fast, X)
     if hasattr(X, "map_blocks"):
         return X.map_blocks(_labels, _once(fast), drop_axis=1, dtype=kind, meta=np.empty(0, dtype=kind))
     import pandas as pd
@@ -91,7 +92,7 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
     """
     if not _checked(fast).classes.size:
         raise ValueError("the forest predicts numbers, which have no probabilities: ask predict")
-    X, classes = checked_collection(X), fast.classes
+    X, classes = _rows(fast, X), fast.classes
     if hasattr(X, "map_blocks"):
         chunks = (X.chunks[0], (len(classes),))
         return X.map_blocks(_shares, _once(fast), chunks=chunks, dtype=np.float64, meta=np.empty((0, 0)))
@@ -106,6 +107,12 @@ def _checked(fast: CompiledForest) -> CompiledForest:
     if not isinstance(fast, CompiledForest):
         raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
     return fast
+
+
+def _rows(fast: CompiledForest, X: Any) -> Any:
+    """The collection with the columns that the forest knows, where both have names."""
+    underscores = fast.forest.conventions.spaces_become_underscores
+    return known_columns(checked_collection(X), fast.forest.feature_names, spaces_become_underscores=underscores)
 
 
 def _once(fast: CompiledForest) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rfsize import _core
+from rfsize.adapters.columns import rows_for
 from rfsize.utils import matrix
 from rfsize.utils.threads import each_range
 from rfsize.walking.layout import Forest
@@ -35,10 +36,8 @@ class Rows:
             If it does not fit the forest.
         """
         forest = self._forest
-        X = matrix.features_of(matrix.as_rows(X), forest.feature_names)
         underscores = forest.conventions.spaces_become_underscores
-        matrix.check_columns(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
-        return X
+        return rows_for(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
 
     def each_block(self, X: Any, work: Callable[[_core.Rows, slice], None]) -> None:
         """Quantise blocks of rows that were checked and work on them, in as many threads as asked for.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.pieces import OfParquet, Pieces, PiecesElsewhere, pieces_of
+from rfsize.utils.pieces import Pieces, PiecesElsewhere, pieces_of
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import column_names, in_memory, picked, sliced
 
@@ -28,34 +28,9 @@ def as_rows(X: Any, *, numbers_only: bool = True) -> Any:
     return in_memory(X, numbers_only=numbers_only) if found is None else found
 
 
-def features_of(X: Any, names: list[str] | None) -> Any:
-    """Of files that have columns with the names of training these columns; anything else as it is."""
-    is_found = isinstance(X, OfParquet) and names is not None and set(names) <= set(X.names or ())
-    return X.only(names) if is_found else X
-
-
-def check_columns(X: Any, names: list[str] | None, features: int, *, spaces_become_underscores: bool) -> None:
-    """Raise ``ValueError`` where the columns of ``X`` are not those of training: ``names`` if it had any."""
-    found = X.names if isinstance(X, Pieces) else column_names(X)
-    if found is not None and spaces_become_underscores:
-        found = [name.replace(" ", "_") for name in found]
-    if found is not None and names is not None and found != names:
-        missing, unknown = sorted(set(names) - set(found)), sorted(set(found) - set(names))
-        raise ValueError(
-            f"the columns of X are not those of training: missing {missing}, unknown {unknown}"
-            if missing or unknown
-            else f"the columns of X are in another order than at training: give X[{names}]"
-        )
-    if n_features(X) != features:
-        raise ValueError(f"X has {n_features(X)} columns, but the forest was trained on {features} features")
-
-
-def select(X: Any, names: Sequence[str], *, spaces_become_underscores: bool = False) -> Any:
-    """The columns of a DataFrame that have these names, in their order; all of them where one name is missing."""
-    columns = [str(name) for name in X.columns]
-    if spaces_become_underscores:
-        columns = [name.replace(" ", "_") for name in columns]
-    return X.iloc[:, [columns.index(name) for name in names]] if set(names) <= set(columns) else X
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns of rows of any kind, None where they have none."""
+    return X.names if isinstance(X, Pieces) else column_names(X)
 
 
 def n_rows(X: Any) -> int:

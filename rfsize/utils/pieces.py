@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.table import column_names, form_of, in_memory, joined, picked, sliced
+from rfsize.utils.table import column_names, form_of, in_memory, joined, only, picked, sliced
 
 # Numbers of a piece where the source leaves its size open: 64 MB in double precision.
 _CELLS = 1 << 23
@@ -45,8 +46,9 @@ class Pieces(ABC):
         self._reading = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without pieces that are kept."""
-        return {name: value for name, value in vars(self).items() if name not in {"_kept", "_reading", "_large"}}
+        """Without what is found again by reading."""
+        again = {"_kept", "_reading", "_large", "_categories"}
+        return {name: value for name, value in vars(self).items() if name not in again}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Pieces.__init__(self)
@@ -55,6 +57,10 @@ class Pieces(ABC):
     @abstractmethod
     def load(self, piece: int) -> Any:
         """The rows of a piece, as the frameworks take them."""
+
+    def only(self, places: list[int]) -> Pieces:
+        """The rows with some of their columns alone, by their places."""
+        return _SomeColumns(self, places)
 
     def read(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop``, in memory; those who read on read each piece once."""
@@ -119,6 +125,21 @@ class Pieces(ABC):
                 "all must have the same columns, of the same kinds and with the same categories"
             )
         self._form = form
+
+
+class _SomeColumns(Pieces):
+    """Some columns of pieces that have names."""
+
+    def __init__(self, source: Pieces, places: list[int]) -> None:
+        super().__init__()
+        assert source.names is not None
+        self._source, self._places = source, places
+        self.names, self.ends = [source.names[place] for place in places], source.ends
+        self.shape = source.shape[0], len(places)
+
+    def load(self, piece: int) -> Any:
+        """A piece of theirs."""
+        return only(self._source.load(piece), self._places)
 
 
 class PiecesElsewhere(Pieces):
@@ -186,11 +207,11 @@ class OfParquet(Pieces):
                 "give their rows"
             ) from error
 
-    def only(self, names: list[str]) -> OfParquet:
-        """With these columns alone, in this order."""
+    def only(self, places: list[int]) -> OfParquet:
+        """Of which no others are read."""
         found = copy(self)
         Pieces.__init__(found)  # keeps no rows that have the others
-        found._divide(names)
+        found._divide([(self.names or [])[place] for place in places])
         return found
 
     def _divide(self, names: list[str]) -> None:
@@ -204,6 +225,19 @@ class OfParquet(Pieces):
         self.ends = np.cumsum([stop - start for _, start, stop in self._places])
         self.shape = int(self.ends[-1]), len(names)
 
+    @cached_property
+    def _categories(self) -> dict[str, list[Any]]:
+        """Categories of the columns that hold such, in the order in which they come; files need not share them."""
+        import pyarrow as pa
+
+        names = [name for name in self.names or () if pa.types.is_dictionary(self._schema.field(name).type)]
+        found: dict[str, dict[Any, None]] = {name: {} for name in names}
+        for group in self._groups if names else ():
+            for batch in group.to_batches(schema=self._schema, columns=names):
+                for name in names:
+                    found[name].update(dict.fromkeys(batch.column(name).dictionary.to_pylist()))
+        return {name: list(known) for name, known in found.items()}
+
     def _is_stored_so(self, group: Any) -> bool:
         """Whether a file has the columns as all have them: it may lack some, or they are told by its folder."""
         stored = group.physical_schema
@@ -213,13 +247,28 @@ class OfParquet(Pieces):
         )
 
     def load(self, piece: int) -> Any:
-        """An Arrow table."""
+        """An Arrow table, or where columns hold categories a DataFrame, as the frameworks take them of no other."""
+        rows = self._stored(piece)
+        if not self._categories:
+            return rows
+        frame = _without_gaps_in_booleans(rows).to_pandas(ignore_metadata=True)
+        return frame.assign(**{name: frame[name].cat.set_categories(known) for name, known in self._categories.items()})
+
+    def _stored(self, piece: int) -> Any:
         group, start, stop = self._places[piece]
         if stop - start == group.row_groups[0].num_rows:
             return group.to_table(schema=self._schema, columns=self.names)
         if self._large is None or self._large.group is not group:
             self._large = _LargeGroup(group, self.names, self._step)
         return self._large.rows_from(start)
+
+
+def _without_gaps_in_booleans(rows: Any) -> Any:
+    """An Arrow table whose booleans are numbers: of those with gaps, pandas would make objects."""
+    import pyarrow as pa
+
+    fields = [pa.field(field.name, pa.float64()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
 
 
 class _LargeGroup:
@@ -267,7 +316,7 @@ class OfIterator(Pieces):
         shapes: list[tuple[int, ...]] = []
         while (rows := self._batch()) is not None:
             if not shapes:
-                self.names = column_names(in_memory(rows))
+                self.names = column_names(rows)
             shapes.append(np.shape(rows))
         if not shapes:
             raise ValueError(f"X has no rows: {type(source).__name__} gives no batch after its reset()")

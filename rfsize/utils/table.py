@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 _ADVICE = "leave such columns out or convert them with .astype(float), and categories to a DataFrame's 'category'"
 _ADVICE_FOR_POLARS = "leave such columns out or convert them with .cast(float), and categories to polars.Categorical"
 _POLARS = {f"{kind}Int{bits}" for kind in ("", "U") for bits in (8, 16, 32, 64)} | {
-    *("Float32", "Float64", "Boolean", "Categorical", "Enum", "String")
+    *("Float16", "Float32", "Float64", "Boolean", "Categorical", "Enum", "String")
 }
 _MOST = int(np.finfo(np.float64).max)
 
@@ -71,10 +71,10 @@ def from_polars(X: Any) -> Any:
     ValueError
         If the frame is lazy, or a column holds what is neither number nor category nor text.
     """
-    kind = type(X)
-    if kind.__module__.partition(".")[0] != "polars" or kind.__name__ not in {"DataFrame", "LazyFrame"}:
+    kind = _polars_kind(X)
+    if kind is None:
         return X
-    if kind.__name__ == "LazyFrame":
+    if kind == "LazyFrame":
         raise ValueError("X is a Polars LazyFrame, whose rows are not there yet: collect() first, and give the result")
     wrong = {name: str(dtype) for name, dtype in X.schema.items() if type(dtype).__name__ not in _POLARS}
     if wrong:
@@ -83,6 +83,13 @@ def from_polars(X: Any) -> Any:
     return X.with_columns(
         X[name].cast(float) for name, dtype in X.schema.items() if str(dtype) == "Boolean"
     ).to_pandas()
+
+
+def _polars_kind(X: Any) -> str | None:
+    """The kind of a frame of Polars, None of anything else."""
+    kind = type(X)
+    is_frame = kind.__module__.partition(".")[0] == "polars" and kind.__name__ in {"DataFrame", "LazyFrame"}
+    return kind.__name__ if is_frame else None
 
 
 def kind_of(dtype: Any) -> str:
@@ -195,9 +202,16 @@ def _plain_sparse(X: Any) -> Any:
 def column_names(X: Any) -> list[str] | None:
     """Names of the columns of a DataFrame or Arrow table, None for what has none."""
     names = getattr(X, "column_names", None)
-    if names is None and hasattr(X, "iloc"):
-        names = X.columns
+    if names is None and (hasattr(X, "iloc") or _polars_kind(X) == "DataFrame"):
+        names = getattr(X, "columns", None)
     return None if names is None else [str(name) for name in names]
+
+
+def only(X: Any, places: list[int]) -> Any:
+    """Some columns of a DataFrame or Arrow table, by their places."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, places]
+    return X.select(places) if hasattr(X, "column_names") else X[:, places]
 
 
 def form_of(X: Any) -> Any:

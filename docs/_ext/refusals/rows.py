@@ -67,17 +67,6 @@ def another_number_of_features(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "columns in another order",
-    ValueError,
-    "the columns of X are in another order than at training",
-    why="LightGBM goes by position, and says nothing",
-    instead="`X[names]`, as the message spells it",
-)
-def another_order(at: AtHand) -> object:
-    return rfsize.votes(at.named, at.frame[["b", "a", "c", "d"]])
-
-
-@GROUP.refuses(
     "columns of other names",
     ValueError,
     "the columns of X are not those of training: missing ['d'], unknown ['e']",

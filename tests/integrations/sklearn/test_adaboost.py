@@ -229,10 +229,6 @@ def test_other_rows_are_refused(models: dict[str, AdaBoostClassifier], data: Any
         fast.predict(data.fresh[:, :7])
     with pytest.raises(ValueError, match="no rows"):
         fast.predict(data.fresh[:0])
-    frame = pd.DataFrame(data.X, columns=list("abcdefgh"))
-    named = rfsize.compile(AdaBoostClassifier(n_estimators=5, random_state=0).fit(frame, data.y))
-    with pytest.raises(ValueError, match="another order"):
-        named.predict(frame[list("hgfedcba")])
 
 
 def test_scores_are_divided_as_in_the_framework(models: dict[str, AdaBoostClassifier]) -> None:

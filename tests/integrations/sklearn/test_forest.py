@@ -237,8 +237,6 @@ def test_data_frames_are_matched_by_name(data: Data) -> None:
         expected = rfsize.votes(nameless, data.fresh)
         assert rfsize.votes(named, fresh) == rfsize.votes(nameless, fresh) == expected
         assert rfsize.compile(named).votes(fresh) == expected
-    with pytest.raises(ValueError, match="another order"):
-        rfsize.votes(named, fresh[list("hgfedcba")])
 
 
 class Contrary(DecisionTreeClassifier):

@@ -1,0 +1,68 @@
+"""The columns of rows, found by the names that a forest was trained with: one rule for every kind of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rfsize.errors import UnknownColumnsWarning
+from rfsize.utils import matrix
+from rfsize.utils.pieces import Pieces, pieces_of
+from rfsize.utils.table import only
+from rfsize.utils.warn import warn
+
+
+def rows_for(
+    X: Any,
+    names: Sequence[str] | None,
+    n_features: int,
+    *,
+    spaces_become_underscores: bool = False,
+    numbers_only: bool = True,
+) -> Any:
+    """``X`` as `matrix.as_rows` makes it, with the features of a forest, whose ``names`` are None if it has none.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, or ``X`` is no matrix of numbers.
+    """
+    X = known_columns(X, names, spaces_become_underscores=spaces_become_underscores)
+    X = matrix.as_rows(X, numbers_only=numbers_only)
+    if matrix.n_features(X) != n_features:
+        by_place = names is None and matrix.names_of(X) is not None
+        raise ValueError(
+            f"X has {matrix.n_features(X)} columns, but the forest was trained on {n_features} features"
+            + (", which have no names by which to find them: leave the other columns out" if by_place else "")
+        )
+    return X
+
+
+def known_columns(X: Any, names: Sequence[str] | None, *, spaces_become_underscores: bool = False) -> Any:
+    """The columns that have these names, in their order, where both have names; of others, `UnknownColumnsWarning`.
+
+    Raises
+    ------
+    ValueError
+        If some of the names are missing, or stand for two columns.
+    """
+    pieces = pieces_of(X)
+    X = X if pieces is None else pieces
+    found = matrix.names_of(X)
+    if names is None or found is None:
+        return X
+    if spaces_become_underscores:
+        found = [name.replace(" ", "_") for name in found]
+    if found == list(names):
+        return X
+    twice = sorted({name for name in names if found.count(name) > 1})
+    if twice:
+        raise ValueError(f"X has columns of the same name: {twice}")
+    missing, unknown = sorted(set(names) - set(found)), [name for name in found if name not in set(names)]
+    if missing:
+        raise ValueError(f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}")
+    if unknown:
+        warn(f"the forest was not trained on the columns {unknown} of X, which are left out", UnknownColumnsWarning)
+    place = {name: index for index, name in enumerate(found)}
+    places = [place[name] for name in names]
+    return X.only(places) if isinstance(X, Pieces) else only(X, places)
