@@ -410,7 +410,8 @@ def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> N
 def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     check_head(learner)
     kind = learner["gradient_booster"]["name"]
-    if "weight_drop" in learner["gradient_booster"].get("model", {}):  # as XGBoost calls a dart since 3.4
+    stored = learner["gradient_booster"].get("model")
+    if isinstance(stored, dict) and "weight_drop" in stored:  # since 3.4 XGBoost calls a dart a gbtree as well
         kind = "dart"
     if kind != "gbtree":
         raise NotAForestError(

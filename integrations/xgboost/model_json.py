@@ -175,6 +175,8 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
         if of_nodes in tree and len(tree[of_nodes]) != size:
             refuse(f"{name} has {len(tree[of_nodes])} {of_nodes}, expected {size}")
     check_children(left[inner], right[inner], n_nodes, name)
+    if (right[inner] != left[inner] + 1).any():
+        refuse(f"a split of {name} has not its right child after its left one, where XGBoost looks for it")
     check_depth(left, right, name)
     whole_numbers(np.asarray(tree["split_indices"])[inner], f"split_indices of {name}", 0, n_features - 1)
     _check_parents(tree, left, right, name)

@@ -132,8 +132,7 @@ def _print_sizes(found: dict[str, _Outcome]) -> None:
 def _print_speeds(found: dict[str, _Outcome]) -> None:
     print(
         f"\nAll {_TREES:,} trees compiled, with a stop table (alpha = {_ALPHA:g}, optimal rule, prior from out-of-bag "
-        f"votes); seconds for\n{_REPEATED:,} rows, of the second call: the first also compiles what no call before it "
-        "asked for:\n"
+        f"votes); seconds for\n{_REPEATED:,} rows, of the second call:\n"
     )
     print(f"{'':10} {'trees asked':>12} {'other label':>12} {'own predict':>16} {'compiled':>10} {'with table':>11}")
     for name, mean in found.items():

@@ -117,6 +117,11 @@ TREE = ("learner", "gradient_booster", "model", "trees", 0)
 MODEL = TREE[:3]
 
 
+def _mirrored(tree: dict[str, Any]) -> dict[str, Any]:
+    left, right = tree["left_children"], tree["right_children"]
+    return {**tree, "left_children": right, "right_children": left}
+
+
 def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     copy = json.loads(json.dumps(document))
     place = copy
@@ -137,6 +142,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
         ((*TREE, "split_type"), lambda found: [2, *found[1:]], "split_type of tree 0 holds what is not"),
         ((*TREE, "categories_sizes"), lambda found: [0, *found[1:]], "sets of categories of tree 0 do not fit"),
         ((*TREE, "split_indices"), lambda found: [8, *found[1:]], "split_indices of tree 0 holds what is not"),
+        (TREE, lambda tree: _mirrored(tree), "has not its right child after its left one"),
         ((*TREE, "parents"), lambda found: [*found[:-1], 2**31 - 1], "has another parent than the split"),
         ((*TREE, "loss_changes"), lambda found: found[1:], "loss_changes, expected"),
         ((*TREE, "id"), 1, "id of tree 0 is '1', not a number from 0 to 0"),
