@@ -34,9 +34,10 @@ class InbagError(ValueError):
 
 
 class FewVotesError(ValueError):
-    """Too few trees may vote on a training row for a forest to be sized by its out-of-bag votes.
+    """Too few trees may vote on training rows, or on those of one kind, for out-of-bag votes to tell what is asked.
 
-    Train more trees or with a smaller bagging fraction, or size on rows that the forest was not trained on.
+    Train more trees or with a smaller bagging fraction, or give rows that the forest was not trained on. Where bags
+    were drawn by weight, ``class_weight="balanced_subsample"`` draws them evenly.
 
     Attributes
     ----------
@@ -96,9 +97,10 @@ class UndefinedMetricError(ValueError):
 
 
 class NoVotesWarning(UserWarning):
-    """Every tree saw some of the training rows, which therefore have no out-of-bag prediction.
+    """Every tree saw some of the training rows, which have no out-of-bag prediction, or hardly a tree left them out.
 
-    Train more trees, or with a smaller bagging fraction.
+    Train more trees, or with a smaller bagging fraction. Where these rows are of one class, a score of the predictions
+    would be that of the others.
     """
 
 

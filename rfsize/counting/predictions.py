@@ -11,6 +11,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
+from rfsize.counting.representative import RowsAsked
 from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
@@ -59,7 +60,8 @@ def oob_predict_proba(
     Warns
     -----
     NoVotesWarning
-        If there are rows that no tree may be asked about.
+        If there are rows that no tree may be asked about, or rows of a class have so few votes that a score of the
+        predictions would mislead.
 
     Notes
     -----
@@ -86,7 +88,9 @@ def oob_predict_proba(
     if not len(forest.adapter.classes):
         raise ValueError("a regression forest predicts no probabilities: take rfsize.oob_predict")
     averages = forest.averages() if counted is None else counted
-    return _known_and_said(forest.predictor.predictions(averages.mean), averages.is_asked)
+    y = model.y if isinstance(model, Counted) else y
+    _warn_of_scores(RowsAsked.of(forest, averages.asked, y), averages.is_asked)
+    return known(forest.predictor.predictions(averages.mean), averages.is_asked)
 
 
 def oob_predict(
@@ -137,7 +141,8 @@ def oob_predict(
     Warns
     -----
     NoVotesWarning
-        If there are rows of a regression forest that no tree may be asked about.
+        If there are rows of a regression forest that no tree may be asked about, or rows of a class have so few votes
+        that a score of the predictions would mislead.
 
     Examples
     --------
@@ -154,8 +159,10 @@ def oob_predict(
     forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, groups=groups, missing=missing, **bags)
     averages = forest.averages() if counted is None else counted
     predicted, classes, asked = forest.predictor.predictions(averages.mean), forest.adapter.classes, averages.is_asked
+    rows = RowsAsked.of(forest, averages.asked, model.y if isinstance(model, Counted) else y)
+    _warn_of_scores(rows, asked if fill is None and not len(classes) else None)
     if not len(classes):
-        found = _known_and_said(predicted, asked)[:, 0] if fill is None else predicted[:, 0]
+        found = known(predicted, asked)[:, 0] if fill is None else predicted[:, 0]
     else:
         found = np.asarray(classes[forest.predictor.labels(predicted)])
         if fill is None and not asked.all():
@@ -212,15 +219,17 @@ def known(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
     return np.where(asked[:, None], predicted, np.nan)
 
 
-def _known_and_said(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
-    """`known` predictions, with a warning where there are others."""
-    if not asked.all():
+def _warn_of_scores(rows: RowsAsked, asked: NDArray[np.bool_] | None) -> None:
+    """Warn where a score of the predictions would mislead, or rows have none because no tree was ``asked``."""
+    lack = rows.of_some_rows("how good the forest is on fresh rows")
+    if lack is not None:
+        warn(lack.message, NoVotesWarning)
+    elif asked is not None and not asked.all():
         warn(
             f"{_unasked(asked)}, and have NaN for a prediction: leave them out, or train more trees, or with a smaller "
             "bagging fraction",
             NoVotesWarning,
         )
-    return known(predicted, asked)
 
 
 def _unasked(asked: NDArray[np.bool_]) -> str:

@@ -202,7 +202,7 @@ def size(
     InbagError
         If ``oob`` and the bags cannot be proven.
     FewVotesError
-        If too few trees may be asked about the rows.
+        If too few trees may be asked about the rows, or about those of one class, as where bags are drawn by weight.
     ValueError
         If ``X`` or an option does not fit; or ``y`` does not fit the metric; or the rows may take more memory than
         ``max_memory``.
@@ -319,7 +319,7 @@ def _report_of_votes(votes: Votes, goal: Goal) -> Report:
             "counted Votes know nothing of the trees' scores, by which this criterion goes: give the model"
         )
     source = "oob" if (votes.asked < votes.n_trees).any() else "rows given"
-    return SizeReport.of(TreeOutputs(votes), goal, available=votes.n_trees, source=source)
+    return report_for(goal, TreeOutputs(votes), available=votes.n_trees, source=source)
 
 
 def cautions_of(forest: ForestOnRows, goal: Goal) -> tuple[Caution, ...]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.representative import FEWEST_VOTES, by_nature_advice, few_votes
 from rfsize.errors import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -19,10 +20,9 @@ from rfsize.sizing.accounts import Wording, report_account
 from rfsize.sizing.metric_gap import MetricGap, metric_gap
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Price, Pricing
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, finite, in_words
+from rfsize.sizing.words import finite, in_words
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -402,21 +402,10 @@ class Report(Result, ABC):
             f"{by_nature_advice(self.groups)}. All {self.available:,} trees are kept"
         )
 
-    def _few_votes(self, what: str) -> str:
+    def _few_votes(self) -> str:
         """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
-        return (
-            f"{self.votes_per_row:.1f} {what} per row, from {how_many(self.available, 'tree')}, are too few to tell "
-            f"how many trees are enough; it takes at least {FEWEST_VOTES}. {self._more_votes()}"
-        )
-
-    def _more_votes(self) -> str:
-        share_of_votes = self.votes_per_row / self.available
-        if self.source == "oob" and share_of_votes < FEW_OUT_OF_BAG:
-            return (
-                f"On a training row only {share_of_votes:.1%} of the trees may vote: give validation rows, or train "
-                "with a smaller bagging fraction"
-            )
-        return "Train more trees"
+        told = "how many trees are enough"
+        return few_votes(self.votes_per_row, self.available, told, oob=self.source == "oob").message
 
     def __getstate__(self) -> dict[str, Any]:
         self.price()

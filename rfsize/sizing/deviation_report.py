@@ -12,6 +12,7 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.representative import FEWEST_VOTES, too_many_untold
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.reporting.account import Picture
@@ -20,7 +21,7 @@ from rfsize.sizing.base import Report
 from rfsize.sizing.goal import DeviationGoal, check_goal, scores_of
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
-from rfsize.sizing.words import FEWEST_VOTES, finite, in_words, no_votes_advice, too_many_untold
+from rfsize.sizing.words import finite, in_words, no_votes_advice
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, whole
 from rfsize.utils.warn import Caution
@@ -286,7 +287,7 @@ class DeviationReport(Report):
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
-            return self._few_votes("scores")
+            return self._few_votes()
         if self._is_untold:
             return self._not_told()
         if self._is_within_reach and self.sure is not None:

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import FewVotesError
+from rfsize.counting.representative import RowsAsked
 from rfsize.estimation.base import REPLICATES
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
@@ -54,7 +54,6 @@ from rfsize.voting.averages import Averages
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FEWEST_TREES = 10
 _COVERAGE = 0.95
 _ROUNDING = 1e-12  # of sums over the same rows in another order
 
@@ -180,12 +179,8 @@ def metric_gap(
         raise ValueError("y is missing: a metric needs the truth of the rows; give it here, or before to rfsize.size")
     judge = metric_with_truth(metric, rows.predictor, rows.n_rows, y, sample_weight)
     averages = rows.averages() if counted is None else counted
+    RowsAsked.of(rows, averages.asked, y).check(f"how much the {judge.name} still moves")
     found = drawn_trees(rows, averages, judge)
-    if found.asked < _FEWEST_TREES:
-        raise FewVotesError(
-            f"{found.asked:.1f} trees per row are too few to tell how much the {judge.name} still moves; it takes at "
-            f"least {_FEWEST_TREES}: train more trees, or give validation rows"
-        )
     used = np.flatnonzero(averages.is_spread)
     scaled, as_asked = found.scaled, found.as_asked
     # Draws may have been measured on a part of the rows, or in bins.

@@ -11,6 +11,7 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.representative import too_many_untold
 from rfsize.reporting.account import Picture
 from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
@@ -18,7 +19,7 @@ from rfsize.sizing.goal import MetricGoal, scores_of
 from rfsize.sizing.loss import MetricLoss, Part, metric_loss
 from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth, predictions_for
-from rfsize.sizing.words import in_words, too_many_untold
+from rfsize.sizing.words import in_words
 from rfsize.utils.validation import positive, whole
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many

@@ -4,11 +4,13 @@ A training row asks only the n of the T trees that did not see it, so that the o
 forest. Draws of the trees, as noisy as n of them are and as T of them are, tell the difference (see `metric_gap`), by
 which the middle of the interval is moved.
 
-Two things make the score uncertain of the forest at hand on fresh rows. The rows are a sample: what each adds to the
-metric, to first order, scatters, and its sum over the rows of a group is one draw. And the rows ask other trees than
-fresh rows do, the same ones for many of them: that scatter is the metric's over draws of the trees. Both variances are
-added, and an interval is made that keeps within the range of the metric: by Wilson's formula between 0 and 1, else on
-the logarithmic scale.
+Three things make the score uncertain of the forest at hand on fresh rows. The rows are a sample: what each adds to the
+metric, to first order, scatters, and its sum over the rows of a group is one draw. The rows ask other trees than fresh
+rows do, the same ones for many of them: that scatter is the metric's over draws of the trees. And with few votes a row
+the difference that draws tell falls short, by some 2d/n of it: where shares of rows and rankings lose c/(n + d) by n
+trees, draws are of trees half as many. That share is added, and how uncertain it is. The variances are added, and an
+interval is made that keeps within the range of the metric: by Wilson's formula between 0 and 1, else on the logarithmic
+scale.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from rfsize.adapters.base import shrinking_of
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.predictions import out_of_bag_rows
+from rfsize.counting.representative import RowsAsked
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.reporting.account import Account
@@ -47,6 +50,9 @@ _COVERAGE = 0.95
 # Rows that tell what more trees are worth, and rows that a callable is tried on again and again.
 _ROWS_DRAWN, _ROWS_TRIED = 20_000, 50_000
 _POINTS = 40  # of the curve
+# By how many votes, in units of the gain over votes, draws of the trees miss what shares of rows and rankings gain by
+# all of them (2d), and how uncertain that is. Measured on problems of `benchmarks/oob_score.py`.
+_BENT, _UNTOLD = 3.0, 4.0
 
 
 class Curve(NamedTuple):
@@ -215,7 +221,8 @@ def oob_score(
     Raises
     ------
     FewVotesError
-        If every tree saw every row, or no row was left out by two trees, which tell how far trees differ.
+        If less than ten trees were asked about a row on average, unless they are nearly all; or about rows of one
+        class, where their number depends on it. It says how many trees it takes.
     NotAForestError, InbagError, ValueError
         As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest, or the rows may take more memory
         than ``max_memory``.
@@ -228,9 +235,9 @@ def oob_score(
     Notes
     -----
     The interval is for the metric of *this* forest on fresh rows from where the training rows came. ``value`` is of
-    predictions by some 37 % of the trees, so that it may lie outside where trees are few. How often intervals hold the
-    metric on fresh rows: see the measurements. Where single rows make most of the metric, as in the squares of errors
-    with long tails, they hold it less often.
+    predictions by some 37 % of the trees, so that it may lie outside where trees are few; ten votes a row are the
+    fewest that are extrapolated from. How often intervals hold the metric on fresh rows: see the measurements. Where
+    single rows make most of the metric, as in the squares of errors with long tails, they hold it less often.
 
     References
     ----------
@@ -266,7 +273,9 @@ def oob_score(
         metric = "accuracy" if len(forest.adapter.classes) else "r2"
     give(shrinking_of(forest.adapter, labels_at=forest.threshold if metric == "accuracy" else None))
     judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, None if callable(metric) else sample_weight)
-    found = _scored(forest, forest.averages() if counted is None else counted, judge)
+    averages = forest.averages() if counted is None else counted
+    RowsAsked.of(forest, averages.asked, y).check(f"the {judge.name} on fresh rows", of_these_trees=True)
+    found = _scored(forest, averages, judge)
     _warn_where_copies_decide(found, forest, judge)
     return found
 
@@ -295,23 +304,24 @@ def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metr
 
 def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore:
     rows = np.flatnonzero(averages.is_asked)
-    if not len(rows):
-        raise FewVotesError("every tree saw every row, so that none is out of bag: train more trees")
     predicted = forest.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
     index = forest.groups.index
     units = rows if index is None else forest.groups.numbers[rows]
     noise, freedom = _noise_of_rows(judge, rows, predicted, units)
     gain, noise_of_trees = _gain_by_all_trees(forest, averages, judge)
-    at_all_trees = float(np.clip(value + gain, *judge.range))
+    votes_per_row = float(averages.asked[rows].mean())
+    if judge.steps or judge.by_order:
+        gain *= 1.0 + _BENT / votes_per_row
+    at_all_trees, noise_of_gain = float(np.clip(value + gain, *judge.range)), abs(gain) * _UNTOLD / votes_per_row
     return OobScore(
         metric=judge.name,
         value=value,
         at_all_trees=at_all_trees,
-        interval=_interval(judge.range, at_all_trees, math.hypot(noise, noise_of_trees), freedom),
+        interval=_interval(judge.range, at_all_trees, math.hypot(noise, noise_of_trees, noise_of_gain), freedom),
         curve=_curve(forest, averages, judge, value),
         available=forest.adapter.n_trees,
-        votes_per_row=float(averages.asked[rows].mean()),
+        votes_per_row=votes_per_row,
         source=forest.source,
         groups=forest.groups.by,
         n_rows=len(rows),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.strata import FEWEST_ROWS
@@ -22,7 +23,6 @@ from rfsize.sizing.price import Pricing
 from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import (
-    FEWEST_VOTES,
     RARE,
     VOTED,
     by_class_in_words,
@@ -379,7 +379,7 @@ class SizeReport(Report):
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
         if self.votes_per_row < FEWEST_VOTES:
-            return self._few_votes("votes")
+            return self._few_votes()
         if self._rule.untold:
             return self._not_told()
         if self._is_within_reach and self.sure is not None:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.representative import too_many_untold
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate
 from rfsize.estimation.strata import ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.sizing.goal import LabelGoal
-from rfsize.sizing.words import too_many_untold
 from rfsize.utils.typing import Int64s
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import Groups
@@ -240,7 +240,7 @@ def rules_of(outputs: TreeOutputs, goal: LabelGoal, groups: Groups, *, both: boo
             "voting='soft' sizes the trees' averaged scores, of which counted Votes know nothing, nor do members that "
             "are no trees: give a model of trees, or take voting='hard'"
         )
-    strata = None if sizes is None else of_group_sizes(sizes)
+    strata = of_group_sizes(sizes) if outputs.strata is None and sizes is not None else outputs.strata
     if blocks is not None and strata is not None:
         blocks = replace(blocks, strata=strata[blocks.rows])
     rules = {}

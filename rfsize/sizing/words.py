@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rfsize.counting.representative import by_nature_advice
 from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 
@@ -14,28 +15,6 @@ from rfsize.voting.groups import ALONE, Groups
 RARE, _CLASSES_SAID = 0.05, 5
 
 VOTED = {"hard": "majority vote", "soft": "averaged scores"}
-
-# With a few trees a row looks settled that is not; below this many on average no forest is called large enough.
-FEWEST_VOTES = 10
-
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves.
-FEW_OUT_OF_BAG = 0.1
-
-# More rows than these without votes make T* that of the others, where they are those of large groups. (XGBoost puts two
-# rows in every bag.)
-_FEW_ROWS, _FEW_UNTOLD = 2, 0.01
-
-
-def too_many_untold(n_dropped: int, n_rows: int) -> bool:
-    """Whether T* is not known where so many of the rows that belong together have no votes."""
-    return n_dropped > max(_FEW_ROWS, _FEW_UNTOLD * n_rows)
-
-
-def by_nature_advice(groups: str) -> str:
-    """What to do besides where copies belong together, and leave rows without votes; as the end of a sentence."""
-    if groups != "copies":
-        return ""
-    return "; or give groups='rows' where rows come again by nature, so that fresh rows have copies too"
 
 
 def finite(size: int | float) -> int | None:

@@ -112,7 +112,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         cross-validation has none.
     oob_score_ : float
         Share of the training rows whose label is that of the highest of these; `rfsize.oob_score` has other metrics,
-        and intervals.
+        and intervals. Not where rows of a class have hardly an out-of-bag vote.
     feature_importances_ : ndarray of float, shape (n_features,)
         Those of `estimator_`, where it has any.
     compiled_ : CompiledForest or None
@@ -343,7 +343,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     @property
     def oob_score_(self) -> float:
         """Accuracy of the out-of-bag labels."""
-        return self._known_out_of_bag("oob_score_").score
+        return self._known_oob_score()
 
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""

@@ -204,7 +204,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     @property
     def oob_score_(self) -> float:
         """R² of the out-of-bag predictions."""
-        return self._known_out_of_bag("oob_score_").score
+        return self._known_oob_score()
 
     @staticmethod
     def _default_tolerance(numbers: NDArray[np.float64]) -> float:

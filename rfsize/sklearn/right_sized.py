@@ -230,3 +230,9 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self._out_of_bag, str):
             raise AttributeError(f"there is no {name}: {self._out_of_bag}")
         return self._out_of_bag
+
+    def _known_oob_score(self) -> float:
+        score = self._known_out_of_bag("oob_score_").score
+        if isinstance(score, str):
+            raise AttributeError(f"there is no oob_score_: {score}")
+        return score

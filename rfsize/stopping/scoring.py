@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.representative import RowsAsked
 from rfsize.counting.walk import out_of_bag_members
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
@@ -61,16 +62,21 @@ class TreesOnRows:
     ----------
     rows : ForestOnRows
         With bags, each row asks its own trees, those that did not train on it, and rows of one group count once.
+    y : array_like or None
+        Their labels or numbers, where these are known.
     """
 
     rows: ForestOnRows
+    y: Any = None
 
     @classmethod
-    def of(cls, model: Any, X: Any, *, casts_votes: bool, missing: float | None = None, **options: Any) -> TreesOnRows:
+    def of(
+        cls, model: Any, X: Any, y: Any = None, *, casts_votes: bool, missing: float | None = None, **options: Any
+    ) -> TreesOnRows:
         """Of a model and rows, which are checked; ``options`` are those of `ForestOnRows.of`."""
-        rows = ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, **options)
+        rows = ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, y, **options)
         give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
-        return cls(rows)
+        return cls(rows, y)
 
     @property
     def adapter(self) -> Adapter:
@@ -100,9 +106,16 @@ class TreesOnRows:
             take.add(gathered)
 
     def visit(self, what: str, take: Take) -> None:
-        """Hand over "scores" or "votes" in this process."""
+        """Hand over "scores" or "votes" in this process.
+
+        Raises
+        ------
+        FewVotesError
+            If the rows' own trees do not tell where voting may stop on fresh rows.
+        """
         read = self.adapter.leaves.raw_scores if what == "scores" else self.adapter.voter(self.rows.threshold)
         once, n_trees = self.rows.groups.once, self.adapter.n_trees
+        asked = np.zeros(self.rows.n_rows, dtype=np.int32)
         cells = _CELLS * n_trees * self.adapter.leaves.n_scores
 
         def visit(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
@@ -112,12 +125,15 @@ class TreesOnRows:
                 take(said, np.full(len(said), n_trees))
                 return
             number = may.sum(axis=1)
+            asked[rows] = number
             kept = number > 0 if once is None else (number > 0) & once[rows]
             first = np.argsort(~may[kept], axis=1, kind="stable")
             own = said[kept][np.arange(len(first))[:, None], first]
             take(own, number[kept])
 
         self.rows.visit(visit, what="scores of trees", cells=cells)
+        if self.rows.bags is not None:
+            RowsAsked.of(self.rows, asked, self.y).check("where voting may stop")
 
 
 def _gathered(first: int, X: Any, adapter: Adapter, threshold: float, what: str, gathering: Gathering) -> Gathering:

@@ -282,7 +282,7 @@ def select_bagging_fraction(
     InbagError
         If its bags cannot be rebuilt and proven.
     FewVotesError
-        If hardly a tree saw none of a row's group.
+        If a fraction would leave rows, or those of a class, fewer than ten out-of-bag votes to be judged by.
     ValueError
         If an option or the data do not fit, or the file was written for others.
 
@@ -339,6 +339,8 @@ def select_bagging_fraction(
     judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
+    for candidate in candidates:
+        candidate.check_votes_to_come(n_trees)
     with progress_bar("bagging fractions", cost(plan), "trees", shown=progress) as bar:
         outcome = run(candidates, judge, plan, rule, bar)
     sized_by = goal if is_sized else None

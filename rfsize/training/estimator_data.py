@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from rfsize.adapters.registry import integration_for, integration_of
 from rfsize.counting.predictions import known, out_of_bag_rows
+from rfsize.counting.representative import RowsAsked
 from rfsize.errors import InbagError, NotAForestError
 
 
@@ -78,12 +79,12 @@ class OutOfBagPredictions:
     ----------
     predicted : ndarray of float64, shape (n_rows, n_classes), or of regression (n_rows, 1)
         NaN on rows that every tree saw.
-    score : float
-        Share of the other rows whose label is right; of regression their R².
+    score : float or str
+        Share of the other rows whose label is right, of regression their R²; or why these rows do not tell it.
     """
 
     predicted: NDArray[np.float64]
-    score: float
+    score: float | str
 
     @classmethod
     def of(cls, forest: Any, data: TrainingData) -> OutOfBagPredictions | str:
@@ -95,8 +96,11 @@ class OutOfBagPredictions:
         except (InbagError, NotAForestError) as refused:
             return str(refused)
         asked, predicted = averages.is_asked, rows.predictor.predictions(averages.mean)
-        score = math.nan
-        if asked.any() and len(data.classes):
+        lack = RowsAsked.of(rows, averages.asked, data.truth).of_some_rows("the out-of-bag score")
+        score: float | str = math.nan
+        if lack is not None:
+            score = lack.message
+        elif asked.any() and len(data.classes):
             score = float(np.mean(rows.predictor.labels(predicted[asked]) == data.label[asked]))
         elif np.count_nonzero(asked) > 1:
             weight = None if data.weight is None else data.weight[asked]

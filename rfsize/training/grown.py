@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
 from rfsize.errors import FewVotesError
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
-from rfsize.sizing.words import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
+
+# As many times the trees that are allowed are out of reach, however roughly a few trees tell how many it takes.
+_FAR = 2
 
 
 def grown(
@@ -47,7 +50,7 @@ def grown(
             try:
                 report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
             except FewVotesError as too_few:
-                if too_few.enough is None or forest.n_trees >= max_trees:
+                if too_few.enough is None or too_few.enough > _FAR * max_trees or forest.n_trees >= max_trees:
                     raise
                 wanted = too_few.enough
                 continue

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.representative import RowsAsked
 from rfsize.errors import FewVotesError
-from rfsize.sizing.words import by_nature_advice
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
@@ -116,14 +116,23 @@ class Candidate:
         self.out_of_bag, self.seconds = state
         self._check_votes()
 
+    def check_votes_to_come(self, n_trees: int) -> None:
+        """Raise `FewVotesError` where so many trees will leave rows too few votes to be compared by."""
+        groups, label = self.groups, self._trainer.label if len(self._trainer.classes) else None
+        numbers = None if groups.index is None else groups.numbers
+        rows = RowsAsked(n_trees * self._left_out, n_trees, groups.by, sizes=groups.sizes, units=numbers, y=label)
+        lack = rows.lack(f"how good the bagging fraction {self.fraction:g} is")
+        if lack is not None:
+            raise FewVotesError(f"{lack.message}; or give smaller fractions", enough=lack.enough)
+
+    @property
+    def _left_out(self) -> NDArray[np.float64]:
+        """Share of the trees that are expected to see no row of the group of each row, shape (n_rows,)."""
+        sizes = self.groups.sizes
+        return np.asarray((1.0 - self.fraction) ** (np.ones(len(self._trainer.label)) if sizes is None else sizes))
+
     def _check_votes(self) -> None:
-        share, sizes = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, self.groups.sizes
-        expected = float(np.mean((1.0 - self.fraction) ** (1 if sizes is None else sizes)))
-        if self.groups.index is not None and (expected * self.n_trees < 1.0 or not share):
-            raise FewVotesError(
-                f"at fraction {self.fraction:g} hardly a tree saw none of a row's group: give smaller fractions, or "
-                f"train on each row once with weights for its copies{by_nature_advice(self.groups.by)}"
-            )
+        share, expected = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, float(self._left_out.mean())
         if share < _FAIR_SHARE * expected:
             raise ValueError(
                 f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "

@@ -38,6 +38,8 @@ class TreeOutputs:
         What blocks of the trees say of some of the rows; None where single trees are not known.
     link : Link or None
         From mean scores to what the model predicts; None where there are no scores.
+    strata : ndarray of int64, shape (n_rows,), or None
+        Number of the stratum of each row, where it is not by chance how many trees were asked about it.
     """
 
     votes: Votes | None
@@ -47,6 +49,7 @@ class TreeOutputs:
     scored: slice | NDArray[np.int64] = field(default_factory=lambda: slice(None))
     blocks: TreeBlocks | None = None
     link: Link | None = None
+    strata: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.votes) if self.votes is not None else 0 if self.scores is None else len(self.scores)
@@ -76,7 +79,8 @@ class TreeOutputs:
         scores = None if self.scores is None else self.scores.take(rows)
         blocks = None if self.blocks is None else self.blocks.take(rows)
         votes = None if self.votes is None else self.votes.take(rows)
-        return replace(self, votes=votes, scores=scores, blocks=blocks)
+        strata = None if self.strata is None else self.strata[rows]
+        return replace(self, votes=votes, scores=scores, blocks=blocks, strata=strata)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from helpers.forests import LIGHTGBM, Data
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
 GRID = (0.2, 0.45, 0.7)
-TREES = 31
+TREES = 35
 ROWS = 400
 XGBOOST = {"objective": "binary:logistic", "colsample_bynode": 0.6, "max_depth": 5, "seed": 3}
 

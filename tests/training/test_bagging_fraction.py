@@ -259,8 +259,9 @@ def test_a_bag_for_each_class(data: Data) -> None:
     forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
     wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
+    many_classes = {**params, "num_class": 24, "max_depth": 2}
     with pytest.raises(ValueError, match="multi_output_tree"):
-        select_bagging_fraction(params, dtrain, [0.97], n_trees=20)
+        select_bagging_fraction(many_classes, xgb.DMatrix(data.X[:ROWS], np.arange(ROWS) % 24), [0.9], n_trees=105)
 
 
 def test_regression(framework: str, data: Data) -> None:

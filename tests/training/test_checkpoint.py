@@ -82,7 +82,7 @@ def test_forests_serve_another_rule_scorer_and_grid(data: Data, tmp_path: Path) 
 def test_a_file_of_another_search_is_refused(what: str, framework: str, data: Data, tmp_path: Path) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     file = tmp_path / "search"
-    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 10, "alpha": 0.6, "resume": file}
+    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "alpha": 0.6, "resume": file}
     select_bagging_fraction(*given(framework, X, y), **options)
     other: dict[str, Any] = {"X": X[:, ::-1] if what == "features" else X, "y": 1 - y if what == "labels" else y}
     if what == "weights":
@@ -108,7 +108,7 @@ def damaged(file: Path, name: str, content: bytes, compression: int = zipfile.ZI
 @pytest.mark.parametrize("what", ["cut", "text", "counts", "negative", "nan", "size", "compressed", "key", "version"])
 def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> None:
     file = tmp_path / "search"
-    search("xgboost", data, [0.5], n_trees=10, resume=file)
+    search("xgboost", data, [0.5], n_trees=24, resume=file)
     whole = file.read_bytes()
     with zipfile.ZipFile(file) as archive:
         text = json.loads(archive.read("search.json"))
@@ -117,28 +117,28 @@ def test_a_damaged_file_is_refused(what: str, data: Data, tmp_path: Path) -> Non
     elif what == "text":
         damaged(file, "search.json", b"[1, 2")
     elif what == "counts":
-        damaged(file, "0.5/10/counts", np.ones((ROWS, 2), dtype="<i4").tobytes())
+        damaged(file, "0.5/24/counts", np.ones((ROWS, 2), dtype="<i4").tobytes())
     elif what == "negative":
-        damaged(file, "0.5/10/asked", np.full(ROWS, -1, dtype="<i4").tobytes())
+        damaged(file, "0.5/24/asked", np.full(ROWS, -1, dtype="<i4").tobytes())
     elif what == "nan":
-        damaged(file, "0.5/10/scatter", np.full(ROWS, np.nan).tobytes())
+        damaged(file, "0.5/24/scatter", np.full(ROWS, np.nan).tobytes())
     elif what == "size":
-        damaged(file, "0.5/10/mean", bytes(8))
+        damaged(file, "0.5/24/mean", bytes(8))
     elif what == "compressed":
-        damaged(file, "0.5/10/mean", bytes(8 * ROWS), zipfile.ZIP_DEFLATED)
+        damaged(file, "0.5/24/mean", bytes(8 * ROWS), zipfile.ZIP_DEFLATED)
     elif what == "key":
         damaged(file, "search.json", json.dumps({**text, "seconds": {"0.5/ten": 1.0}}).encode())
     else:
         damaged(file, "search.json", json.dumps({**text, "version": 1}).encode())
     with pytest.raises(ValueError, match="cannot be taken up"):
-        search("xgboost", data, [0.5], n_trees=10, resume=file)
+        search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
 @pytest.fixture(scope="module")
 def searched(data: Data, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Any]:
     """A search file, what it holds, and the trainer and parameters that it is of."""
     file = tmp_path_factory.mktemp("searched") / "search"
-    search("lightgbm", data, [0.5], n_trees=10, resume=file)
+    search("lightgbm", data, [0.5], n_trees=24, resume=file)
     params, dtrain = given("lightgbm", data.X[:ROWS], data.y[:ROWS])
     return file, file.read_bytes(), (trainer_for(params, dtrain), params)
 
@@ -189,4 +189,4 @@ def test_files_signed_by_somebody_else(searched: tuple[Path, bytes, Any], seed: 
 def test_a_file_that_cannot_be_written_is_refused_at_once(path: str, tmp_path: Path) -> None:
     dtrain = lgb.Dataset(np.random.default_rng(0).normal(size=(100, 8)), np.arange(100) % 2)
     with pytest.raises(ValueError, match="no file that can be written"):
-        select_bagging_fraction(LIGHTGBM, dtrain, [0.3, 0.5], n_trees=10, resume=tmp_path / path)
+        select_bagging_fraction(LIGHTGBM, dtrain, [0.3, 0.5], n_trees=24, resume=tmp_path / path)

@@ -80,7 +80,7 @@ def test_groups_that_every_tree_sees() -> None:
             rfsize.FewVotesError, match=r"110 trees would leave .* they belong to groups of up to 12 rows"
         ):
             rfsize.grow(LIGHTGBM, data, groups=groups, **ALL)
-    with pytest.raises(rfsize.FewVotesError, match="hardly a tree saw none of a row's group: give smaller fractions"):
+    with pytest.raises(rfsize.FewVotesError, match=r"votes per row, from 30 trees, .* or give smaller fractions"):
         rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, y), [0.5], n_trees=30, groups=groups)
     forest = RandomForestClassifier(max_samples=0.5, random_state=0)
     model = rfsize.RightSizedClassifier(forest, cv=3, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
@@ -220,17 +220,17 @@ def test_what_the_rows_do_not_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_path: Any) -> None:
     params, make = framework
     X, y = twice(*continuous(300))
-    options = {"fractions": [0.3, 0.5], "n_trees": 30, "alpha": 0.8, "max_trees": 40, "progress": False}
+    options = {"fractions": [0.3, 0.5], "n_trees": 44, "alpha": 0.8, "max_trees": 50, "progress": False}
     options |= {"voting": "hard"}
     found = rfsize.select_bagging_fraction(params, make(X, y), resume=tmp_path / "search", **options)
     alone = rfsize.select_bagging_fraction(params, make(X, y), groups="rows", **options)
     assert found.report.groups == "copies"
     # A row that was seen as its copy is known by heart.
-    assert (found.curve["error"] > alone.curve["error"] + 0.02).all()
+    assert (found.curve["error"] > alone.curve["error"] + 0.015).all()
     with pytest.raises(ValueError, match="groups"):
         rfsize.select_bagging_fraction(params, make(X, y), groups="rows", resume=tmp_path / "search", **options)
     forest = trainer_for(params, make(X, y)).start(fraction=found.best)
-    forest.add(30)
+    forest.add(44)
     expected = rfsize.votes(forest.booster(), X, y, oob=True, groups="copies").winner() != y
     assert found.curve["error"][found.curve["fraction"] == found.best] == pytest.approx(expected.mean(), abs=0.01)
 

@@ -90,7 +90,33 @@ def score_without_truth(at: AtHand) -> object:
     instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
 )
 def infinite_loss(at: AtHand) -> object:
-    return rfsize.oob_score(RandomForestClassifier(15, random_state=0).fit(at.X, at.y), at.X, at.y, metric="logloss")
+    return rfsize.oob_score(RandomForestClassifier(30, random_state=0).fit(at.X, at.y), at.X, at.y, metric="logloss")
+
+
+@GROUP.refuses(
+    "a score of a few votes a row",
+    FewVotesError,
+    "votes per row, from 15 trees, are too few to tell the accuracy on fresh rows; it takes at least 10: train at",
+    why="what all trees would gain is then an extrapolation, whose intervals hold the truth too seldom",
+    instead="as many trees as the message says",
+)
+def score_of_few_votes(at: AtHand) -> object:
+    return rfsize.oob_score(RandomForestClassifier(15, random_state=0).fit(at.X, at.y), at.X, at.y)
+
+
+@GROUP.refuses(
+    "scores and sizes by bags that were drawn by weight, where rows of a class have hardly a vote",
+    FewVotesError,
+    "rows of class 1 have 0.…: the bags were not drawn evenly, as with class_weight='balanced'",
+    why="scikit-learn from 1.9 on draws rows by `class_weight` and `sample_weight`: rare rows are in every bag, and "
+    "votes on others do not speak for them",
+    instead='`class_weight="balanced_subsample"`, smaller bags (`max_samples`), more trees, or validation rows',
+    needs=("sklearn", "1.9"),
+)
+def score_of_weighted_bags(at: AtHand) -> object:
+    rare = (at.X[:, 0] > 1.6).astype(int)
+    forest = RandomForestClassifier(50, class_weight="balanced", random_state=0).fit(at.X, rare)
+    return rfsize.oob_score(forest, at.X, rare)
 
 
 @GROUP.refuses(
@@ -101,7 +127,7 @@ def infinite_loss(at: AtHand) -> object:
     instead="more groups; or validation rows",
 )
 def score_of_one_group(at: AtHand) -> object:
-    forest = RandomForestClassifier(5, max_samples=2, random_state=0).fit(at.X, at.y)
+    forest = RandomForestClassifier(1, max_samples=2, random_state=2).fit(at.X, at.y)
     seen = rfsize.inbag(forest, at.X).any(axis=0)
     return rfsize.oob_score(forest, at.X, at.y, groups=seen.astype(np.int64))
 
@@ -114,5 +140,5 @@ def score_of_one_group(at: AtHand) -> object:
     instead="`metric='rmse'`",
 )
 def explained_of_a_constant(at: AtHand) -> object:
-    forest = at.lightgbm(y=at.X[:, 0], objective="regression")
+    forest = at.lightgbm(y=at.X[:, 0], n_trees=40, objective="regression")
     return rfsize.oob_score(rfsize.count(forest, at.X, oob=True), y=np.ones(400))
