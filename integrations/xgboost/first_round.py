@@ -14,9 +14,11 @@ least how near to p the mean labels of inner nodes are.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
+import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.damage import NUMBER, check_form, number, refuse
@@ -25,6 +27,8 @@ from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, leaf
 from rfsize.utils.typing import Floats
 
 _LARGEST_MARGIN = np.float32(1e30)
+_ANY_ROW = np.zeros((1, 1))
+_VERSION = [int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3]]
 
 # Sums in single precision fulfil the equations to a few millionths.
 _MISFIT = 1e-4
@@ -105,18 +109,36 @@ class Nodes(NamedTuple):
 
 
 def base_margins(learner: dict[str, Any], n_outputs: int) -> NDArray[np.float32]:
-    """What the booster adds to the trees of each output, shape (n_outputs,)."""
+    """What the booster adds to the trees of each output, shape (n_outputs,), to the last bit.
+
+    XGBoost itself tells, as what a booster without trees predicts: it takes logarithms of ``base_score`` by the C
+    library that it was built with, and others come out one unit in the last place apart.
+    """
     stored = _base_score(learner["learner_model_param"]["base_score"])
-    link = LINKS[learner["objective"]["name"]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if link == "logistic":
-            stored = -np.log(1.0 / stored - 1.0)
-        elif link == "exp":
-            stored = np.log(stored)
     if stored.size not in (1, n_outputs):
         refuse(f"base_score holds {stored.size} numbers, expected {n_outputs}")
+    found = _of_no_trees(learner)
+    if found.size != n_outputs or np.isnan(found).any():
+        refuse(f"base_score is {stored[:3].tolist()}, from which XGBoost predicts {found[:3].tolist()}")
     # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
-    return np.broadcast_to(np.clip(stored, -_LARGEST_MARGIN, _LARGEST_MARGIN), n_outputs)
+    return np.clip(found, -_LARGEST_MARGIN, _LARGEST_MARGIN)
+
+
+def _of_no_trees(learner: dict[str, Any]) -> NDArray[np.float32]:
+    """What XGBoost predicts of any row where no tree is left, before the link."""
+    booster = learner["gradient_booster"]
+    sizes = booster["model"]["gbtree_model_param"] | {"num_trees": "0"}
+    none = {"trees": [], "tree_info": [], "iteration_indptr": [0], "gbtree_model_param": sizes}
+    kept = learner | {"attributes": {}, "gradient_booster": booster | {"model": booster["model"] | none}}
+    # A base_score that is still to be told from labels would be left as it is.
+    kept["learner_model_param"] = learner["learner_model_param"] | {"boost_from_average": "0"}
+    content = json.dumps({"learner": kept, "version": _VERSION}).encode()
+    try:
+        empty = xgb.Booster(model_file=bytearray(content))
+        return empty.predict(xgb.DMatrix(_ANY_ROW), output_margin=True, validate_features=False).ravel()
+    except xgb.core.XGBoostError as error:
+        reason = str(error).partition("\n")[0].rpartition(": ")[2]
+        refuse(f"XGBoost predicts nothing from its base_score ({reason})", error)
 
 
 def _base_score(text: str) -> NDArray[np.float32]:

@@ -374,6 +374,7 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         start=tuple(margins.tolist()),
         averages=False,
         absent_is_missing=True,
+        labels_of_scores=learner["objective"]["name"] == "multi:softmax",
         takes_codes="cats" not in stored,
         categories=tuple(categories.values()),
         category_features=tuple(categories),

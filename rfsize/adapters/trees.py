@@ -114,6 +114,8 @@ class Conventions:
         Categories not seen at training are missing values, else an error.
     refuses_infinite, refuses_missing : bool
         Numbers beyond single precision are an error, and missing values of a sparse matrix; and so are those of others.
+    labels_of_scores : bool
+        Of several classes the label is that of the largest score, and not of the largest probability, which is rounded.
     takes_codes : bool
         The model keeps no categories, and takes the codes of a DataFrame's own.
     categories : tuple of tuples
@@ -133,6 +135,7 @@ class Conventions:
     unknown_category_is_missing: bool = False
     refuses_infinite: bool = False
     refuses_missing: bool = False
+    labels_of_scores: bool = False
     takes_codes: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()

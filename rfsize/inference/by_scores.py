@@ -55,9 +55,9 @@ class ByScores:
             some.settle(stop, total, label[rows], asked[rows])
             open_ = label[rows] < 0
             if open_.any():
-                probability = np.empty((np.count_nonzero(open_), self._n_predicted))
-                self._predicting.predict(total[open_], probability)
-                label[rows][open_] = self._labels_of(probability)
+                number = np.empty((np.count_nonzero(open_), self._n_predicted))
+                predicting(forest, forest.link_of_labels).predict(total[open_], number)
+                label[rows][open_] = self._labels_of(number)
 
         self._rows.each_block(X, work)
         return label, asked
@@ -97,14 +97,14 @@ class ByScores:
 
     @cached_property
     def _predicting(self) -> _core.Predicting:
-        return predicting(self._forest)
+        return predicting(self._forest, self._forest.conventions.link)
 
-    def _labels_of(self, probability: NDArray[np.floating[Any]]) -> Int64s:
-        """Index of the class that the framework predicts from probabilities."""
+    def _labels_of(self, number: NDArray[np.floating[Any]]) -> Int64s:
+        """Index of the class that the framework predicts from what `Forest.link_of_labels` makes of its scores."""
         if self._forest.n_scores == 1:
             own = self._forest.trees.value.dtype.type(self._forest.threshold)  # as precise as what it is compared with
-            return np.asarray(probability[:, 1] > own, dtype=np.int64)
-        return np.asarray(probability.argmax(axis=1), dtype=np.int64)
+            return np.asarray(number[:, 1] > own, dtype=np.int64)
+        return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
     @cached_property
     def _few(self) -> FewRows:

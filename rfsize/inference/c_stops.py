@@ -96,14 +96,17 @@ _BY_LARGEST = """
 /* The class that the framework predicts from the scores of all trees. */
 static int predicted_label(const sum *total)
 {
-    sum score[SCORES];
-    int leader = 0;
-    predict_from(total, score);
+%s    int leader = 0;
     for (int k = 1; k < SCORES; k++)
         if (score[k] > score[leader]) leader = k;
     return leader;
 }
 """
+
+_OF_PROBABILITIES = """    sum score[SCORES];
+    predict_from(total, score);
+"""
+_OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
 
 
 def label_by_scores(forest: Forest, stops: AverageStops | None) -> str:
@@ -125,7 +128,8 @@ def label_by_scores(forest: Forest, stops: AverageStops | None) -> str:
     else:
         parts.append(array("needed", needed))
         parts += [array("drift", stop.drift), _DRIFT] if stop.drift.any() else [_NO_DRIFT]
-        parts += [_SEVERAL_SCORES, _BY_LARGEST]
+        numbers = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+        parts += [_SEVERAL_SCORES, _BY_LARGEST % numbers]
     return "".join(parts) + _ASK
 
 

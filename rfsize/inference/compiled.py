@@ -282,9 +282,9 @@ class CompiledForest:
         Returns
         -------
         probabilities : ndarray of float64, shape (n_rows, n_classes)
-            Sums are equal to the framework's to the last bit; probabilities but for the last digits of its own
-            precision, which is single in XGBoost. With a table that was calibrated for probabilities, as close as it
-            promises.
+            Equal to the framework's to the last bit of its own precision, which is single in XGBoost, where both take
+            exponentials by the same C library; sums of scores are equal with any. With a table that was calibrated for
+            probabilities, as close as it promises.
         asked : ndarray of int64, shape (n_rows,)
             Only with ``return_trees``; all trees without such a table.
 

@@ -33,7 +33,10 @@ class FewRows:
         conventions = forest.conventions
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)
-        self._native = _core.FewRows(forest.native, stop, predicting(forest), start, forest.threshold, *refuses)
+        self._of_labels, self._of_predictions = (
+            _core.FewRows(forest.native, stop, predicting(forest, link), start, forest.threshold, *refuses)
+            for link in (forest.link_of_labels, conventions.link)
+        )
         self._n_features, self._names = forest.n_features, forest.feature_names
         self._has_categories = bool(conventions.categories)
         self._columns: Any = None
@@ -67,15 +70,14 @@ class FewRows:
     def labels(self, X: NDArray[np.float64]) -> NDArray[np.int64] | None:
         """Index of the label and trees asked, shape (2, n_rows); None where the framework refuses a row."""
         answer = np.empty((2, len(X)), dtype=np.int64)
-        return answer if self._native.labels(X, answer) else None
+        return answer if self._of_labels.labels(X, answer) else None
 
     def predictions(self, X: NDArray[np.float64], n_outputs: int) -> Floats | None:
         """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
         predicted = np.empty((len(X), n_outputs))
-        return predicted if self._native.predict(X, predicted) else None
+        return predicted if self._of_predictions.predict(X, predicted) else None
 
 
-def predicting(forest: Forest) -> _core.Predicting:
-    """What makes predictions of sums of scores."""
-    conventions = forest.conventions
-    return _core.Predicting(forest.divisor, conventions.slope, LINKS.index(conventions.link))
+def predicting(forest: Forest, link: str) -> _core.Predicting:
+    """What makes of sums of scores what a link makes of their means."""
+    return _core.Predicting(forest.divisor, forest.conventions.slope, LINKS.index(link))

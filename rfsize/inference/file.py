@@ -319,6 +319,7 @@ _FLAGS = (
     "unknown_category_is_missing",
     "refuses_infinite",
     "refuses_missing",
+    "labels_of_scores",
     "takes_codes",
 )
 _TEXTS = ("framework", "link")

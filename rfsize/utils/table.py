@@ -163,8 +163,8 @@ def _plain_array(X: NDArray[Any], numbers_only: bool) -> NDArray[Any]:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def _floats(X: NDArray[Any]) -> NDArray[np.float64]:
-    """An array of objects as numbers, None as missing."""
+def _floats(X: NDArray[Any]) -> NDArray[np.float32]:
+    """An array of objects as the numbers that every framework reads, of single precision, None as missing."""
     others = tuple({kind for kind in set(map(type, X.flat)) if not _is_real(kind)})
     if others:
         row, column = next(place for place, value in np.ndenumerate(X) if isinstance(value, others))
@@ -173,7 +173,8 @@ def _floats(X: NDArray[Any]) -> NDArray[np.float64]:
             f"{type(X[row, column]).__name__}, in row {row}; {_ADVICE}"
         )
     try:
-        return X.astype(np.float64)
+        with np.errstate(over="ignore"):
+            return X.astype(np.float32)
     except OverflowError:
         pass
     row, column = next(place for place, value in np.ndenumerate(X) if value is not None and abs(value) > _MOST)

@@ -62,8 +62,8 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
 def _array_blocks(X: Any) -> Blocks:
     if X.dtype in (np.float32, np.float64) and X.flags.aligned:
         return lambda start, stop: X[start:stop]
-    # Whole numbers are taken in single precision, as both frameworks take them.
-    kind = np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32
+    # All others are taken in single precision, as the frameworks take them.
+    kind = X.dtype if X.dtype == np.float64 else np.float32
     return lambda start, stop: X[start:stop].astype(kind)
 
 

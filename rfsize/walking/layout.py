@@ -224,6 +224,11 @@ class Forest:
         return self.n_trees if self.conventions.averages else 1
 
     @property
+    def link_of_labels(self) -> str:
+        """What makes numbers of sums of scores, by the largest of which, or those above the threshold, labels go."""
+        return "identity" if self.conventions.labels_of_scores else self.conventions.link
+
+    @property
     def n_columns(self) -> int:
         """Columns of a quantised row, at least one."""
         return max(1, self.columns.missing.size)
