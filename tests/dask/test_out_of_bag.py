@@ -137,7 +137,7 @@ def test_copies_and_all_that_is_counted(client: Any, data: Data) -> None:
     """What workers count is what this process does, which reads the rows of the same futures."""
     X, y = data.X.copy(), data.y.copy()
     X[600:680], y[600:680] = X[:80], y[:80]
-    trained = Trained(client, X, y)
+    trained = Trained(client, X, y, num_parallel_tree=60)
     counted = rfsize.dask.count(trained.model, trained.dtrain, trained.y, oob=True)
     here = Counted.of(counted.forest, y)
     assert counted.forest.groups.by == "copies"
@@ -146,7 +146,7 @@ def test_copies_and_all_that_is_counted(client: Any, data: Data) -> None:
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(counted.told.averages, array), getattr(here.told.averages, array))
     assert np.array_equal(counted.told.outputs.scores.scatter, here.told.outputs.scores.scatter)
-    size = rfsize.dask.size(trained.model, trained.dtrain, oob=True, alpha=0.9)
+    size = rfsize.dask.size(trained.model, trained.dtrain, trained.y, oob=True, alpha=0.9)
     assert str(size) == str(rfsize.size(here, alpha=0.9))
     score = rfsize.dask.oob_score(trained.model, trained.dtrain, trained.y, metric="auc")
     assert str(score) == str(rfsize.oob_score(here, metric="auc"))
