@@ -25,11 +25,11 @@ from rfsize.errors import (
     SharedBagsWarning,
     ShrunkenScoresWarning,
     TableError,
+    TrainingRowsWarning,
     UndefinedMetricError,
     UnknownColumnsWarning,
 )
-from rfsize.inference.api import compile, load
-from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.compiled import CompiledForest, compile, load
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap
@@ -79,6 +79,7 @@ __all__ = [
     "SizeReport",
     "StopTable",
     "TableError",
+    "TrainingRowsWarning",
     "UndefinedMetricError",
     "UnknownColumnsWarning",
     "Votes",

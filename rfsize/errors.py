@@ -80,6 +80,27 @@ class NotConvergedWarning(UserWarning):
     """
 
 
+class TrainingRowsWarning(UserWarning):
+    """Rows that are given as fresh ones are those that the forest was trained on, as the proof of its bags says.
+
+    Trees agree on rows that they have seen: give ``oob=True``, or rows that the forest was not trained on.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> warnings.simplefilter("error", rfsize.TrainingRowsWarning)
+    >>> rfsize.size(forest, X)
+    Traceback (most recent call last):
+        ...
+    rfsize.errors.TrainingRowsWarning: X are the 569 rows that the forest was trained on, ...
+    """
+
+
 class CopiesWarning(UserWarning):
     """Training rows have copies, and T* depends on whether trees that saw a copy of a row may vote on it.
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
-from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning
+from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
@@ -27,7 +27,7 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.truth import Truth
 from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import give, warn
+from rfsize.utils.warn import Caution, give, warn
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -232,7 +232,7 @@ class SizeCallback:
         if last or enough:
             if isinstance(self.goal, LabelGoal):
                 report = self._reader.report(self.goal)
-            report = self._reader.noting_copies(report, self.goal)
+            report = self._reader.noting_rows(report, self.goal)
             give(report.warnings, through="lightgbm")
             self._report, self._reader = report.noting(*self._reader.dependence), None
         if enough:
@@ -347,8 +347,14 @@ class _Readers:
         of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
         return report_for(goal, outputs, truth=self._truth, both=both, **of)
 
-    def noting_copies(self, report: Report, goal: Goal) -> Report:
-        """The report, with a warning where copies among the rows decide."""
+    def noting_rows(self, report: Report, goal: Goal) -> Report:
+        """The report, with warnings where copies among the rows decide, or rows of validation are those of training."""
+        if any(one.reads_training_rows for one in self._each):
+            text = (
+                f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give "
+                "votes='oob', or a validation set of other rows"
+            )
+            report = report.noting(Caution(TrainingRowsWarning, text))
 
         def size_by(groups: Groups) -> Report:
             booster, dataset = self._each[0].booster, self._each[0].dataset

@@ -169,7 +169,7 @@ class TrainingVoteReader:
             )
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        mean = self._mean_score()
+        mean = self._mean_score(self._valid)
         (trees_before, before), self._last = self._last, (tree + 1, mean)
         if not self._is_read(tree) or trees_before != tree:
             return
@@ -215,18 +215,25 @@ class TrainingVoteReader:
         run = _FIRST_RUN if tree < _FIRST_TREES else _RUN
         return self._every_tree or few_rows or tree % run < _READ_AT_ONCE
 
-    def _mean_score(self) -> NDArray[np.float64]:
-        """Mean score of all trees, as the link tells it, shape (n_outputs, n_rows)."""
+    @property
+    def reads_training_rows(self) -> bool:
+        """Whether the validation set holds the training rows: as many, each of which has the same predictions."""
+        if self._valid is None or self.dataset.num_data() != self.booster.train_set.num_data():
+            return False
+        return np.allclose(self._mean_score(self._valid), self._mean_score(None), rtol=1e-9, atol=1e-12)
+
+    def _mean_score(self, valid: str | None) -> NDArray[np.float64]:
+        """Mean score of all trees, as the link tells it, on training rows or others, shape (n_outputs, n_rows)."""
         taken: list[NDArray[np.float64]] = []
 
         def look(predicted: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
             taken.append(self.link.score(np.atleast_2d(predicted.T)))
             return "rfsize", 0.0, True
 
-        if self._valid is None:
+        if valid is None:
             self.booster.eval_train(look)
         else:
-            self.booster.eval(self.dataset, self._valid, look)
+            self.booster.eval(self.dataset, valid, look)
         return taken[0]
 
     def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> Newest:

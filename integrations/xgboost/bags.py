@@ -177,6 +177,10 @@ class XgboostBags(LaidOutBags):
             self._refuse_other_hessians(unit)
         return wrong
 
+    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        unit = self._hessian[leaves.tree_of_leaf() % leaves.offset.shape[1]]
+        return np.asarray((rebuilt - 0.5 * self._mass.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * leaves.mass)
+
     def _refuse_other_hessians(self, unit: NDArray[np.float64]) -> None:
         """Raise `InbagError` where the bags are proven, and each of their rows counts what no row can."""
         ratio = unit / self._hessian

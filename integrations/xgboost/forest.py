@@ -14,7 +14,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.base import Adapter, Bags, Leaves
 from rfsize.adapters.damage import (
     MOST_FEATURES,
     damage_refused,
@@ -27,6 +27,7 @@ from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.integrations.xgboost.bag_sizes import can_be_of, round_shares
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
@@ -104,8 +105,6 @@ class XgboostForest(Adapter):
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
-        if model is not self.booster and self._objective == "multi:softmax":
-            self.classes = self.classes.astype(np.int32)  # as its predict gives them
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
@@ -126,12 +125,6 @@ class XgboostForest(Adapter):
                 "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
                 "may be too small; train with tree_method='hist'"
             )
-
-    @property
-    def predict_gives(self) -> str:
-        if hasattr(self._model, "classes_") or not self.classes.size:
-            return super().predict_gives
-        return "class numbers" if self._objective == "multi:softmax" else "probabilities"
 
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
@@ -237,6 +230,7 @@ class XgboostForest(Adapter):
             )
         # Where none fits, the proof of the likeliest will say what is wrong.
         bags = next(iter(found.values()), likeliest)
+        bags.fit = bool(found)
         if y is not None and self._gradient is not None:
             bags.labels = self._leaf_labels(self._gradient, y, n_rows)
         return bags
@@ -258,6 +252,29 @@ class XgboostForest(Adapter):
             return np.full(self.tree_of.shape[1], np.nan)
         hessian = np.where(self._start.is_precise, self._start.hessian, np.nan)
         return hessian if hessian.size == self.tree_of.shape[1] else hessian.sum(keepdims=True)
+
+    @property
+    def mass_of_a_row(self) -> NDArray[np.float64]:
+        # That of squared error is 1.
+        return np.ones(self.tree_of.shape[1]) if self._start is None else self._unit_hessian
+
+    def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
+        known, n_rows, sizes = next(self._possible_bags(None, None), None), layout.n_rows, self.rows_in_bags
+        is_counted = sample_weight is None and self._scale_pos_weight == 1.0
+        if known is not None and is_counted and not can_be_of(n_rows, sizes, known.subsample):
+            return None
+        found = super().likely_bags(layout, y, sample_weight)
+        # A file keeps no settings, but they may be XGBoost's own seed and a round share.
+        guesses = round_shares(n_rows, sizes) if found is None and known is None else []
+        for subsample in guesses:
+            try:
+                bags = self.laid_out_bags(layout, y, sample_weight, 0, subsample)
+            except InbagError:
+                continue
+            bags.labels = None
+            if bags.fit:
+                return bags
+        return found
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as the booster remembers it, not proven; None where it has forgotten."""

@@ -26,9 +26,6 @@ from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give
 from rfsize.voting.links import Link
 
-PREDICTIONS = ("labels", "class numbers", "probabilities", "numbers")
-"""What a model's own ``predict`` may give, see `Adapter.predict_gives`."""
-
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -150,11 +147,17 @@ class Bags(ABC):
         Whether the framework does not itself say which rows were in the bags.
     labels : LeafLabels or None
         What the labels of training make of the leaves, where they were given and that is simple to say.
+    fit : bool
+        Whether the bags are as large as the model says, where a quick look tells.
+    hold_all : bool
+        Whether each bag holds all rows.
     """
 
     n_rows: int
     need_proof: bool = True
     labels: LeafLabels | None = None
+    fit: bool = True
+    hold_all: bool = False
 
     @abstractmethod
     def take(self, start: int, stop: int) -> NDArray[np.bool_]:
@@ -168,10 +171,46 @@ class Bags(ABC):
     def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
 
+    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Leaves in which the rows so far have more mass than all rows had at training, shape (n_leaves,)."""
+        return np.asarray(rebuilt > leaves.mass)
+
     @property
     @abstractmethod
     def advice(self) -> str:
         """What a failed proof may mean for this framework and what to do, as a clause."""
+
+
+class WholeBags(Bags):
+    """Bags of trees that were all trained on all rows.
+
+    Parameters
+    ----------
+    n_rows, n_members : int
+    unit : ndarray of float64, shape (n_leaves,)
+        What a row adds to the mass of each leaf.
+    """
+
+    hold_all = True
+
+    def __init__(self, n_rows: int, n_members: int, unit: NDArray[np.float64]) -> None:
+        self.n_rows, self._n_members, self._unit = n_rows, n_members, unit
+
+    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return np.ones((stop - start, self._n_members, 1), dtype=np.bool_)
+
+    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+        return np.ones((stop - start, 1, 1))
+
+    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(np.rint(leaves.mass / self._unit) != rebuilt)
+
+    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(rebuilt > np.rint(leaves.mass / self._unit))
+
+    @property
+    def advice(self) -> str:
+        return "Give the training rows."
 
 
 class LaidOutBags(Bags):
@@ -270,15 +309,6 @@ class Adapter(ABC):
         forest = self.truncated(n_trees)
         return forest if self.holder is None else self.holder.around(forest)
 
-    @property
-    def predict_gives(self) -> str:
-        """What the model's own ``predict`` gives, one of `PREDICTIONS`.
-
-        "labels" of classes; "class numbers", which are 0, 1, … as floats; "probabilities", of class 1 where one score
-        tells two classes, else of every class; or the "numbers" of a regression.
-        """
-        return "labels" if self.classes.size else "numbers"
-
     # Capabilities that a framework may not have
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
@@ -296,6 +326,45 @@ class Adapter(ABC):
             f"rfsize does not know how {self.framework} lays rows out on workers, so that no row is known to be out of "
             "bag; give the training rows in memory, or in pieces, to rfsize itself, or validation rows with oob=False"
         )
+
+    def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
+        """Bags that prove rows to be those of training, if they are; None where these were more or less, or none can.
+
+        ``layout`` tells where the rows lay.
+
+        Raises
+        ------
+        ValueError
+            If labels or weights do not fit.
+        """
+        drawn, n_rows = self.rows_in_bags, layout.n_rows
+        if drawn.size and (drawn == n_rows).all():
+            return WholeBags(n_rows, self.n_trees, self.mass_of_a_row[self._output_of_leaf])
+        try:
+            if len(layout.sizes) == 1:
+                bags = self.bags(n_rows, y, sample_weight, None, None)
+            else:
+                bags = self.laid_out_bags(layout, y, sample_weight, None, None)
+        except InbagError:
+            return None
+        bags.labels = None  # which leaves that were changed after training contradict
+        return bags if bags.fit and bags.need_proof else None
+
+    @property
+    def mass_of_a_row(self) -> NDArray[np.float64]:
+        """What a training row adds to `Leaves.mass` of the trees of each output; NaN where that is not known."""
+        return np.ones(self.leaves.offset.shape[1])
+
+    @property
+    def rows_in_bags(self) -> NDArray[np.float64]:
+        """Training rows in the bag of each tree that has several leaves, NaN where that is not known."""
+        leaves = self.leaves
+        count = np.where(leaves.provable, leaves.mass, 0.0) / self.mass_of_a_row[self._output_of_leaf]
+        return np.rint(np.bincount(leaves.tree_of_leaf(), weights=count)[np.bincount(leaves.tree_of_leaf()) > 1])
+
+    @property
+    def _output_of_leaf(self) -> NDArray[np.int64]:
+        return self.leaves.tree_of_leaf() % self.leaves.offset.shape[1]
 
     @property
     def digest(self) -> str | None:

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
+from rfsize.counting.training_rows import noting_training_rows
+from rfsize.utils.warn import give
 from rfsize.voting.votes import Votes
 
 
@@ -89,7 +91,7 @@ def votes(
     >>> 15 < float(votes.asked.mean()) < 22  # a bag leaves out about 37 % of the rows
     True
     """
-    return ForestOnRows.of(
+    forest = ForestOnRows.of(
         model,
         X,
         y,
@@ -101,7 +103,9 @@ def votes(
         groups=groups,
         missing=missing,
         limit=MemoryLimit.of(max_memory, "votes"),
-    ).votes()
+    )
+    give(noting_training_rows(forest, y, sample_weight))
+    return forest.votes()
 
 
 def tree_votes(model: Any, X: Any, *, threshold: float = 0.5, missing: float | None = None) -> NDArray[np.int32]:

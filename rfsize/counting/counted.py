@@ -11,6 +11,8 @@ from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows, Told
 from rfsize.counting.memory import MemoryLimit
+from rfsize.counting.training_rows import noting_training_rows
+from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 
@@ -32,6 +34,8 @@ class Counted:
         Weights of the rows, as they were given.
     told : Told
         What the trees say.
+    noted : tuple of Caution
+        Warnings that were given when the trees were asked, and go into reports.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Counted:
     y: Any
     sample_weight: Any
     told: Told
+    noted: tuple[Caution, ...] = ()
 
     @property
     def votes(self) -> Votes:
@@ -97,7 +102,7 @@ class Counted:
     @classmethod
     def of(cls, forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> Counted:
         """Ask the trees of a forest on rows."""
-        return cls(forest, y, sample_weight, forest.told())
+        return cls(forest, y, sample_weight, forest.told(), noting_training_rows(forest, y, sample_weight))
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.classes) else "regression"
@@ -167,4 +172,6 @@ def count(
     of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "groups": groups, **of_training}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, limit=limit, **of_bags)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-    return Counted.of(forest, y, sample_weight)
+    counted = Counted.of(forest, y, sample_weight)
+    give(counted.noted)
+    return counted

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags, LaidOutBags
+from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
@@ -112,6 +113,11 @@ class ForestOnRows:
         return matrix.n_rows(self.X)
 
     @property
+    def layout(self) -> Layout:
+        """Where the rows lay, if they are those of training."""
+        return Layout.alone(self.n_rows)
+
+    @property
     def predictor(self) -> Predictor:
         """What the forest predicts from mean scores."""
         return Predictor(self.adapter.classes, self.adapter.link, self.threshold)
@@ -132,10 +138,7 @@ class ForestOnRows:
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
-        return self._votes_of(self.tallied("votes"))
-
-    def _votes_of(self, tallied: Tallied) -> Votes:
-        return Votes(tallied.counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
+        return Votes(self.tallied("votes").counts, self.adapter.classes, self.adapter.n_trees)
 
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
@@ -219,7 +222,7 @@ class ForestOnRows:
         """What the votes and scores that were added up say of the rows that sizes go by."""
         adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
         every = scored_every(self.n_rows, adapter.leaves.n_scores)
-        votes = self._votes_of(tallied) if len(adapter.classes) else None
+        votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:

@@ -8,8 +8,10 @@ from typing import Any
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
+from rfsize.counting.training_rows import noting_training_rows
 from rfsize.dask.clients import here
 from rfsize.dask.forest import ForestOnWorkers
+from rfsize.utils.warn import give
 from rfsize.voting.votes import Votes
 
 
@@ -108,7 +110,9 @@ def count(
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
     y, sample_weight = here(y, client), here(sample_weight, client)
-    return Counted.of(ForestOnWorkers.asked(adapter, X, y, sample_weight, **options), y, sample_weight)
+    counted = Counted.of(ForestOnWorkers.asked(adapter, X, y, sample_weight, **options), y, sample_weight)
+    give(counted.noted)
+    return counted
 
 
 def votes(
@@ -160,4 +164,7 @@ def votes(
     adapter = adapter_for(model, missing=missing)
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    return ForestOnWorkers.asked(adapter, X, here(y, client), here(sample_weight, client), **options).votes()
+    y, sample_weight = here(y, client), here(sample_weight, client)
+    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, **options)
+    give(noting_training_rows(forest, y, sample_weight))
+    return forest.votes()

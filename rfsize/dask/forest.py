@@ -9,6 +9,7 @@ from typing import Any
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
+from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
 from rfsize.counting.tally import Tallied
@@ -67,6 +68,11 @@ class ForestOnWorkers(ForestOnRows):
             bags = adapter.laid_out_bags(blocks.layout(layout), y, sample_weight, seed, subsample)
             alike = resolved(here(groups, client), rows, blocks.n_rows)
         return cls(adapter, rows, bags, threshold, alike, blocks=blocks)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the rows lay, if they are those of training: on the workers of a DaskDMatrix, or all on one."""
+        return self.blocks.layout(None)
 
     def on(self, X: Any) -> ForestOnRows:
         """The same forest on other rows, which are here."""

@@ -14,6 +14,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
+from rfsize.counting.training_rows import noting_training_rows
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.deviation_report import DeviationReport
@@ -209,6 +210,8 @@ def size(
 
     Warns
     -----
+    TrainingRowsWarning
+        If ``X`` are the training rows, and not said to be by ``oob``.
     CopiesWarning
         If rows have copies, it is not clear whether by nature or by repetition, and T* depends on it.
     SharedBagsWarning
@@ -276,7 +279,10 @@ def _report(
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
         }
         return _sized_by_copies(
-            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric), model.forest, goal
+            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric),
+            model.forest,
+            goal,
+            model.noted,
         )
     adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
@@ -296,11 +302,12 @@ def sized(
     both: bool = True,
 ) -> Report:
     """The report of a forest on rows that `size` returns; ``limit`` is checked for rows that are drawn."""
+    seen = noting_training_rows(forest, y, sample_weight)
     report = partial(report_on, goal=goal, both=both)
     if max_rows is not None:
         found = report_on_enough_rows(report, forest, y, sample_weight, max_rows, limit)
-        return found.noting(*cautions_of(forest, goal))
-    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest, goal)
+        return found.noting(*seen, *cautions_of(forest, goal))
+    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest, goal, seen)
 
 
 def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
@@ -328,9 +335,11 @@ def cautions_of(forest: ForestOnRows, goal: Goal) -> tuple[Caution, ...]:
     return (*dependence_of(forest.adapter), *shrinking_of(forest.adapter, labels_at=labels_at))
 
 
-def _sized_by_copies(report: Callable[[ForestOnRows], Report], forest: ForestOnRows, goal: Goal) -> Report:
-    """The report on rows, with warnings of the training, and where copies among the rows decide."""
-    found = report(forest).noting(*cautions_of(forest, goal))
+def _sized_by_copies(
+    report: Callable[[ForestOnRows], Report], forest: ForestOnRows, goal: Goal, seen: tuple[Caution, ...]
+) -> Report:
+    """The report on rows, with warnings of these, of the training, and where copies among the rows decide."""
+    found = report(forest).noting(*seen, *cautions_of(forest, goal))
     return noting_copies(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
 
 

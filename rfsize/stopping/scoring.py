@@ -15,6 +15,7 @@ from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import RowsAsked
+from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.counting.walk import out_of_bag_members
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
@@ -73,8 +74,15 @@ class TreesOnRows:
     def of(
         cls, model: Any, X: Any, y: Any = None, *, casts_votes: bool, missing: float | None = None, **options: Any
     ) -> TreesOnRows:
-        """Of a model and rows, which are checked; ``options`` are those of `ForestOnRows.of`."""
+        """Of a model and rows, which are checked; ``options`` are those of `ForestOnRows.of`.
+
+        Raises
+        ------
+        ValueError
+            If rows of which all trees are asked are those of training, or anything else does not fit.
+        """
         rows = ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, y, **options)
+        refuse_training_rows(rows, y)
         give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
         return cls(rows, y)
 
@@ -82,11 +90,6 @@ class TreesOnRows:
     def adapter(self) -> Adapter:
         """The forest."""
         return self.rows.adapter
-
-    @property
-    def threshold(self) -> float | None:
-        """Probability above which class 1 is predicted; None of other than two classes."""
-        return self.rows.threshold if self.adapter.classes.size == 2 else None
 
     @property
     def cut(self) -> float:

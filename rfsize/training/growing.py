@@ -13,6 +13,7 @@ from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.training_rows import noting_training_rows
 from rfsize.errors import NotAForestError
 from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import Report
@@ -353,12 +354,12 @@ def grown_model(
     else:
         growth = _of_parameters(params, dtrain, init_model, goal, threshold, groups, trees_per_block)
 
-    def on_validation_rows() -> Report:
+    def validation() -> ForestOnRows:
         adapter = adapter_for(growth.model(growth.forest.booster()), casts_votes=False)
-        return report_on(ForestOnRows.of(adapter, X_val, threshold=threshold), goal, y_val)
+        return ForestOnRows.of(adapter, X_val, threshold=threshold)
 
-    estimate = None if X_val is None else on_validation_rows
-    return growth.to(goal, max_trees=max_trees, min_trees=min_trees, estimate=estimate, progress=progress)
+    judged, limits = None if X_val is None else validation, {"max_trees": max_trees, "min_trees": min_trees}
+    return growth.to(goal, **limits, validation=judged, y_val=y_val, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -390,14 +391,21 @@ class Growth:
         *,
         max_trees: int,
         min_trees: int,
-        estimate: Callable[[], Report] | None = None,
+        validation: Callable[[], ForestOnRows] | None = None,
+        y_val: Any = None,
         progress: bool = True,
     ) -> tuple[Any, Report]:
-        """The model grown to a goal, and the report that ended the growth; ``estimate`` as in `grown`."""
+        """The model grown to a goal, and the report that ended the growth.
+
+        It is judged out of bag, or by ``validation``, which makes the trees so far a forest on rows with ``y_val``.
+        """
         forest, limits = self.forest, {"max_trees": max_trees, "min_trees": min_trees}
+        estimate = None if validation is None else lambda: report_on(validation(), goal, y_val)
         report = grown(forest, goal, self.truth, **limits, estimate=estimate, progress=progress)
-        if estimate is None:
+        if validation is None:
             report = noting_copies(report, forest.groups, self._report_by)
+        else:
+            report = report.noting(*noting_training_rows(validation(), y_val))
         give(report.warnings)
         adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)

@@ -18,6 +18,7 @@ import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
 from rfsize import _core
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.stopping.calibration import Wanted, needed_leads
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
 from rfsize.stopping.scoring import TreesOnRows
@@ -58,7 +59,7 @@ def model(request: pytest.FixtureRequest) -> tuple[Any, np.ndarray]:
 
 def scores_of(model: Any, X: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     found: list[tuple[np.ndarray, np.ndarray]] = []
-    TreesOnRows.of(model, X, casts_votes=True, **options).scores(lambda *block: found.append(block))
+    TreesOnRows(ForestOnRows.of(model, X, **options)).scores(lambda *block: found.append(block))
     return np.concatenate([scores for scores, _ in found]), np.concatenate([number for _, number in found])
 
 

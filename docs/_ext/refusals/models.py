@@ -145,7 +145,7 @@ def labels_of_another_regression(at: AtHand) -> object:
 @GROUP.refuses(
     "the majority vote of a regression forest",
     ValueError,
-    "voting='hard' decides labels, and the forest predicts numbers",
+    "predicts numbers, of which there is no majority vote",
     why="its trees cast no votes",
     instead="leave `voting` out: a compiled forest then predicts the forest's own numbers",
 )
@@ -309,6 +309,17 @@ def compiling_no_trees(at: AtHand) -> object:
 def a_table_of_another_forest(at: AtHand) -> object:
     table = rfsize.StopTable.calibrate(at.model, at.X_val, alpha=0.9)
     return rfsize.compile(at.lightgbm(seed=2), table)
+
+
+@GROUP.refuses(
+    "certifying a table on training rows",
+    ValueError,
+    "X are the 400 rows that the forest was trained on, as its leaf counts prove",
+    why="trees agree on rows that they have seen, and a certificate from them holds on no others",
+    instead="rows that it was not trained on; or `oob=True`, for a promise that is expected",
+)
+def a_table_of_training_rows(at: AtHand) -> object:
+    return rfsize.StopTable.calibrate(at.model, at.X, alpha=0.9)
 
 
 @GROUP.refuses(

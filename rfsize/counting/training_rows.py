@@ -1,0 +1,78 @@
+"""Whether rows that are given as fresh ones are those that the forest was trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.leaves import leaf_index
+from rfsize.errors import InbagError, TrainingRowsWarning
+from rfsize.utils import matrix
+from rfsize.utils.warn import Caution
+
+# Fresh rows overflow some leaf long before all of them are counted: parts after which that is looked for.
+_PARTS, _FEWEST_ROWS = 16, 512
+
+
+def seen_in_training(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> str | None:
+    """What to say of rows that are all those of training, in their order; None where they are others or none can tell.
+
+    The proof is that of the bags. It begins where the rows are as many as those of training, and ends as soon as a leaf
+    holds more of them than it can.
+
+    Parameters
+    ----------
+    forest : ForestOnRows
+        The forest on rows of which all trees are to be asked.
+    y, sample_weight : array_like, shape (n_rows,), optional
+        What is known of the rows, which the bags or the proof may depend on.
+    """
+    if forest.bags is not None:
+        return None
+    adapter, n_rows = forest.adapter, forest.n_rows
+    for known in ((None, None), (y, sample_weight)):
+        try:
+            bags = adapter.likely_bags(forest.layout, *known)
+        except ValueError:  # of labels or weights that are not those of training
+            continue
+        if bags is not None and _proves(adapter, forest.X, bags):
+            advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
+            return (
+                f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
+                f"on rows that they have seen: {advice}, or give rows that it was not trained on"
+            )
+        if y is None and sample_weight is None:
+            break
+    return None
+
+
+def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
+    """The same as warnings; arguments as of `seen_in_training`."""
+    found = seen_in_training(forest, y, sample_weight)
+    return () if found is None else (Caution(TrainingRowsWarning, found),)
+
+
+def refuse_training_rows(forest: ForestOnRows, y: Any = None) -> None:
+    """Raise ``ValueError`` where rows that are to certify a forest are those that it was trained on."""
+    found = seen_in_training(forest, y)
+    if found is not None:
+        raise ValueError(f"{found}. What is certified on rows of the training does not hold on any others")
+
+
+def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:
+    """Whether the rows are those that the bags were drawn from."""
+    proof, leaves, n_rows = BagProof(adapter, bags), leaf_index(adapter, X), matrix.n_rows(X)
+    step = max(_FEWEST_ROWS, -(-n_rows // _PARTS))
+    for first, last in matrix.blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores, what="rows"):
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            proof.add(start, stop, leaves(start, stop))
+            if (bags.exceeded(adapter.leaves, proof.sums[0]) & adapter.leaves.provable).any():
+                return False
+    try:
+        proof.conclude()
+    except InbagError:
+        return False
+    return True
