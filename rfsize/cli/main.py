@@ -38,6 +38,7 @@ from rfsize.sizing.named_metrics import METRICS
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
+from rfsize.utils.words import printable
 
 BAD_INPUT = 2
 
@@ -88,7 +89,7 @@ def _check_standard(options: argparse.Namespace) -> None:
 
 def _refuse(error: Exception) -> int:
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    print(f"rfsize: {reason}", file=sys.stderr)
+    print(f"rfsize: {printable(reason)}", file=sys.stderr)
     return BAD_INPUT
 
 
@@ -291,13 +292,13 @@ def _print_categories(X: Any) -> None:
     if hasattr(X, "columns"):
         texts = [str(name) for name in X.select_dtypes(include="category").columns]
         if texts:
-            print(f"columns read as categories: {', '.join(texts)}")
+            print(f"columns read as categories: {', '.join(map(printable, texts))}")
 
 
 def _print_classes(classes: list[Any] | None) -> None:
     """Say which label each class of the model stands for, where that is not the label itself."""
     if classes is not None and classes != list(range(len(classes))):
-        print("classes: " + ", ".join(f"{code} = {label}" for code, label in enumerate(classes)))
+        print("classes: " + ", ".join(f"{code} = {printable(label)}" for code, label in enumerate(classes)))
 
 
 def _report(options: argparse.Namespace, loaded: LoadedModel) -> Report:

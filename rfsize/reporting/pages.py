@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from rfsize.reporting.account import Account
+from rfsize.utils.words import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -56,12 +57,20 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("rfsize.reporting"),
         autoescape=True,
+        finalize=_plain,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.globals["as_svg"] = as_svg
     return environment
+
+
+def _plain(value: object) -> object:
+    """Text without control characters but ends of lines; what is markup already stays."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "\n".join(map(printable, value.split("\n")))
 
 
 def _versions() -> str:

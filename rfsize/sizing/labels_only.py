@@ -10,7 +10,7 @@ from rfsize.errors import LabelsOnlyWarning
 from rfsize.sizing.price import Price, Pricing
 from rfsize.sizing.words import RARE, in_round_percent
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 
 # How many times 1 − α of a class's labels may change, and how many fewer of the labels it may get than its mean
 # probability tells of; of many classes, those named.
@@ -52,8 +52,8 @@ def _changing_classes(report: SizedLabels) -> list[str]:
         return []
     shares = report.label_shares
     named = "; ".join(
-        f"class {of} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels still "
-        "change"
+        f"class {printable(of)} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its "
+        "labels still change"
         for of in suffer[:_NAMED]
     )
     more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
@@ -66,8 +66,8 @@ def _unlabelled_classes(report: SizedLabels) -> list[str]:
         return []
     classes = zip(report.label_shares.items(), np.asarray(probability).tolist(), strict=True)
     return [
-        f"class {name} gets {given:.2%} of the labels; its mean probability is {expected:.2%}: size its probabilities "
-        "by criterion='probability', tolerance=0.01"
+        f"class {printable(name)} gets {given:.2%} of the labels; its mean probability is {expected:.2%}: size its "
+        "probabilities by criterion='probability', tolerance=0.01"
         for (name, given), expected in classes
         if _LABELS * given < expected
     ]

@@ -23,7 +23,7 @@ from rfsize.sizing.plots import draw_by_class, plot_by_class
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -139,7 +139,7 @@ class Price(Result):
             return ""
         most = sorted(changed, key=lambda of: -changed[of])[:_CLASSES_SAID]
         shown = changed if len(changed) <= _CLASSES_SAID else most
-        return f" ({', '.join(f'{of}: {in_percent(changed[of])}' for of in shown)})"
+        return f" ({', '.join(f'{printable(of)}: {in_percent(changed[of])}' for of in shown)})"
 
 
 def price_figures(price: Price) -> tuple[Figure, ...]:
@@ -159,7 +159,7 @@ def grids_by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
     if len(changed) < 2:
         return ()
     most, title = most_changed(changed, lambda of: changed[of])
-    rows = tuple((str(of), *([in_percent(shares[of])] if shares else []), in_percent(changed[of])) for of in most)
+    rows = tuple((printable(of), *([in_percent(shares[of])] if shares else []), in_percent(changed[of])) for of in most)
     changing = f"labels that still change with {how_many(price.n_trees, 'tree')}"
     heads = ("class", *(["share of the rows"] if shares else []), changing)
     return (Grid(heads, rows, title=title.capitalize()),)

@@ -33,7 +33,7 @@ from rfsize.sizing.words import (
 )
 from rfsize.utils.validation import choice, share, whole
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -459,7 +459,7 @@ class SizeReport(Report):
         caveats = [] if self._estimate.caveat is None else [self._estimate.caveat]
         if self.average == "macro":
             of_class = zip(self._classes, self._rule.rows_by_class.tolist(), strict=True)
-            few = [f"{of} ({rows:,})" for of, rows in of_class if 0 < rows < FEWEST_ROWS]
+            few = [f"{printable(of)} ({rows:,})" for of, rows in of_class if 0 < rows < FEWEST_ROWS]
             if few:
                 caveats.append(f"classes that few rows are given tell little of themselves: {', '.join(few)}")
         return "; ".join(caveats) or None

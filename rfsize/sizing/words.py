@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.counting.representative import by_nature_advice
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 from rfsize.voting.groups import ALONE, Groups
 
 # A class of fewer of the labels is rare; of many classes, only so many are spoken of.
@@ -67,8 +67,8 @@ def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_t
     if len(some) > _CLASSES_SAID:
         some = sorted(some, key=lambda of: agreement[of])[:_CLASSES_SAID]
         which = f"by class, the lowest of {len(agreement)}"
-    said = [f"{of} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
-    never = [str(of) for of in shares if of not in agreement]
+    said = [f"{printable(of)} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
+    never = [printable(of) for of in shares if of not in agreement]
     left_out = f"; no row is given {', '.join(never)}" if never else ""
     return f"{which}, at {how_many(n_trees, 'tree')}: {', '.join(said)}{left_out}"
 

@@ -11,7 +11,7 @@ from rfsize.reporting.words import most_changed
 from rfsize.stopping.certificate import ClassOutcome
 from rfsize.stopping.plots import Table, draw_certificate, draw_stops
 from rfsize.stopping.spread import SpreadStops
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 
 _PROMISES = {
     "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
@@ -93,7 +93,9 @@ def _by_class(table: KnownTable) -> tuple[Grid, ...]:
     if len(known) < 2:
         return ()
     most, title = most_changed(known, lambda outcome: outcome.disagreement)
-    rows = tuple((str(one.label), f"{one.share:.2%}", f"{one.disagreement:.2%}", f"{one.trees:,.1f}") for one in most)
+    rows = tuple(
+        (printable(one.label), f"{one.share:.2%}", f"{one.disagreement:.2%}", f"{one.trees:,.1f}") for one in most
+    )
     return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title.capitalize()),)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rfsize.utils.words import printable
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -100,7 +102,7 @@ _NAME = 24
 
 def shortened(name: Any) -> str:
     """A name that others chose, as far as there is room for it."""
-    told = str(name)
+    told = printable(name)
     return told if len(told) <= _NAME else told[: _NAME - 1] + "…"
 
 

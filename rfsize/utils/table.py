@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
+from rfsize.utils.words import printable
+
 _ADVICE = "leave such columns out or convert them with .astype(float), and categories to a DataFrame's 'category'"
 _ADVICE_FOR_POLARS = "leave such columns out or convert them with .cast(float), and categories to polars.Categorical"
 _POLARS = {f"{kind}Int{bits}" for kind in ("", "U") for bits in (8, 16, 32, 64)} | {
@@ -112,7 +114,8 @@ def _check_frame(X: Any) -> None:
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if str(dtype) == "object" and any(isinstance(value, int) and abs(value) > _MOST for value in X[name]):
             raise ValueError(
-                f"column '{name}' of X holds a whole number beyond double precision: make it missing, or clip it"
+                f"column '{printable(name)}' of X holds a whole number beyond double precision: make it missing, or "
+                "clip it"
             )
 
 
@@ -141,7 +144,7 @@ def arrow_kind_of(kind: Any) -> str:
 
 
 def _listed(kinds: dict[str, str]) -> str:
-    return ", ".join(f"'{name}' ({kind})" for name, kind in kinds.items())
+    return ", ".join(f"'{printable(name)}' ({kind})" for name, kind in kinds.items())
 
 
 def _plain_array(X: NDArray[Any], numbers_only: bool) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
 from rfsize.utils.table import arrow_kind_of, kind_of
+from rfsize.utils.words import printable
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
 Blocks = Callable[[int, int], Any]
@@ -144,8 +145,8 @@ class _Coder:
         if unknown.any() and not self._unknown_is_missing:
             example = list(categories)[int(codes[unknown][0])]
             raise ValueError(
-                f"column '{self._name}' of X holds the category {example!r}, which was not in the training data; "
-                "make it missing, or train with it"
+                f"column '{printable(self._name)}' of X holds the category {example!r}, which was not in the training "
+                "data; make it missing, or train with it"
             )
         return coded
 

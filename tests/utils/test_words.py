@@ -14,11 +14,17 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import LIGHTGBM
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 
 ONE_OF_MANY = re.compile(r"(?<![\d.,])1 (\w+ )?(trees|rows|votes|members)\b|\b1 (of the [\d,]+ trees )?are\b")
 ONE_VOTE = rfsize.Votes([[0, 1]] * 3)
 SETTLED = rfsize.Votes([[0, 10], [10, 0]])
+
+
+def test_control_characters_are_not_obeyed() -> None:
+    assert printable("Köln 中\xa0🌲 $x$") == "Köln 中\xa0🌲 $x$"
+    assert printable("a\x1b[2J\nb\x00\x9b\u202e\u2028\ud800\x7f") == r"a\x1b[2J\nb\x00\x9b\u202e\u2028\ud800\x7f"
+    assert printable(3) == "3"
 
 
 def test_how_many() -> None:

@@ -1,0 +1,63 @@
+"""Names of classes and columns come from strangers, and neither a terminal nor a page obeys them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import rfsize
+from rfsize.cli import main
+
+HOSTILE = ["\x1b[2J\x1b]0;owned\x07", "a\rb\n<script>", "\u202etxt\u200b\x9b\x00c"]
+
+
+def is_plain(text: str) -> bool:
+    return all(letter == "\n" or unicodedata.category(letter) not in {"Cc", "Cf", "Cs"} for letter in text)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 4))
+    return X, np.array(HOSTILE, dtype=object)[np.digitize(X[:, 0] + rng.normal(size=900), [-0.8, 1.6])]
+
+
+def test_reports_tables_and_warnings(rows: Any, tmp_path: Path) -> None:
+    X, y = rows
+    forest = RandomForestClassifier(101, max_depth=6, random_state=0).fit(X[:500], y[:500])
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        report = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9)
+        of_classes = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9, average="macro")
+        table = rfsize.StopTable.calibrate(forest, X[500:], alpha=0.9)
+        price = report.price(11)
+        results = (report, of_classes, table, price, rfsize.oob_score(forest, X[:500], y[:500]))
+        rfsize.truncate(forest, X[:500], y[:500], oob=True, alpha=0.9)
+    for result in results:
+        assert is_plain(f"{result}\n{result!r}"), result
+        result.to_html(tmp_path / "page.html")
+        assert is_plain((tmp_path / "page.html").read_text("utf-8"))
+    assert all(is_plain(str(one.message)) for one in given)
+    assert r"\x1b[2J" in str(of_classes)
+    assert not re.search("<script>", (tmp_path / "page.html").read_text("utf-8"))
+
+
+def test_the_command_line(rows: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = rows
+    table = pd.DataFrame(X, columns=["a", "b", "c", "\x1bc"]).assign(label=[str(name).replace("\0", "") for name in y])
+    table.to_csv(tmp_path / "rows.csv", index=False, lineterminator="\n")
+    grow = ["grow", str(tmp_path / "rows.csv"), "--target", "label", "--framework", "lightgbm", "--max-trees", "30"]
+    assert main([*grow, "--min-trees", "20", "-o", str(tmp_path / "model.txt")]) in (0, 1)
+    assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.csv"), "--target", "\x1b[2J"]) == 2
+    printed = capsys.readouterr()
+    assert r"\x1b[2J" in printed.out
+    assert is_plain(printed.out)
+    assert is_plain(printed.err)
