@@ -192,7 +192,7 @@ def _check_parents(tree: dict[str, Any], left: NDArray[np.int64], right: NDArray
     expected[children] = np.concatenate([inner, inner])
     pruned = np.setdiff1d(np.arange(1, left.size), children)
     whole_number(tree["tree_param"]["num_deleted"], f"num_deleted of {name}", pruned.size, pruned.size)
-    whole_numbers(expected[pruned], f"parents of {name}", 0, left.size - 1)
+    whole_numbers(expected[pruned], f"parents of {name}", 0, len(left) - 1)
     if not np.array_equal(expected, tree["parents"]):
         refuse(f"a node of {name} has another parent than the split whose child it is")
 
