@@ -271,7 +271,7 @@ def _leaf_vectors(tree: dict[str, Any], width: int) -> NDArray[np.float32]:
     vectors = _floats(tree, "base_weights").reshape(-1, width)
     if "leaf_weights" in tree:  # since XGBoost 3.2, by the leaf's own number
         leaf = np.asarray(tree["left_children"]) == -1
-        number = whole_numbers(np.asarray(tree["right_children"])[leaf], "leaf", 0, np.count_nonzero(leaf) - 1)
+        number = whole_numbers(np.asarray(tree["right_children"])[leaf], "leaf", 0, int(np.count_nonzero(leaf)) - 1)
         vectors[leaf] = _floats(tree, "leaf_weights").reshape(-1, width)[number]
     return vectors
 
