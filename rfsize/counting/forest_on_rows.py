@@ -34,6 +34,16 @@ from rfsize.voting.votes import Votes
 Keeps = Literal["votes", "outputs", "all"]
 
 
+def refuse_options_of_bags(**options: Any) -> None:
+    """Raise ``ValueError`` where options that rebuild bags are given without ``oob=True``."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} would say nothing: from these the bags of training rows are rebuilt, and oob=False "
+            "asks all trees about all rows. Leave them out, or give the training rows with oob=True"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class ForestOnRows:
     """What it takes to ask the trees of a forest, once or again: references, no copies.
@@ -97,6 +107,7 @@ class ForestOnRows:
         if limit is not None:
             limit.check(adapter, matrix.n_rows(X), oob=oob)
         if not oob:
+            refuse_options_of_bags(seed=seed, subsample=subsample)
             if groups is not None:
                 raise ValueError(
                     "groups say on which training rows a tree may not vote, and oob=False asks all trees about all "

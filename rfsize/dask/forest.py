@@ -11,7 +11,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
-from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
+from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, refuse_options_of_bags
 from rfsize.counting.tally import Tallied
 from rfsize.dask.clients import here
 from rfsize.dask.rows import BlocksOnWorkers, as_said
@@ -54,6 +54,8 @@ class ForestOnWorkers(ForestOnRows):
     ) -> ForestOnWorkers:
         """Of rows on workers, which are checked; arguments as in `rfsize.dask.count`, labels and weights here."""
         threshold = adapter.checked_threshold(threshold)
+        if not oob:
+            refuse_options_of_bags(seed=seed, subsample=subsample)
         if not oob and (groups is not None or layout is not None):
             raise ValueError(
                 "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: "

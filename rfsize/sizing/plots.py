@@ -207,7 +207,9 @@ def _finish(report: Sized, ax: Axes) -> None:
     # Of a forest that is too small, the title says it.
     said = [f"! {one.text}" for one in report.warnings if one.category is not NotConvergedWarning]
     lines = [line for text in said for line in wrap(text, _LINE)]
-    ax.set_title("\n".join([*lines, title]), parse_math=False, **({"fontsize": "medium"} if lines else {}))
+    drawn = ax.set_title("\n".join([*lines, title]), parse_math=False)
+    if lines:
+        drawn.set_fontsize("medium")
     label_counts(ax.xaxis)
     finish(ax)
 
