@@ -94,9 +94,19 @@ class Lack:
         return FewVotesError(self.message, enough=self.enough)
 
 
-def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True) -> Lack:
+def fewest_votes(n_classes: int) -> int:
+    """Votes a row that it takes to tell how many trees keep the labels of so many classes.
+
+    The leading class is chosen from the votes themselves, and so is its nearest rival. Of many classes, few votes
+    choose two that are closer than the true ones, and T* comes out too large (`benchmarks/many_classes.py`). So each
+    doubling of the classes takes as many votes as two classes do.
+    """
+    return math.ceil(FEWEST_VOTES * math.log2(max(n_classes, 2)))
+
+
+def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES) -> Lack:
     """What to say where so few trees were asked about a row that they do not tell ``what``."""
-    enough = _trees_for(FEWEST_VOTES, votes_per_row, n_trees)
+    enough = _trees_for(fewest, votes_per_row, n_trees)
     advice = "" if enough is None else f": train at least {how_many(enough, 'tree')}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
         advice += (
@@ -107,7 +117,7 @@ def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True
         advice += ", or give validation rows"
     return Lack(
         f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}; it takes at "
-        f"least {FEWEST_VOTES}{advice}",
+        f"least {fewest}{advice}",
         enough,
     )
 

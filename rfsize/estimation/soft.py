@@ -11,6 +11,12 @@ distributed, which in forests is nearer to two points than to a normal law: it g
 (1 + (μ/σ)²)² in scikit-learn's, and with a power of 1.5 in LightGBM's and XGBoost's. So a lead is taken for that of
 draws of ±1, which are votes: (1 − 2q)/√(4q(1 − q)) where a fraction q is for the rival; and of long leads no more than
 that they are long, since a wrong noise there bends the density at the tie as well, the more so the more rows there are.
+
+Of several classes, the leader and its nearest rival are chosen by the same few trees that measure the lead, which makes
+it too short, whatever is known of its noise: T* comes out too large. Halves of the trees are further off: by as much
+again where the bias goes by 1/n, by three times as much where it goes by 1/n² (M. Quenouille (1956). "Notes on bias in
+estimation." Biometrika 43, 353-360). It is between the two, so that half of the difference is taken off, and the
+interval holds both what nothing and what all of it makes of T*.
 """
 
 from __future__ import annotations
@@ -44,6 +50,8 @@ _RIVAL_ROWS = 5000
 
 # Leads of one and above, or above three times their noise, are only known to be as long.
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
+
+_SIZES = spread_sizes()[::2]  # at which what further rivals add is told, and the bias
 
 _CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells alike in lead, and in the trees asked, are put together
 
@@ -215,7 +223,7 @@ def _margins(lead: Floats, rows: Floats) -> Margins:
     return Margins("winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, lead, rows)
 
 
-def plug_in(scores: Scores, cut: float) -> SoftLeads:
+def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
     """The measured leads; raises ``ValueError`` as `Leads.of` does."""
     return SoftLeads.of(Leads.of(scores, cut), cut)
 
@@ -268,25 +276,27 @@ class LeadCells(NamedTuple):
 class SmoothLeads(Estimate):
     """Leads over the nearest rival distributed as the fitted density.
 
-    What further rivals add to its disagreement is as large a share as they add to that of the measured leads.
+    What further rivals add to its disagreement is as large a share as they add to that of the measured leads. Halves of
+    the trees tell what part of the disagreement of several classes is not bias.
     """
 
     name = "smooth"
 
+    unbiased: Floats | float = 1.0
+    """What is left of the disagreement at each of the sizes of `_SIZES`, without its bias."""
+
     def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
         self._lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
         self._density, self._cut = density, cut
-        sizes = spread_sizes()[::2]
         some = measured.some(_RIVAL_ROWS)
-        every, nearest = ([one.disagreement(int(size)) for size in sizes] for one in (some, some.nearest()))
-        self._log_sizes = np.log(sizes)
+        every, nearest = ([one.disagreement(int(size)) for size in _SIZES] for one in (some, some.nearest()))
         # Where rows are certain there is nothing that could be a share of anything.
-        self._added = np.divide(every, nearest, out=np.ones(len(sizes)), where=np.array(nearest) > 0.0)
+        self._added = np.divide(every, nearest, out=np.ones(len(_SIZES)), where=np.array(nearest) > 0.0)
 
     def _by_lead(self, sizes: Int64s) -> Floats:
         """Disagreement at each of the leads, shape (n_leads, n_sizes)."""
         overtaken = ndtr(-np.sqrt(sizes) * self._lead[:, None])
-        return np.asarray(overtaken * np.interp(np.log(sizes), self._log_sizes, self._added))
+        return np.asarray(overtaken * _at(sizes, self._added * self.unbiased))
 
     def _curve(self, sizes: Int64s, mass: Floats) -> Floats:
         return np.minimum(mass @ self._by_lead(sizes), 1.0)
@@ -294,13 +304,20 @@ class SmoothLeads(Estimate):
     def disagreement(self, n_trees: int) -> float:
         return float(self._curve(np.array([n_trees]), self._density.mass)[0])
 
+    def over_sizes(self) -> Floats:
+        """Disagreement at each of `_SIZES`."""
+        return self._curve(_SIZES, self._density.mass)
+
     def margins(self) -> Margins:
         return _margins(self._lead, self._density.mass)
 
     def replicates(self, size: int | float) -> Curves:
-        """Disagreement under densities drawn from the posterior."""
+        """Disagreement under densities drawn from the posterior; half of them have no bias, and half twice as much."""
         sizes = spread_sizes()
-        return Curves(sizes, self._curve(sizes, self._density.draws))
+        curves, unbiased = self._curve(sizes, self._density.draws), _at(sizes, self.unbiased * np.ones(len(_SIZES)))
+        curves[::2] = np.minimum(curves[::2] / unbiased, 1.0)
+        curves[1::2] *= unbiased
+        return Curves(sizes, curves)
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
         masses = []
@@ -313,18 +330,46 @@ class SmoothLeads(Estimate):
         return NoisyScores.of(blocks).leads(self._cut)
 
 
-def smooth(scores: Scores, cut: float) -> SmoothLeads:
-    """The leads by the smooth estimate; raises ``ValueError`` as `Leads.of` does."""
+def _at(sizes: Int64s, values: Floats) -> Floats:
+    """What is known at `_SIZES`, at other sizes."""
+    return np.interp(np.log(sizes), np.log(_SIZES), values)
+
+
+def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
+    """What is left of the disagreement by all trees without its bias, at each of `_SIZES`.
+
+    In logarithms, half of what it is below the mean of that by halves of the trees.
+    """
+    blocks = blocks.where(blocks.scores.asked > 1)
+    halves = blocks.halves()
+    if blocks.scores.n_scores == 1 or not all((half.asked > 1).any() for half in halves):
+        return 1.0
+    whole, *parts = (smooth(scores, cut).over_sizes() for scores in (blocks.scores, *halves))
+    by_halves = np.maximum(np.mean(parts, axis=0), _LEAST)
+    return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
+
+
+def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SmoothLeads:
+    """The leads by the smooth estimate, without bias where ``blocks`` of the trees on some of the rows are known.
+
+    Raises ``ValueError`` as `Leads.of` does.
+    """
     leads = Leads.of(scores, cut)
     density = fit_density(LeadCells.of(leads.lead.min(axis=1), leads.asked))
     found = SmoothLeads(density, SoftLeads.of(leads, cut), cut)
     found.caveat = peak_caveat(density.peak, "scores")
+    if blocks is not None:
+        found.unbiased = _unbiased(blocks, cut)
     return found
 
 
-def automatic(scores: Scores, cut: float) -> Estimate:
+def automatic(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
     """The smooth estimate, unless the scores have a peak at a tie that it cannot follow, as of votes."""
-    return smooth(scores, cut).unless_doubted(lambda: plug_in(scores, cut))
+    return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut))
 
 
-ESTIMATORS: dict[str, Callable[[Scores, float], Estimate]] = {"auto": automatic, "plugin": plug_in, "smooth": smooth}
+ESTIMATORS: dict[str, Callable[[Scores, float, TreeBlocks | None], Estimate]] = {
+    "auto": automatic,
+    "plugin": plug_in,
+    "smooth": smooth,
+}

@@ -101,7 +101,17 @@ class Report(Result, ABC):
     @property
     def _is_within_reach(self) -> bool:
         """Whether the forest has T* trees, as far as the estimate itself says."""
-        return self.n_trees <= self.available and self.votes_per_row >= FEWEST_VOTES
+        return self.n_trees <= self.available and not self._has_few_votes
+
+    @property
+    def _fewest_votes(self) -> int:
+        """Votes a row that it takes to tell T*."""
+        return FEWEST_VOTES
+
+    @property
+    def _has_few_votes(self) -> bool:
+        """Whether too few trees were asked about a row to tell T*."""
+        return self.votes_per_row < self._fewest_votes
 
     @property
     def n_kept(self) -> int:
@@ -197,7 +207,7 @@ class Report(Result, ABC):
     def likely(self) -> str:
         """How sure it is whether the trees at hand are enough, as a word before that: empty where it is."""
         low, high = self.interval
-        if self._is_unknown or self.votes_per_row < FEWEST_VOTES or not low <= self.available < high:
+        if self._is_unknown or self._has_few_votes or not low <= self.available < high:
             return ""
         return "perhaps " if self.is_bound else "probably "
 
@@ -403,9 +413,9 @@ class Report(Result, ABC):
         )
 
     def _few_votes(self) -> str:
-        """What to say where less than `FEWEST_VOTES` trees were asked about a row."""
-        told = "how many trees are enough"
-        return few_votes(self.votes_per_row, self.available, told, oob=self.source == "oob").message
+        """What to say where too few trees were asked about a row."""
+        told, oob = "how many trees are enough", self.source == "oob"
+        return few_votes(self.votes_per_row, self.available, told, oob=oob, fewest=self._fewest_votes).message
 
     def __getstate__(self) -> dict[str, Any]:
         self.price()

@@ -12,7 +12,7 @@ import numpy as np
 from rfsize import theory
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.representative import FEWEST_VOTES, too_many_untold
+from rfsize.counting.representative import too_many_untold
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.reporting.account import Picture
@@ -286,7 +286,7 @@ class DeviationReport(Report):
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
-        if self.votes_per_row < FEWEST_VOTES:
+        if self._has_few_votes:
             return self._few_votes()
         if self._is_untold:
             return self._not_told()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.counted import Counted
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.representative import FEWEST_VOTES
+from rfsize.counting.representative import fewest_votes
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.strata import FEWEST_ROWS
@@ -207,8 +207,12 @@ class SizeReport(Report):
         return self._estimate.why_infinite(self.alpha)
 
     @property
+    def _fewest_votes(self) -> int:
+        return fewest_votes(len(self._classes))
+
+    @property
     def _is_unknown(self) -> bool:
-        return self._rule.untold
+        return self._rule.untold or self._has_few_votes
 
     def _quantile(self, share_below: float) -> int | float:
         return self._curves.quantile(self.alpha, share_below)
@@ -378,7 +382,7 @@ class SizeReport(Report):
 
     def not_converged(self) -> str:
         """What to say of a forest that is too small."""
-        if self.votes_per_row < FEWEST_VOTES:
+        if self._has_few_votes:
             return self._few_votes()
         if self._rule.untold:
             return self._not_told()

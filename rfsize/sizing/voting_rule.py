@@ -83,11 +83,13 @@ class VotedRows(_Rows):
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows(_Rows):
-    """Rows by their scores, those of two classes over a cut."""
+    """Rows by their scores, those of two classes over a cut, and what blocks of trees say of some of them."""
 
     scores: Scores
     cut: float
-    estimated_by: Callable[[Scores, float], Estimate]
+    estimated_by: Callable[[Scores, float, TreeBlocks | None], Estimate]
+    number: Int64s
+    blocks: TreeBlocks | None
 
     at_least = 2
 
@@ -100,7 +102,10 @@ class ScoredRows(_Rows):
         return max(2, self.scores.n_scores)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        return self.estimated_by(self.scores.take(rows), self.cut)
+        blocks = self.blocks
+        if blocks is not None:
+            blocks = blocks.where(np.isin(blocks.rows, self.number[rows]))
+        return self.estimated_by(self.scores.take(rows), self.cut, blocks)
 
     def leaders(self) -> Int64s:
         return self._highest(self.scores)
@@ -250,6 +255,7 @@ def rules_of(outputs: TreeOutputs, goal: LabelGoal, groups: Groups, *, both: boo
     # Where scores are no numbers there are votes all the same; asked for averaged scores, they are refused.
     if scores is not None and (scores.asked > 1).any() and (voting == "soft" or (both and scores.are_finite())):
         strata = None if strata is None else strata[outputs.scored]
-        of_scores = ScoredRows(scores, outputs.cut, soft.ESTIMATORS[goal.estimator])
+        number = np.arange(len(votes))[outputs.scored]
+        of_scores = ScoredRows(scores, outputs.cut, soft.ESTIMATORS[goal.estimator], number, blocks)
         rules["soft"] = VotingRule.of(of_scores, strata, blocks, goal.average)
     return rules

@@ -149,6 +149,17 @@ class TreeBlocks:
         found = self.where(rows[self.rows])
         return replace(found, rows=number[found.rows])
 
+    def halves(self) -> list[Scores]:
+        """Scores of the trees of either half of the blocks, with the covariance of the scores of all."""
+        found = []
+        for half in (slice(0, None, 2), slice(1, None, 2)):
+            by_score = self.asked[:, half].sum(axis=1)
+            asked = by_score.min(axis=1).astype(np.int32)
+            freedom = np.maximum(asked - 1, 0) / np.maximum(self.scores.asked - 1, 1)
+            mean = self.total[:, half].sum(axis=1) / np.maximum(by_score, 1)
+            found.append(Scores(asked, mean, self.scores.scatter * freedom[:, None]))
+        return found
+
     def where(self, some: NDArray[np.bool_]) -> TreeBlocks:
         """Those of some of these rows, a mask of shape (n_rows,)."""
         strata = None if self.strata is None else self.strata[some]

@@ -215,7 +215,7 @@ def test_the_rule() -> None:
 
 
 def test_wide_intervals_are_named() -> None:
-    few, many = (drawn(fractions(n, np.random.default_rng(9)), 40, 9) for n in (100, 20_000))
+    few, many = (drawn(fractions(n, np.random.default_rng(9)), 60, 9) for n in (100, 20_000))
     wide, narrow = rfsize.size(few), rfsize.size(many)
     low, high = wide.interval
     assert high > 4 * low

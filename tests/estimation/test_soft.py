@@ -18,9 +18,51 @@ import rfsize
 from helpers.curves import interval_of
 from helpers.forests import Data
 from rfsize.estimation import soft
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
 from rfsize.voting.scores import Scores
 
 ALPHAS = (0.9, 0.95, 0.99)
+
+
+def in_blocks(score: np.ndarray) -> TreeBlocks:
+    """Blocks of the trees, by their scores of shape (n_rows, n_trees, n_scores)."""
+    n_rows, n_trees, n_scores = score.shape
+    counts = np.zeros((n_rows, n_scores), dtype=np.int32)
+    parts = {"votes": np.zeros((n_rows, N_BLOCKS, n_scores), dtype=np.int32), "total": dealt(score)}
+    parts |= {"squares": dealt(score**2), "asked": dealt(np.ones((n_rows, n_trees, 1), dtype=np.int32))}
+    return TreeBlocks(np.arange(n_rows), counts, Scores.of(score), n_trees=n_trees, **parts)
+
+
+def test_halves_are_of_every_other_tree() -> None:
+    score = scored(30, 2 * N_BLOCKS + 3, 3, 0)
+    blocks = in_blocks(score)
+    for first, half in enumerate(blocks.halves()):
+        expected = Scores.of(score[:, [tree for tree in range(score.shape[1]) if tree % N_BLOCKS % 2 == first]])
+        assert np.array_equal(half.asked, expected.asked)
+        assert half.mean == pytest.approx(expected.mean)
+        assert half.covariance(0, 2) == pytest.approx(blocks.scores.covariance(0, 2))
+
+
+@pytest.mark.parametrize("n_classes", [4, 8, 12])
+def test_halves_of_the_trees_tell_the_bias_of_many_classes(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    means = rng.normal(size=(3000, 1, n_classes))
+    score = means + 2.0 * rng.normal(size=(3000, 20, n_classes))
+    behind = np.sort(means[:, 0].max(axis=1, keepdims=True) - means[:, 0], axis=1)[:, 1:]
+    truth = math.log(soft.SoftLeads(behind / math.sqrt(8.0), np.ones(3000)).size(0.95))
+    biased, found = (soft.smooth(Scores.of(score), 0.0, blocks) for blocks in (None, in_blocks(score)))
+    bias = math.log(biased.size(0.95)) - truth
+    assert bias > {4: 0.1, 8: 0.7, 12: 1.0}[n_classes]
+    assert -0.25 < math.log(found.size(0.95)) - truth < 0.5 * bias
+    low, high = interval_of(found.replicates(1), 0.95)
+    assert low < math.exp(truth) < high
+
+
+def test_halves_say_nothing_of_two_classes() -> None:
+    score = scored(300, 20, 1, 0)
+    assert soft.smooth(Scores.of(score), 0.0, in_blocks(score)).size(0.95) == soft.smooth(Scores.of(score), 0.0).size(
+        0.95
+    )
 
 
 def scored(n_rows: int, n_trees: int, n_scores: int, seed: int) -> np.ndarray:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from rfsize import theory
@@ -64,6 +67,35 @@ def test_too_few_votes_to_tell() -> None:
     assert not report.converged
     assert report.n_kept == 9
     assert "too few to tell" in str(report)
+    assert (report.interval, report.upper(0.8)) == ((1, math.inf), math.inf)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+def test_many_classes_take_more_votes(n_classes: int) -> None:
+    fewest = {2: 10, 3: 16, 8: 30}[n_classes]
+    rng = np.random.default_rng(0)
+    pi = rng.dirichlet([0.2] * n_classes, 200)
+    few, enough = (
+        rfsize.size(rfsize.Votes(np.stack([rng.multinomial(asked, of_row) for of_row in pi])), alpha=0.6)
+        for asked in (fewest - 1, fewest)
+    )
+    assert not few.converged
+    assert few.interval == (1, math.inf)
+    assert f"it takes at least {fewest}: train at least " in few.not_converged()
+    assert enough.converged
+    assert enough.interval[1] < math.inf
+
+
+def test_a_pilot_of_many_classes_says_how_many_trees_it_takes() -> None:
+    X, y = make_classification(300, 12, n_informative=6, n_classes=8, random_state=0)
+    pilot = RandomForestClassifier(50, random_state=0).fit(X, y)
+    report = rfsize.size(pilot, X, oob=True)
+    assert (report.converged, report.interval) == (False, (1, math.inf))
+    takes = re.search(r"it takes at least 30: train at least (\d+) trees", report.not_converged())
+    assert takes is not None
+    more = rfsize.size(RandomForestClassifier(int(takes[1]), random_state=0).fit(X, y), X, oob=True)
+    assert more.votes_per_row >= 30
+    assert 1 < more.interval[0] < more.interval[1] < math.inf
 
 
 def test_text() -> None:
