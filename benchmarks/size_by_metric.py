@@ -89,6 +89,7 @@ LOSS: dict[str, Callable[[NDArray[Any], NDArray[Any]], float]] = {
         if p.shape[1] == 2
         else float(np.mean(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1)))
     ),
+    "accuracy": lambda y, p: float(np.mean(p.argmax(axis=1) != y)),
     "rmse": lambda y, p: float(np.sqrt(np.mean((p[:, 0] - y) ** 2))),
     "mae": lambda y, p: mean_absolute_error(y, p[:, 0]),
 }

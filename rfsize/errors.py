@@ -117,6 +117,14 @@ class UndefinedMetricError(ValueError):
     """
 
 
+class InfiniteLossWarning(UserWarning):
+    """The logarithmic loss is finite on the rows at hand, and may be infinite on others.
+
+    Some leaves of the trees hold rows of one class only, and give the others no probability. Take the Brier score, or
+    train trees whose leaves hold more rows.
+    """
+
+
 class NoVotesWarning(UserWarning):
     """Every tree saw some of the training rows, which have no out-of-bag prediction, or hardly a tree left them out.
 

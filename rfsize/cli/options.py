@@ -9,7 +9,8 @@ from typing import Any
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goal import AVERAGES
-from rfsize.sizing.named_metrics import CRITERIA
+from rfsize.sizing.named_metrics import CRITERIA, one_name
+from rfsize.utils.validation import choice
 from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED = 0, 1
@@ -50,7 +51,11 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--average", choices=AVERAGES, help="average agreement over rows (micro) or classes (macro)")
     parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
     parser.add_argument(
-        "--criterion", choices=CRITERIA, default="label", help="what is to come near the infinite forest's"
+        "--criterion",
+        type=_criterion,
+        metavar=f"{{{','.join(CRITERIA)}}}",
+        default="label",
+        help="what is to come near the infinite forest's",
     )
     parser.add_argument(
         "--tolerance",
@@ -58,6 +63,16 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
         help="how far off probabilities or scores may be (root mean square, and 95 %% of rows), or how much worse a "
         "metric",
     )
+
+
+def _criterion(text: str) -> str:
+    """The criterion that is named, by whichever of its names."""
+    name = str(one_name(text))
+    try:
+        choice("criterion", name, CRITERIA)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name
 
 
 def criterion_of(options: argparse.Namespace) -> dict[str, Any]:

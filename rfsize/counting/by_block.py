@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Voter
 from rfsize.counting.walk import asked_of, out_of_bag_members, trees_of_members, votes_by_class, voting_members
 from rfsize.utils.typing import Int64s
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import two_leaders
 
@@ -43,6 +43,7 @@ def tree_blocks(
         total=dealt(score),
         squares=dealt(score * score),
         asked=dealt(asked).astype(np.int32),
+        first=first_asked(score, asked),
         n_trees=leaf.shape[1],
     )
 

@@ -149,7 +149,7 @@ def _prices(report: SizedForest) -> Grid:
         "trees": [f"{one.n_trees:,}" for one in prices],
         "labels that still change": [in_percent(one.labels) for one in prices if one.labels is not None],
         f"{what} off by (rms)": [f"{one.rms:.2g}" for one in prices if one.rms is not None],
-        **{f"{name} worse by": [f"{one.metrics[name]:.2g}" for one in prices] for name in prices[0].metrics},
+        **{f"{name} worse by": [one.lost(name) for one in prices] for name in prices[0].metrics},
     }
     told = {head: cells for head, cells in columns.items() if cells}
     return Grid(tuple(told), tuple(zip(*told.values(), strict=True)), sizes.index(kept))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.sizing.named_metrics import MetricLike, check_metric
+from rfsize.sizing.named_metrics import MetricLike, check_metric, one_name
 from rfsize.utils.validation import choice, positive, share
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import VOTINGS, TreeOutputs
@@ -123,6 +123,7 @@ def goal_of(criterion: MetricLike, tolerance: float | None, *, sure: float | Non
     ValueError
         If the options do not go together, or one of them is none.
     """
+    criterion = one_name(criterion)
     is_metric = criterion != "label" and criterion not in _DEVIATIONS
     if is_metric:
         check_metric(criterion)

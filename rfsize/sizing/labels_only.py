@@ -16,8 +16,10 @@ from rfsize.utils.words import how_many, printable
 # probability tells of; of many classes, those named.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 # What a forest may be expected to lose: of the area under the ROC curve; and where a class has few of the labels, of
-# the logarithmic loss as a share of it (of balanced classes, more trees than labels take improve it by as much).
-_AUC, _LOGLOSS = 0.005, 0.02
+# the logarithmic loss, or the Brier score, as a share of it (of balanced classes, more trees than labels take improve
+# it by as much).
+_AUC, _OF_PROBABILITIES = 0.005, 0.02
+_SAID, _TOLERANCE = {"logloss": "log loss", "brier": "Brier score"}, {"logloss": 0.001, "brier": 0.0005}
 
 
 class SizedLabels(Protocol):
@@ -76,13 +78,15 @@ def _unlabelled_classes(report: SizedLabels) -> list[str]:
 def _metrics(report: SizedLabels) -> list[str]:
     price = report.price()
     trees, found = how_many(price.n_trees, "tree"), []
-    auc, lost = price.metrics.get("auc", 0.0), price.metrics.get("logloss", 0.0)
+    told = {name: lost for name, lost in price.metrics.items() if name not in price.at_most}
+    auc = told.pop("auc", 0.0)
     if auc > _AUC:
         found.append(f"ranking suffers: AUC -{auc:.2g} with {trees}; size it by criterion='auc', tolerance=0.001")
-    value = report.pricing.laws["logloss"][0] if lost > 0.0 else 0.0
-    if lost > _LOGLOSS * value and min(report.label_shares.values()) < RARE:
-        found.append(
-            f"probabilities suffer: log loss +{lost:.2g}, of {value:.3g}, with {trees}; size them by "
-            "criterion='logloss', tolerance=0.001"
-        )
+    for name, lost in told.items():
+        value = report.pricing.losses[name].value
+        if lost > _OF_PROBABILITIES * value and min(report.label_shares.values()) < RARE:
+            found.append(
+                f"probabilities suffer: {_SAID[name]} +{lost:.2g}, of {value:.3g}, with {trees}; size them by "
+                f"criterion='{name}', tolerance={_TOLERANCE[name]}"
+            )
     return found

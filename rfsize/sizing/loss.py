@@ -13,6 +13,10 @@ What is left is quadratic in the trees' deviations, as a sample variance over bl
 degrees of freedom, which says how uncertain the mean over deals is of other trees. Which rows are at hand matters too:
 the influence of each row on what halves and quarters lose says how much.
 
+The law is not asked about forests smaller than quarters, from which it would be trusted far from where it was measured:
+where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `ladder`). Between
+sizes that were measured the loss is a straight line over 1/T, and from halves on the law continues it.
+
 The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
 which leaving out one block after the other tells, by the jackknife (B. Efron and C. Stein (1981). "The jackknife
 estimate of variance." The Annals of Statistics 9(3), 586-596). Out of bag, where n of the T trees are asked about a
@@ -35,6 +39,7 @@ from scipy.special import ndtri
 
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import SEED
+from rfsize.sizing.ladder import Predicted, Rung, rungs
 from rfsize.sizing.metrics import Metric, no_weight, value_of
 from rfsize.sizing.named_metrics import of_smaller_forests
 from rfsize.utils.matrix import CELLS_PER_BLOCK
@@ -43,7 +48,7 @@ from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
 
-_DEALS, _DEALS_ROUGHLY, _DEALS_TRIED = 24, 4, 2  # the last where the metric of other rows is found by trying
+_DEALS, _DEALS_TRIED = 24, 2  # the last where the metric of other rows is found by trying
 _DEALS_OF_ROWS = 6  # of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
@@ -57,13 +62,10 @@ _ROW_GROUPS = 20  # left out in turn of a metric without influence
 
 # How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
 _MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
-_STEEPEST = 1.1  # how much more quarters may lose than 1/T gives
 # What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
 _UNFOLLOWED = 0.1
 _COVERAGE = 0.95
 _STEP = 1e-4  # of derivatives
-
-Predicted = Callable[[Floats], Floats]
 
 
 class Law(NamedTuple):
@@ -105,17 +107,20 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0.
+        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0. Of
+        one that bends too much for c to be known, the least that bends so.
+    bend : float
+        The d by which halves and quarters lose what they do.
     noise : float
         Standard error of log c.
     is_told : bool
         Whether the loss of halves is told from none.
-    is_met : bool
-        Whether quarters lose no more beside halves than the law can give.
     asked, votes_per_row : float
         Trees at hand asked about a row, as harmonic mean and as mean.
     halves, quarters : Part
         Halves and quarters of the trees.
+    rungs : tuple of Rung
+        What smaller forests lose, from the smallest up; the last are the quarters.
     n_rows, n_dropped : int
         Rows that it was measured on, and others that some quarter has no tree to ask about.
     of_a_tree : float
@@ -124,13 +129,14 @@ class MetricLoss:
 
     value: float
     law: Law
+    bend: float
     noise: float
     is_told: bool
-    is_met: bool
     asked: float
     votes_per_row: float
     halves: Part
     quarters: Part
+    rungs: tuple[Rung, ...]
     n_rows: int
     n_dropped: int
     of_a_tree: float
@@ -138,12 +144,12 @@ class MetricLoss:
     @property
     def is_bent(self) -> bool:
         """Whether the law bends too much at the trees at hand for c to be known."""
-        return self.is_told and self.law.d > _MOST_BENT * self.asked
+        return self.is_told and self.bend > _MOST_BENT * self.asked
 
     @property
     def enough_to_tell(self) -> float:
         """How many times the trees at hand would tell c where the law bends too much."""
-        return float(np.clip(2.0 * self.law.d / (_MOST_BENT * self.asked), 2.0, 10.0))
+        return float(np.clip(2.0 * self.bend / (_MOST_BENT * self.asked), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
         """The law at a quantile of what c may be; of a loss that is not told from none, between 0 and its most."""
@@ -151,14 +157,28 @@ class MetricLoss:
             return self.law if quantile >= 0.5 else Law(0.0, 0.0)
         return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
 
-    def size(self, tolerance: float, quantile: float = 0.5) -> int:
-        """The smallest forest within the tolerance.
+    def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
+        """The expected loss of so many trees, or a quantile of what it may be; it does not rise with their number."""
+        law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
+        sizes, losses = self._measured(law, quantile)
+        between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
+        below = losses[0] * sizes[0] / trees
+        return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
 
-        Of forests smaller than those measured the law is not asked how it bends.
-        """
+    def size(self, tolerance: float, quantile: float = 0.5) -> int:
+        """The smallest forest within the tolerance, of those that were measured or are larger."""
         law = self.at(quantile)
-        found, smallest = law.size(tolerance), math.ceil(self.quarters.asked if self.is_met else self.halves.asked)
-        return found if found >= smallest else min(smallest, Law(law.c, 0.0).size(tolerance))
+        sizes, _ = self._measured(law, quantile)
+        smaller = np.arange(math.ceil(sizes[0]), math.ceil(sizes[-1]))
+        within = smaller[self.loss(smaller, quantile) <= tolerance]
+        return int(within[0]) if len(within) else max(math.ceil(sizes[-1]), law.size(tolerance))
+
+    def _measured(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
+        """Sizes, from the smallest up to halves, and what they lose: no less than larger ones."""
+        away = float(ndtri(quantile))
+        losses = [rung.loss + away * rung.noise + law.loss(rung.against) for rung in self.rungs]
+        sizes = np.array([*(rung.n_trees for rung in self.rungs), self.halves.asked])
+        return sizes, np.maximum.accumulate([law.loss(self.halves.asked), *losses[::-1]])[::-1]
 
 
 def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
@@ -184,58 +204,40 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     """
     parts = _Parts.dealt(blocks.laid_over(), judge)
     by_deal, value = parts.losses(judge, predicted)
-    units = parts.rows if units is None else units[parts.rows]
-    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, units)
+    own = parts.rows if units is None else units[parts.rows]
+    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, own)
     halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
-    is_met, noise = True, math.inf
-    law = Law(0.0, 0.0)
+    noise, bend, most_bent = math.inf, 0.0, _MOST_BENT * parts.asked[0]
+    law = parts.fit(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
     if told:
-        law = parts.fit(halves, quarters)
         slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
         noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
-        ratio = quarters / halves
-        away = np.array([-ratio, 1.0]) / halves
-        is_met = ratio <= _STEEPEST * parts.ratio(0.0) + _TOLD * _root(float(away @ covariance @ away))
-        told = noise <= _MOST_UNSURE or law.d > _MOST_BENT * parts.asked[0]
+        told = noise <= _MOST_UNSURE or law.d > most_bent
     if not told:
         tail = float(ndtri(_COVERAGE))
         most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
-        bend = parts.fit(halves, quarters).d if min(halves, quarters) > 0.0 else 0.0
-        law = Law(most / parts.lost_by_halves(min(bend, _MOST_BENT * parts.asked[0])), 0.0)
+        law = Law(most / parts.lost_by_halves(min(law.d, most_bent)), 0.0)
+    elif law.d > most_bent:
+        bend, law = law.d, Law(halves / parts.lost_by_halves(most_bent), most_bent)
+    whole, half, quarter = parts.asked
+    smaller = rungs(blocks, judge, predicted, units, below=quarter)
+    smaller.append(Rung(quarter, quarters, _root(covariance[1, 1]), whole))
     return MetricLoss(
         value=value,
         law=law,
+        bend=bend,
         noise=noise,
         is_told=told,
-        is_met=is_met,
-        asked=parts.asked[0],
+        asked=whole,
         votes_per_row=parts.votes_per_row,
-        halves=Part(parts.asked[1], halves),
-        quarters=Part(parts.asked[2], quarters),
+        halves=Part(half, halves),
+        quarters=Part(quarter, quarters),
+        rungs=tuple(smaller),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
         of_a_tree=parts.spread_of_a_tree(judge, predicted, blocks.n_trees),
     )
-
-
-def rough_law(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> tuple[float, Law]:
-    """The metric of the trees at hand, and its law by a few deals of the blocks; arguments as of `metric_loss`.
-
-    Raises
-    ------
-    FewVotesError
-        If rows were asked of too few trees.
-    ValueError
-        If the metric is no number.
-    """
-    parts = _Parts.dealt(blocks.laid_over(), judge, _DEALS_ROUGHLY)
-    by_deal, value = parts.losses(judge, predicted)
-    halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
-    if min(halves, quarters) <= 0.0:
-        return value, Law(0.0, 0.0)
-    bend = min(parts.fit(halves, quarters).d, _MOST_BENT * parts.asked[0])
-    return value, Law(halves / parts.lost_by_halves(bend), bend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +266,8 @@ class _Parts:
     votes_per_row: float
 
     @classmethod
-    def dealt(cls, blocks: TreeBlocks, judge: Metric, n_deals: int = _DEALS) -> _Parts:
-        """Deal the blocks of trees so many times."""
+    def dealt(cls, blocks: TreeBlocks, judge: Metric) -> _Parts:
+        """Deal the blocks of trees again and again."""
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
         if not counts.any():
@@ -274,9 +276,9 @@ class _Parts:
         if votes_per_row < FEWEST_ASKED or blocks.n_filled < N_BLOCKS:
             raise _too_few(blocks.n_trees, votes_per_row)
         n_outputs = max(blocks.total.shape[2], 2)
-        most = judge.most_rows(1 + n_deals * _FORESTS, n_outputs)
+        most = judge.most_rows(1 + _DEALS * _FORESTS, n_outputs)
         some = np.flatnonzero(counts)[:: 1 if most is None else -(-int(counts.sum()) // most)]
-        in_part = _deals(n_deals)
+        in_part = _deals()
         asked = _summed(in_part, blocks.asked[some])
         known = (asked > 0.0).all(axis=(0, 2))
         if known.mean() < _FEWEST_ROWS:
@@ -392,10 +394,10 @@ class _Parts:
         return _summed(in_part, total) / _summed(in_part, asked)
 
 
-def _deals(n_deals: int) -> Floats:
+def _deals() -> Floats:
     """Which blocks are in each of the smaller forests; see `_Parts.in_part`."""
     rng, found = np.random.default_rng(SEED), [_ALL]
-    for _ in range(n_deals):
+    for _ in range(_DEALS):
         quarter = rng.permutation(N_BLOCKS) % 4
         quarters = np.array([quarter == number for number in range(4)], dtype=np.float64)
         found += [np.array([quarters[one] + quarters[other] for one, other in _PAIRS]), quarters]

@@ -43,11 +43,13 @@ from rfsize.estimation.base import REPLICATES
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
+from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import LARGEST, MeanMetric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats
+from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 
@@ -181,6 +183,7 @@ def metric_gap(
     averages = rows.averages() if counted is None else counted
     RowsAsked.of(rows, averages.asked, y).check(f"how much the {judge.name} still moves")
     found = drawn_trees(rows, averages, judge)
+    give(cautions_of(judge, chances_in_parts(judge, averages)))
     used = np.flatnonzero(averages.is_spread)
     scaled, as_asked = found.scaled, found.as_asked
     # Draws may have been measured on a part of the rows, or in bins.

@@ -300,7 +300,7 @@ def infinite(name: str, n_rows: int) -> UndefinedMetricError:
     """What to say of a logarithmic loss of rows whose class has no probability."""
     return UndefinedMetricError(
         f"the {name} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class any probability. "
-        "Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows"
+        "Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows (min_samples_leaf)"
     )
 
 

@@ -20,9 +20,9 @@ from rfsize.sizing.metrics import (
     ScorerMetric,
     no_weight,
 )
-from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_of, takes_weights
+from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_names, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import choice, class_indices, sample_weights, training_labels
+from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
 from rfsize.voting.predictor import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -33,23 +33,69 @@ METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
 CRITERIA = ("label", "probability", "score", *METRICS)
 """What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
 
+# Names that scikit-learn has for them, as scorers or as functions; what is found is the same by either name.
+_ALIASES = {
+    **dict.fromkeys(("log_loss", "neg_log_loss"), "logloss"),
+    **dict.fromkeys(("roc_auc", "roc_auc_score"), "auc"),
+    "accuracy_score": "accuracy",
+    **dict.fromkeys(("brier_score", "neg_brier_score", "brier_score_loss"), "brier"),
+    "average_precision_score": "average_precision",
+    **dict.fromkeys(("root_mean_squared_error", "neg_root_mean_squared_error"), "rmse"),
+    **dict.fromkeys(("mean_absolute_error", "neg_mean_absolute_error"), "mae"),
+    "r2_score": "r2",
+}
+
+_SCORERS = {
+    "logloss": "neg_log_loss",
+    "auc": "roc_auc",
+    "brier": "neg_brier_score",
+    "rmse": "neg_root_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+}
+
 # What a user may ask for: a name, a function of the truth and the predictions, or a scorer of scikit-learn's.
 MetricLike = str | Callable[..., float]
 
 
+def one_name(metric: MetricLike) -> MetricLike:
+    """The name that a metric goes by here, whichever of its names was given, in capitals or not.
+
+    Of a scorer of scikit-learn's that rfsize does not know otherwise it is scikit-learn's name.
+    """
+    if not isinstance(metric, str):
+        return metric
+    name = metric.strip().lower().replace("-", "_").replace(" ", "_")
+    name = _ALIASES.get(name, name)
+    return name if name in CRITERIA or scorer_of(name, METRICS) is not None else metric
+
+
+def scorer_name(metric: str) -> str:
+    """scikit-learn's name of the scorer of a metric, by whichever of its names; ``ValueError`` where there is none."""
+    name = str(one_name(metric))
+    name = _SCORERS.get(name, name)
+    if name not in scorer_names():
+        meant = did_you_mean(metric, [*METRICS, *scorer_names()])
+        raise ValueError(
+            f"scoring={metric!r} is no scorer that scikit-learn knows{meant}; "
+            "sklearn.metrics.get_scorer_names() has them"
+        )
+    return name
+
+
 def check_metric(criterion: MetricLike) -> None:
     """Raise ``ValueError`` where a criterion is neither a metric nor a scorer."""
+    criterion = one_name(criterion)
     if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, METRICS) is not None):
         return
     advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
-    choice("criterion", criterion, CRITERIA, advice)
+    choice("criterion", criterion, CRITERIA, advice, others=[*_ALIASES, *scorer_names()])
 
 
 def metric_with_truth(
     metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Metric:
     """The metric of so many rows with its truth; raises ``ValueError`` where they do not fit the forest."""
-    classes = forest.classes
+    metric, classes = one_name(metric), forest.classes
     weight = sample_weights(sample_weight, n_rows)
     scorer = scorer_of(metric, known=METRICS)
     if scorer is not None:
@@ -69,7 +115,7 @@ def metric_with_truth(
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
-    choice("metric", metric, names, advice)
+    choice("metric", metric, names, advice, others=[*_ALIASES, *scorer_names()])
     if not weight.any():
         raise no_weight()
     return _of_classes(metric, forest, y, weight) if classes.size else _of_numbers(metric, y, weight)
@@ -128,9 +174,14 @@ def _of_scorer(
     )
 
 
+def is_of_averages(judge: Metric) -> bool:
+    """Whether it is the logarithmic loss of averaged probabilities, which is infinite where all of these are 0."""
+    return isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages
+
+
 def of_smaller_forests(judge: Metric) -> Metric:
     """The metric that smaller forests have where that of draws of trees is taken to second order."""
-    if isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages:
+    if isinstance(judge, MeanMetric) and is_of_averages(judge):
         return replace(judge, by_row=_logloss, either_way=False)
     return judge
 

@@ -33,6 +33,7 @@ from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.accounts import score_account
+from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
@@ -306,6 +307,7 @@ def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore
     rows = np.flatnonzero(averages.is_asked)
     predicted = forest.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
+    give(cautions_of(judge, chances_in_parts(judge, averages)))
     index = forest.groups.index
     units = rows if index is None else forest.groups.numbers[rows]
     noise, freedom = _noise_of_rows(judge, rows, predicted, units)

@@ -17,19 +17,22 @@ from rfsize.estimation.deviation import Deviations
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import most_changed, sentence
+from rfsize.sizing.chances import chances_in_blocks
 from rfsize.sizing.goal import LabelGoal
-from rfsize.sizing.loss import Law, rough_law
+from rfsize.sizing.loss import MetricLoss, metric_loss
 from rfsize.sizing.plots import draw_by_class, plot_by_class
 from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
 from rfsize.utils.words import how_many, printable
+from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_ROWS = 10_000  # on which metrics are priced at most, unless a report is of the metric
 _CLASSES_SAID = 3  # of many classes, those whose labels change most
 
 
@@ -51,7 +54,11 @@ class Price(Result):
         off most), of regression the predictions; None where only votes are known.
     metrics : dict of str to float
         How much worse the logarithmic loss ("logloss") and the area under the ROC curve ("auc") are expected to be, of
-        regression the root mean square error ("rmse"). Only where ``y`` is known, and trees are enough to tell.
+        regression the root mean square error ("rmse"), as `MetricReport.loss_at` tells it. Only where ``y`` is known,
+        and trees are enough to tell. The Brier score ("brier") takes the place of a logarithmic loss that may be
+        infinite because leaves hold rows of some classes only.
+    at_most : tuple of str
+        Those of these metrics that lose too little to be told from nothing: they may be worse by that much (95 %).
 
     Examples
     --------
@@ -69,11 +76,12 @@ class Price(Result):
     by_class: dict[Any, float] | None
     rms: float | None
     metrics: dict[str, float]
+    at_most: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
         by_class = None if self.by_class is None else {str(of): changed for of, changed in self.by_class.items()}
-        return {**asdict(self), "by_class": by_class}
+        return {**asdict(self), "by_class": by_class, "at_most": list(self.at_most)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the share of labels that still change, by class.
@@ -127,11 +135,15 @@ class Price(Result):
             what = "predictions" if self.labels is None else "probabilities"
             said.append(f"{what} are off by {self.rms:.2g} (root mean square)")
         if self.metrics:
-            losses = " and ".join(f"{name} by {loss:.2g}" for name, loss in self.metrics.items())
+            losses = " and ".join(f"{name} by {self.lost(name)}" for name in self.metrics)
             said.append(f"{losses} worse")
         return f"price of {how_many(self.n_trees, 'tree')}: {', '.join(said)}"
 
     __repr__ = __str__
+
+    def lost(self, metric: str) -> str:
+        """How much worse a metric is expected to be, in words."""
+        return f"{'at most ' if metric in self.at_most else ''}{self.metrics[metric]:.2g}"
 
     def _of_classes(self) -> str:
         changed = {} if self.by_class is None else self.by_class
@@ -150,7 +162,7 @@ def price_figures(price: Price) -> tuple[Figure, ...]:
     if price.rms is not None:
         what = "predictions off by" if price.labels is None else "probabilities off by"
         found.append(Figure(what, f"{price.rms:.2g}", of))
-    return (*found, *(Figure(f"{name}, worse by", f"{loss:.2g}", of) for name, loss in price.metrics.items()))
+    return (*found, *(Figure(f"{name}, worse by", price.lost(name), of) for name in price.metrics))
 
 
 def grids_by_class(price: Price, shares: dict[Any, float]) -> tuple[Grid, ...]:
@@ -179,15 +191,15 @@ class Pricing:
         Labels or numbers of the rows, where they are known.
     of_labels : VotingRule or None
         Labels by the rule of voting that ``predict`` goes by, where they are estimated already.
-    of_metric : dict of str to (float, Law)
-        What `laws` has of a metric, where that is estimated already.
+    of_metric : dict of str to MetricLoss
+        What `losses` has of a metric, where that is estimated already.
     """
 
     outputs: TreeOutputs | None
     groups: Groups = ALONE
     truth: Truth | None = None
     of_labels: VotingRule | None = None
-    of_metric: dict[str, tuple[float, Law]] = field(default_factory=dict)
+    of_metric: dict[str, MetricLoss] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known: dict[int, Price] = {}
@@ -213,8 +225,9 @@ class Pricing:
             found = self.rule.of_classes.disagreement_of_each(n_trees)
             by_class = {names[of]: changed for of, changed in found.items()}
         rms = None if self._deviations is None else self._deviations.at(n_trees).rms
-        metrics = {name: law.loss(n_trees) for name, (_, law) in self.laws.items()}
-        return Price(n_trees, labels, by_class, rms, metrics)
+        metrics = {name: float(found.loss(n_trees)) for name, found in self.losses.items()}
+        at_most = tuple(name for name, found in self.losses.items() if not found.is_told)
+        return Price(n_trees, labels, by_class, rms, metrics, at_most)
 
     @cached_property
     def rule(self) -> VotingRule | None:
@@ -234,26 +247,34 @@ class Pricing:
         return Deviations(scores.take(scores.asked > 1), link)
 
     @cached_property
-    def laws(self) -> dict[str, tuple[float, Law]]:
-        """Each metric that can be told: its value with the trees at hand, and its expected loss."""
+    def losses(self) -> dict[str, MetricLoss]:
+        """What each metric that can be told loses for want of trees."""
         outputs, truth = self.outputs, self.truth
         assert outputs is not None
         scores = outputs.scores
         if truth is None or outputs.link is None or outputs.blocks is None or scores is None or not scores.are_finite():
             return {}
-        n_classes = 0 if outputs.votes is None else len(outputs.votes.classes)
-        names = ("rmse",) if not n_classes else ("logloss", "auc") if n_classes == 2 else ("logloss",)
-        found = {}
-        for name in names:
-            if name in self.of_metric:
-                found[name] = self.of_metric[name]
-                continue
+        found, step = {}, -(-len(outputs.blocks.rows) // _ROWS)
+        blocks = outputs.blocks.where(np.arange(len(outputs.blocks.rows)) % max(step, 1) == 0)
+        for name in self._metrics(truth, outputs, blocks):
             try:
-                judge = truth.judge(name, outputs)
-                found[name] = rough_law(outputs.blocks, judge, predictions_for(outputs, judge))
+                if name not in self.of_metric:
+                    judge = truth.judge(name, outputs)
+                    predicted = predictions_for(outputs, judge)
+                    self.of_metric[name] = metric_loss(blocks, judge, predicted, truth.units)
+                found[name] = self.of_metric[name]
             except (FewVotesError, UndefinedMetricError):
                 continue
         return found
+
+    @staticmethod
+    def _metrics(truth: Truth, outputs: TreeOutputs, blocks: TreeBlocks) -> tuple[str, ...]:
+        """What a forest of so many classes is judged by."""
+        if outputs.votes is None:
+            return ("rmse",)
+        judge = truth.judge("logloss", outputs)
+        of_probabilities = "logloss" if chances_in_blocks(judge, blocks).doubt(judge.name) is None else "brier"
+        return (of_probabilities, "auc") if len(outputs.votes.classes) == 2 else (of_probabilities,)
 
     def mean_probabilities(self) -> np.ndarray[Any, Any] | None:
         """Mean over the rows of the probability of each class, shape (n_classes,); None where they are not known."""

@@ -18,6 +18,13 @@ from rfsize.voting.predictor import Predictor
 Scorer = Callable[..., float]
 
 
+def scorer_names() -> list[str]:
+    """Names of scikit-learn's scorers."""
+    from sklearn.metrics import get_scorer_names
+
+    return list(get_scorer_names())
+
+
 def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
     """The scorer that is meant by a name which is not ``known`` otherwise, or by a callable; None where it is none."""
     from sklearn.metrics import get_scorer, get_scorer_names

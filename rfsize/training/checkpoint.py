@@ -27,8 +27,8 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.outputs import OutOfBag
 from rfsize.voting.scores import Scores
 
-_FORMAT, _VERSION = "rfsize bagging fraction search", 3
-_WITHOUT_DIGESTS, _WITHOUT_BLOCKS = 1, 2  # versions before, which are still read
+_FORMAT, _VERSION = "rfsize bagging fraction search", 4
+_WITHOUT_DIGESTS, _WITHOUT_BLOCKS, _WITHOUT_FIRST = 1, 2, 3  # versions before, which are still read
 _TEXT = "search.json"
 _LARGEST_TEXT = 10_000_000  # bytes
 _PROBE = 0.5  # fraction of the tree by which data are told apart
@@ -103,7 +103,7 @@ class SearchFile:
             for name, array in _arrays(of_key).items()
         }
         digests = {name: _digest_of(array.tobytes()) for name, array in arrays.items()}
-        # A file that was begun without blocks is gone on with without them.
+        # A file that was begun without blocks, or without their first trees, is gone on with without them.
         version = _WITHOUT_BLOCKS if self._probe.blocks is None else _VERSION
         text = {"format": _FORMAT, "version": version, **self._origin, "seconds": seconds, "digests": digests}
         with written_whole(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
@@ -166,16 +166,17 @@ class SearchFile:
     def _blocks(
         self, counts: NDArray[Any], scores: Scores, n_trees: int, found: dict[str, NDArray[Any]]
     ) -> TreeBlocks | None:
-        """The blocks of trees; none of a file written before they were kept."""
+        """The blocks of trees; none of a file written before they were kept as they are now."""
         like = self._probe.blocks
         if like is None:
             return None
-        votes, total, squares, asked = (found[name] for name in _OF_BLOCKS)
+        votes, total, squares, asked, first = (found[name] for name in _OF_BLOCKS)
         fits = all((one >= 0).all() and (one <= n_trees).all() for one in (votes, asked))
-        if not (fits and np.isfinite(total).all() and np.isfinite(squares).all() and (squares >= 0.0).all()):
+        fits = fits and all(np.isfinite(one).all() for one in (total, squares, first))
+        if not (fits and (squares >= 0.0).all()):
             raise ValueError("the blocks of trees contradict themselves")
         rows = like.rows
-        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, squares, asked, n_trees)
+        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, squares, asked, first, n_trees)
 
 
 # What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
@@ -183,7 +184,7 @@ _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
     *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
 )
-_IN_BLOCKS = {"votes": "<i4", "total": "<f8", "squares": "<f8", "asked": "<i4"}
+_IN_BLOCKS = {"votes": "<i4", "total": "<f8", "squares": "<f8", "asked": "<i4", "first": "<f8"}
 _OF_BLOCKS = {f"{name} of blocks": kind for name, kind in _IN_BLOCKS.items()}
 _STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"} | _OF_BLOCKS
 
@@ -198,7 +199,7 @@ def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
     }
     if blocks is None:
         return found
-    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked]
+    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked, blocks.first]
     return found | dict(zip(_OF_BLOCKS, of_blocks, strict=True))
 
 
@@ -217,7 +218,7 @@ def _checked_digests(text: Any) -> dict[str, str] | None:
     found = text["format"], text["version"]
     if found == (_FORMAT, _WITHOUT_DIGESTS) and not {"digests", "checksum"} & text.keys():
         return None
-    if found not in ((_FORMAT, _WITHOUT_BLOCKS), (_FORMAT, _VERSION)):
+    if found not in ((_FORMAT, version) for version in (_WITHOUT_BLOCKS, _WITHOUT_FIRST, _VERSION)):
         raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
     if text.pop("checksum") != _checksum(text):
         raise ValueError("the checksum does not fit the content")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from rfsize.adapters.trainer import Trainer
+from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
 from rfsize.voting.outputs import OutOfBag
@@ -217,12 +218,7 @@ class Scorer(Judge):
 
 def _checked_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(scoring, str):
-        try:
-            scorer: Callable[..., Any] = get_scorer(scoring)
-        except ValueError:
-            raise ValueError(
-                f"scoring={scoring!r} is no scorer that scikit-learn knows; sklearn.metrics.get_scorer_names() has them"
-            ) from None
+        scorer: Callable[..., Any] = get_scorer(scorer_name(scoring))
         return scorer
     if not callable(scoring):
         raise ValueError(f"scoring must be the name of a scikit-learn scorer, a scorer, or None; found {scoring!r}")

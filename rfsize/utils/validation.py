@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -45,10 +46,21 @@ def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
     return given.astype(np.float64)
 
 
-def choice(name: str, value: Any, choices: Collection[str], advice: str = "") -> None:
-    """Raise a ``ValueError`` that names it where ``value`` is none of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{advice}")
+def choice(name: str, value: Any, choices: Collection[str], advice: str = "", *, others: Collection[str] = ()) -> None:
+    """Raise a ``ValueError`` that names it where ``value`` is none of the choices, and the one that may be meant.
+
+    That may be one of ``others``, which are more than can be listed.
+    """
+    if isinstance(value, str) and value in choices:
+        return
+    meant = did_you_mean(value, [*choices, *others])
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}{meant}{advice}")
+
+
+def did_you_mean(value: Any, choices: Collection[str]) -> str:
+    """The choice that is nearest to what was given, as the end of a clause; nothing where none is near."""
+    near = get_close_matches(value.lower(), choices, 1) if isinstance(value, str) else []
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:

@@ -16,6 +16,8 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.scores import Scores
 
 N_BLOCKS = 20
+N_FIRST = 74
+"""Trees of a row that are kept one by one: two forests of 37."""
 
 # The noise that rows share is seen in so many of them, or in fewer where there are many classes.
 _ROWS, _CELLS = 20_000, 1 << 22
@@ -40,6 +42,9 @@ class TreeBlocks:
         Sums of the scores of the trees of each block, and of their squares.
     asked : ndarray of int32, shape (n_rows, N_BLOCKS, 1 or n_scores)
         Trees that were asked for each of the scores.
+    first : ndarray of float64, shape (n_rows, N_FIRST, n_scores)
+        Scores of the first trees that were asked, tree by tree; 0 where there are no more (see `n_first`). Blocks tell
+        nothing of forests smaller than a block.
     n_trees : int
         Trees dealt.
     strata : ndarray of int64, shape (n_rows,), or None
@@ -53,6 +58,7 @@ class TreeBlocks:
     total: Floats
     squares: Floats
     asked: NDArray[np.int32]
+    first: Floats
     n_trees: int
     strata: Int64s | None = None
 
@@ -68,6 +74,7 @@ class TreeBlocks:
             total=np.zeros((*dealt, n_scores)),
             squares=np.zeros((*dealt, n_scores)),
             asked=np.zeros((*dealt, 1), dtype=np.int32),
+            first=np.zeros((len(rows), N_FIRST, n_scores)),
             n_trees=0,
         )
 
@@ -95,6 +102,7 @@ class TreeBlocks:
             total=_apart([each.total for each in some]),
             squares=_apart([each.squares for each in some]),
             asked=_apart([each.asked for each in some]),
+            first=np.concatenate([each.first for each in some]),
             n_trees=forests[0].n_trees,
         )
 
@@ -105,7 +113,12 @@ class TreeBlocks:
             return self
         apart = [array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2]) for array in self._dealt()]
         dealt = [array.sum(axis=1, dtype=array.dtype) for array in apart]
-        return self._with(self.scores, [self.rows, self.counts, *dealt])
+        return self._with(self.scores, [self.rows, self.counts, *dealt, self.first])
+
+    @property
+    def n_first(self) -> Int64s:
+        """How many trees `first` holds of each row and score, shape (n_rows, 1 or n_scores)."""
+        return np.minimum(self.asked.sum(axis=1), N_FIRST)
 
     @property
     def n_filled(self) -> int:
@@ -125,7 +138,9 @@ class TreeBlocks:
             self.counts + more.counts,
             *(one + np.roll(other, turn, axis=1) for one, other in zip(self._dealt(), more._dealt(), strict=True)),
         ]
-        found = self._with(self.scores.plus(more.scores), [self.rows, *arrays])
+        first = np.concatenate([self.first, more.first], axis=1)
+        is_tree = np.concatenate([_up_to(self.n_first), _up_to(more.n_first)], axis=1)
+        found = self._with(self.scores.plus(more.scores), [self.rows, *arrays, first_asked(first, is_tree)])
         return replace(found, n_trees=self.n_trees + more.n_trees)
 
     def add(self, vote: NDArray[Any], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]) -> None:
@@ -138,6 +153,9 @@ class TreeBlocks:
         if self.votes.shape[2]:
             self.votes[voting, block, vote[voting]] += 1
         score = np.where(may_score[:, None], score, 0.0)
+        place = self.n_first[:, 0]
+        rows = np.flatnonzero(may_score & (place < N_FIRST))
+        self.first[rows, place[rows]] = score[rows]
         self.total[:, block] += score
         self.squares[:, block] += score * score
         self.asked[:, block, 0] += may_score
@@ -170,13 +188,12 @@ class TreeBlocks:
         return [self.votes, self.total, self.squares, self.asked]
 
     def _arrays(self) -> list[NDArray[Any]]:
-        return [self.rows, self.counts, *self._dealt()]
+        return [self.rows, self.counts, *self._dealt(), self.first]
 
     def _with(self, scores: Scores, arrays: list[NDArray[Any]]) -> TreeBlocks:
-        rows, counts, votes, total, squares, asked = arrays
-        return replace(
-            self, rows=rows, counts=counts, scores=scores, votes=votes, total=total, squares=squares, asked=asked
-        )
+        rows, counts, votes, total, squares, asked, first = arrays
+        of_blocks = replace(self, votes=votes, total=total, squares=squares, asked=asked)
+        return replace(of_blocks, rows=rows, counts=counts, scores=scores, first=first)
 
 
 def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:
@@ -202,3 +219,23 @@ def dealt(values: NDArray[Any]) -> NDArray[Any]:
     short = -n_trees % N_BLOCKS
     padded = np.concatenate([values, np.zeros((n_rows, short, *rest), dtype=values.dtype)], axis=1)
     return np.asarray(padded.reshape(n_rows, -1, N_BLOCKS, *rest).sum(axis=1))
+
+
+def first_asked(score: NDArray[Any], asked: NDArray[np.bool_]) -> Floats:
+    """Scores of the first trees that were asked, as `TreeBlocks.first` has them.
+
+    Of scores of shape (n_rows, n_trees, n_scores), and whether they count, with 1 or n_scores in the last place.
+    """
+    n_rows, _, n_scores = score.shape
+    found = np.zeros((n_rows, N_FIRST, n_scores))
+    for output in range(n_scores):
+        may = asked[:, :, min(output, asked.shape[2] - 1)]
+        place = np.cumsum(may, axis=1)
+        row, tree = np.nonzero(may & (place <= N_FIRST))
+        found[row, place[row, tree] - 1, output] = score[row, tree, output]
+    return found
+
+
+def _up_to(n_first: Int64s) -> NDArray[np.bool_]:
+    """Which places of `TreeBlocks.first` hold a tree, shape (n_rows, N_FIRST, 1 or n_scores)."""
+    return np.arange(N_FIRST)[:, None] < n_first[:, None]

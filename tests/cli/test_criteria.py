@@ -47,6 +47,19 @@ def test_criteria(
     assert rfsize.votes(load(model_file=small), data.fresh).n_trees == report.n_kept
 
 
+def test_metrics_by_all_of_their_names(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame(data.X, columns=NAMES).assign(target=data.y)
+    table.to_csv(tmp_path / "train.csv", index=False)
+    train_lightgbm(table[list(NAMES)], data.y, 60).save_model(tmp_path / "model.txt")
+    sizing = ["size", "model.txt", "train.csv", "--target", "target", "--oob", "--tolerance", "0.01", "--criterion"]
+    assert run(tmp_path, *sizing, "ROC_AUC") == run(tmp_path, *sizing, "auc")
+    one, other = capsys.readouterr().out.split("T*(auc within 0.01)")[1:]
+    assert one.strip().splitlines()[0] == other.strip().splitlines()[0]
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path, *sizing, "acurracy")
+    assert "did you mean 'accuracy'?" in capsys.readouterr().err
+
+
 def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.DataFrame(data.X, columns=NAMES)
     train_lightgbm(table, data.X[:, 0], 40, objective="regression").save_model(tmp_path / "lgb.txt")

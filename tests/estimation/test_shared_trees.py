@@ -17,7 +17,7 @@ import rfsize
 from rfsize import theory
 from rfsize.estimation.shared_trees import LeadChanges, beyond_mean, noisy_counts, shared_noise, weighted_sums
 from rfsize.sizing.goal import LabelGoal
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
@@ -41,7 +41,8 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
     counts, scores = votes.sum(axis=1, dtype=np.int32), Scores.of(score[:, :, None])
     asked = dealt(np.ones((n_rows, TREES, 1), dtype=np.int32))
     total, squares = dealt(score[:, :, None]), dealt(score[:, :, None] ** 2)
-    blocks = TreeBlocks(np.arange(n_rows), counts, scores, votes, total, squares, asked, TREES)
+    first = first_asked(score[:, :, None], np.ones((n_rows, TREES, 1), dtype=np.bool_))
+    blocks = TreeBlocks(np.arange(n_rows), counts, scores, votes, total, squares, asked, first, TREES)
     return TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
 
 
@@ -174,7 +175,8 @@ def blocks_of(votes: np.ndarray) -> TreeBlocks:
     counts = votes.sum(axis=1, dtype=np.int32)
     asked = np.ones((n_rows, n_blocks, 1), dtype=np.int32)
     total = np.zeros((n_rows, n_blocks, 1))
-    return TreeBlocks(np.arange(n_rows), counts, Scores.nothing(n_rows, 1), votes, total, total, asked, n_blocks)
+    first = first_asked(total, asked > 0)
+    return TreeBlocks(np.arange(n_rows), counts, Scores.nothing(n_rows, 1), votes, total, total, asked, first, n_blocks)
 
 
 @given(counted)

@@ -42,3 +42,21 @@ def losses(
 
     whole = of(np.arange(N_BLOCKS))
     return tuple(float(np.mean([of(blocks) for blocks in parts])) - whole for parts in (halves, quarters))
+
+
+def of_few_trees(
+    score: np.ndarray, may_vote: np.ndarray, loss: Callable[[np.ndarray, np.ndarray], float], size: int, draws: int
+) -> float:
+    """Mean loss of forests of ``size`` trees, drawn of those that may vote on each row, against all of them.
+
+    Of scores of shape (n_rows, n_trees), on the rows that may ask so many.
+    """
+    rng = np.random.default_rng(0)
+    known = may_vote.sum(axis=1) >= size
+    heard = [score[row, may_vote[row]] for row in np.flatnonzero(known)]
+    lost = []
+    for _ in range(draws):
+        places = rng.random(score.shape[1]).argsort()  # the same trees of all rows, where all may vote
+        drawn = [places[places < len(one)][:size] for one in heard]
+        lost.append(loss(known, np.array([one[some].mean() for one, some in zip(heard, drawn, strict=True)])))
+    return float(np.mean(lost)) - loss(known, np.array([one.mean() for one in heard]))

@@ -19,6 +19,7 @@ from sklearn.metrics import (
     average_precision_score,
     balanced_accuracy_score,
     fbeta_score,
+    get_scorer,
     log_loss,
     make_scorer,
     mean_squared_error,
@@ -34,7 +35,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.goal import MetricGoal
 from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.truth import Truth
-from rfsize.voting.blocks import TreeBlocks, dealt
+from rfsize.voting.blocks import TreeBlocks, dealt, first_asked
 from rfsize.voting.groups import ALONE
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import TreeOutputs
@@ -93,6 +94,71 @@ def test_halves_and_quarters_lose_what_loops_say(
         assert report.source == ("oob" if oob else "rows given")
 
 
+@pytest.mark.parametrize("metric", list(LOSSES))
+@pytest.mark.parametrize("oob", [False, True])
+def test_forests_of_a_few_trees_lose_what_drawing_them_says(
+    metric: str, oob: bool, forests: dict[str, Any], data: Data, fresh_y: np.ndarray
+) -> None:
+    """Against loops that draw forests anew, of the trees that may vote on each row."""
+    X, y = (data.X, data.y) if oob else (data.fresh, fresh_y)
+    model, (loss, _) = forests["scikit-learn"], LOSSES[metric]
+    score = tree_scores(model, X)[:, :, -1]
+    may_vote = np.logical_not(rfsize.inbag(model, X, y).T) if oob else np.ones(score.shape, dtype=bool)
+    report = rfsize.size(model, X, y, oob=oob, criterion=metric, tolerance=0.01)
+    drawn = reference.metric_loss.of_few_trees(score, may_vote, lambda known, mean: loss(y[known], mean), 3, 100)
+    found = report.loss_at(3).loss - report.loss_at(int(np.median(may_vote.sum(axis=1)))).loss
+    low, high = report.loss_at(3).interval
+    # Where halves do not tell, losses are the most that they may be.
+    off = 0.012 if metric == "accuracy" else (high - low) / 10.0
+    assert found == pytest.approx(drawn, rel=0.15, abs=off)
+    assert report.loss_at(1).loss > report.loss_at(3).loss > report.loss_at(30).loss
+
+
+def spirals(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two arms of a spiral: trees that err on a third of the rows make a good forest."""
+    y, way = rng.integers(0, 2, n_rows), np.sqrt(rng.random(n_rows)) * 3.0 * np.pi
+    angle = way + np.pi * y
+    arms = np.c_[way * np.cos(angle), way * np.sin(angle)] + rng.normal(0.0, 0.7, (n_rows, 2))
+    return np.c_[arms, rng.normal(size=(n_rows, 4))], np.where(rng.random(n_rows) < 0.03, 1 - y, y)
+
+
+def test_one_tree_is_not_enough_because_halves_lose_nothing() -> None:
+    """Halves of this forest label as well as all of it, a tree errs on 14 % more of the rows."""
+    rng = np.random.default_rng([26, 7, 5])
+    (X, y), (fresh, truth) = spirals(1200, rng), spirals(5000, rng)
+    of = {"max_leaves": 63, "max_depth": 0, "grow_policy": "lossguide", "colsample_bynode": 0.5, "subsample": 0.632}
+    model = train_xgboost(X, y, 150, **of)
+    counted = rfsize.count(model, X, y, oob=True)
+    score = tree_scores(model, fresh)[:, :, 0]
+    of_a_tree = np.mean((score > 0.0) != truth[:, None])
+    of_all = np.mean((score.mean(axis=1) > 0.0) != truth)
+    report = rfsize.size(counted, criterion="accuracy", tolerance=0.02)
+    assert report.loss_at(1).loss == pytest.approx(of_a_tree - of_all, rel=0.3)
+    assert of_a_tree - of_all > 0.05
+    assert 5 <= report.n_trees < 100
+    assert report.interval[0] > 1
+    assert report.price(1).metrics == {
+        name: rfsize.size(counted, criterion=name, tolerance=0.02).loss_at(1).loss for name in ("logloss", "auc")
+    }
+
+
+@pytest.mark.parametrize("leaf", [1, 3])
+def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
+    rng = np.random.default_rng([leaf, 2])
+    X = rng.normal(size=(600, 6))
+    y = (rng.random(600) < np.where(X[:, 0] > 1.0, 0.6, 0.02)).astype(int)
+    model = RandomForestClassifier(300, min_samples_leaf=leaf, random_state=0).fit(X, y)
+    counted = rfsize.count(model, X, y, oob=True)
+    for ask in (
+        lambda: rfsize.size(counted, criterion="logloss", tolerance=0.01),
+        lambda: rfsize.oob_score(counted, metric="neg_log_loss"),
+        lambda: rfsize.size(counted, alpha=0.9).metric_gap("log_loss"),
+    ):
+        with pytest.raises(rfsize.UndefinedMetricError, match=r"infinite.*'brier'.*min_samples_leaf"):
+            ask()
+    assert rfsize.size(counted, alpha=0.9).price().metrics.keys() == {"brier", "auc"}
+
+
 def squares(n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise: float = 2.0) -> MetricReport:
     """Trees that are off by independent noise, sized by their squared error, of which c is the noise's variance."""
     rng = np.random.default_rng(seed)
@@ -106,9 +172,8 @@ def squared_error(truth: np.ndarray, score: np.ndarray, may_vote: np.ndarray, to
     (n_rows, n_trees, _), score, asked = score.shape, np.where(may_vote, score, 0.0), may_vote.astype(np.int32)
     scores = Scores.of(score)
     nothing = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
-    blocks = replace(
-        nothing, scores=scores, total=dealt(score), squares=dealt(score**2), asked=dealt(asked), n_trees=n_trees
-    )
+    of_blocks = {"total": dealt(score), "squares": dealt(score**2), "asked": dealt(asked)}
+    blocks = replace(nothing, scores=scores, first=first_asked(score, may_vote), n_trees=n_trees, **of_blocks)
     outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
     goal = MetricGoal("neg_mean_squared_error", tolerance)
     known = Truth(truth, None, ALONE)
@@ -162,7 +227,8 @@ def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
     asked[:120, 2:] = 0
     scores = Scores.of(score, asked[:, :, 0] > 0)
     nothing = TreeBlocks.nothing(np.arange(200), 0, 1)
-    blocks = replace(nothing, scores=scores, total=dealt(score * asked), asked=dealt(asked), n_trees=100)
+    of_blocks = {"total": dealt(score * asked), "asked": dealt(asked), "first": first_asked(score, asked > 0)}
+    blocks = replace(nothing, scores=scores, n_trees=100, **of_blocks)
     outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
     known = Truth(score[:, 0, 0], None, ALONE)
     with pytest.raises(rfsize.FewVotesError, match="train at least 200 trees") as refused:
@@ -212,17 +278,48 @@ def test_weights_count_rows(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -
         assert [part.loss for part in weighed.parts] == pytest.approx([part.loss for part in repeated.parts], abs=off)
 
 
-def test_scorers_are_known_by_name_and_as_objects(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
+def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
     of_labels = make_scorer(fbeta_score, beta=2.0)
     for model in (forests["XGBoost"], forests["scikit-learn"]):
-        found = {}
-        for criterion in ("auc", "roc_auc", "logloss", "neg_log_loss", of_labels):
-            report = rfsize.size(model, data.fresh, fresh_y, criterion=criterion, tolerance=0.01)
+        counted, found = rfsize.count(model, data.fresh, fresh_y), {}
+        for criterion in ("auc", get_scorer("roc_auc"), "logloss", get_scorer("neg_log_loss"), of_labels):
+            report = rfsize.size(counted, criterion=criterion, tolerance=0.01)
             found[report.criterion] = report
-        assert found["neg_log_loss"].value == pytest.approx(-found["logloss"].value)
-        assert found["neg_log_loss"].parts[0].loss == pytest.approx(found["logloss"].parts[0].loss)
-        assert found["roc_auc"].parts[1].loss == pytest.approx(found["auc"].parts[1].loss, abs=2e-4)
+        assert found["log_loss"].value == pytest.approx(-found["logloss"].value)
+        assert found["log_loss"].parts[0].loss == pytest.approx(found["logloss"].parts[0].loss)
+        assert found["log_loss"].loss_at(2).loss == pytest.approx(found["logloss"].loss_at(2).loss, rel=1e-6)
+        assert found["roc_auc_score"].parts[1].loss == pytest.approx(found["auc"].parts[1].loss, abs=2e-4)
+        assert found["roc_auc_score"].loss_at(2).loss == pytest.approx(found["auc"].loss_at(2).loss, abs=2e-3)
         assert 0.0 < found["fbeta_score"].value < 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("auc", ["roc_auc", "AUC", "roc_auc_score"]),
+        ("logloss", ["log_loss", "neg_log_loss", "LogLoss", "neg-log-loss"]),
+        ("brier", ["neg_brier_score", "Brier score"]),
+        ("accuracy", ["accuracy_score", "Accuracy"]),
+    ],
+)
+def test_a_metric_is_one_by_all_of_its_names(
+    name: str, others: list[str], lgb_booster: Any, data: Data, fresh_y: np.ndarray
+) -> None:
+    counted = rfsize.count(lgb_booster, data.fresh, fresh_y)
+    report = rfsize.size(counted, criterion=name, tolerance=0.01)
+    gap = report.metric_gap(name)
+    for other in others:
+        assert rfsize.size(counted, criterion=other, tolerance=0.01).to_dict() == report.to_dict()
+        assert report.metric_gap(other) == gap
+
+
+def test_what_may_be_meant_is_said(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
+    counted = rfsize.count(lgb_booster, data.fresh, fresh_y)
+    for typed, meant in (("acurracy", "accuracy"), ("f1_marco", "f1_macro"), ("labels", "label"), ("log-los", "log")):
+        with pytest.raises(ValueError, match=f"did you mean '{meant}"):
+            rfsize.size(counted, criterion=typed, tolerance=0.01)
+    with pytest.raises(ValueError, match="did you mean 'auc'"):
+        rfsize.size(counted, alpha=0.9).metric_gap("aucc")
 
 
 def test_a_scorer_is_given_the_labels_of_the_model(data: Data) -> None:

@@ -177,6 +177,7 @@ def assert_same(found: TreeBlocks, expected: TreeBlocks) -> None:
     else:
         assert found.total.shape[2] > 1
     np.testing.assert_allclose(centred(found.scores.mean), centred(expected.scores.mean), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(centred(found.first), centred(expected.first), rtol=1e-5, atol=1e-4)
 
 
 def centred(score: np.ndarray) -> np.ndarray:
@@ -184,11 +185,11 @@ def centred(score: np.ndarray) -> np.ndarray:
     return score if score.shape[-1] == 1 else score - score.mean(axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("first", [1, 20, 33])
-def test_blocks_of_more_trees_are_added(first: int) -> None:
+@pytest.mark.parametrize(("first", "n_trees"), [(1, 50), (20, 50), (33, 50), (100, 180)])
+def test_blocks_of_more_trees_are_added(first: int, n_trees: int) -> None:
     rng = np.random.default_rng(first)
-    label, score = rng.integers(3, size=(50, 30)), rng.normal(size=(50, 30, 2))
-    seen = rng.random((50, 30)) < 0.4
+    label, score = rng.integers(3, size=(n_trees, 30)), rng.normal(size=(n_trees, 30, 2))
+    seen = rng.random((n_trees, 30)) < 0.4
 
     def of(trees: slice) -> TreeBlocks:
         parts = reference.blocks.of_shared_bags(label[trees], score[trees], seen[trees], 3)
@@ -197,7 +198,7 @@ def test_blocks_of_more_trees_are_added(first: int) -> None:
         return TreeBlocks(np.arange(30), parts["votes"].sum(axis=1, dtype=np.int32), scores, n_trees=n_trees, **parts)
 
     assert_blocks(
-        of(slice(0, first)).plus(of(slice(first, 50))), reference.blocks.of_shared_bags(label, score, seen, 3)
+        of(slice(0, first)).plus(of(slice(first, n_trees))), reference.blocks.of_shared_bags(label, score, seen, 3)
     )
 
 
@@ -249,6 +250,8 @@ def test_blocks_of_several_forests_are_their_own(step: int, monkeypatch: pytest.
             assert np.array_equal(found.squares[place, own], blocks.squares[row])
             assert np.array_equal(laid_over.votes[place], blocks.votes[row])
             assert np.array_equal(laid_over.asked[place], blocks.asked[row])
+            assert np.array_equal(found.first[place], blocks.first[row])
+            assert np.array_equal(laid_over.first[place], blocks.first[row])
             np.testing.assert_allclose(laid_over.total[place], blocks.total[row])
             np.testing.assert_allclose(laid_over.squares[place], blocks.squares[row])
             place += 1

@@ -120,6 +120,18 @@ def score_of_weighted_bags(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "the logarithmic loss where a row's class hangs on one or two trees; `size`, `metric_gap` the same",
+    rfsize.UndefinedMetricError,
+    "the logloss may be infinite on other rows, whatever it is on these",
+    why="a fresh row whose class no tree gives any probability makes it infinite, and no interval tells of that",
+    instead="`'brier'`; or trees whose leaves hold more rows (`min_samples_leaf`)",
+)
+def hanging_loss(at: AtHand) -> object:
+    forest = RandomForestClassifier(100, random_state=0).fit(at.X, at.y)
+    return rfsize.oob_score(forest, at.X, at.y, metric="neg_log_loss")
+
+
+@GROUP.refuses(
     "a score of rows that are all of one group",
     FewVotesError,
     "all rows that a tree did not see are of one group, which tells nothing of others",
