@@ -122,13 +122,13 @@ def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple
     probability, n_rows = np.empty((len(X), len(fast.classes))), ctypes.c_size_t(len(X))
 
     def labels() -> None:
-        library.forest_predict_many(pointer(X), n_rows, pointer(label), pointer(asked))
+        library.forest_predict_label_many(pointer(X), n_rows, pointer(label), pointer(asked))
 
     def probabilities() -> None:
         library.forest_predict_proba_many(pointer(X), n_rows, pointer(probability))
 
     of_labels, of_probabilities = Cost(size, fastest(labels, len(X))), Cost(size, fastest(probabilities, len(X)))
-    expected, trees = fast.predict(X, return_trees=True)
+    expected, trees = fast.predict_labels(X, return_trees=True)
     largest = float(np.abs(probability - fast.predict_proba(X)).max())
     differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(asked != trees)} trees, {largest:.0e}"
     return of_labels, of_probabilities, f"{differ}; {asked.mean():.1f} trees asked"

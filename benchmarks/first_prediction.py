@@ -33,10 +33,10 @@ TRAIN = {"LightGBM": train_lightgbm, "XGBoost": train_xgboost}
 
 # By name, what is predicted after another; ``X`` are 1000 rows.
 PREDICTIONS = {
-    "labels": ["fast.predict(X)"],
+    "labels": ["fast.predict_labels(X)"],
     "probabilities": ["fast.predict_proba(X)"],
-    "label of one row": ["fast.predict(X[:1])"],
-    "all of them": ["fast.predict(X)", "fast.predict_proba(X)", "fast.predict(X[:1])"],
+    "label of one row": ["fast.predict_labels(X[:1])"],
+    "all of them": ["fast.predict_labels(X)", "fast.predict_proba(X)", "fast.predict_labels(X[:1])"],
 }
 
 PROCESS = """

@@ -242,11 +242,11 @@ def compiled(task: Task, threads: int) -> Iterator[Contender]:
         yield Contender("rfsize, numbers", fast.predict, task.X, _scores_only, equals=True)
         yield Contender("rfsize, numbers of a DataFrame", fast.predict, task.frame, _scores_only, **of_frame)
         return
-    yield Contender("rfsize, labels", fast.predict, task.X, _labels_only, equals=True, asked=_asked(fast))
+    yield Contender("rfsize, labels", fast.predict_labels, task.X, _labels_only, equals=True, asked=_asked(fast))
     for name, table in task.tables.items():
         quick = rfsize.compile(task.model, table, n_jobs=threads)
-        yield Contender(f"rfsize, labels, {name}", quick.predict, task.X, _labels_only, asked=_asked(quick))
-    yield Contender("rfsize, labels of a DataFrame", fast.predict, task.frame, _labels_only, **of_frame)
+        yield Contender(f"rfsize, labels, {name}", quick.predict_labels, task.X, _labels_only, asked=_asked(quick))
+    yield Contender("rfsize, labels of a DataFrame", fast.predict_labels, task.frame, _labels_only, **of_frame)
 
     def read(probability: np.ndarray) -> Answer:
         scores = probability if task.shape.n_classes > 2 else probability[:, 1]
@@ -257,7 +257,7 @@ def compiled(task: Task, threads: int) -> Iterator[Contender]:
 
 
 def _asked(fast: rfsize.CompiledForest) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
-    return lambda X: fast.predict(X, return_trees=True)
+    return lambda X: fast.predict_labels(X, return_trees=True)
 
 
 def _labels_only(labels: np.ndarray) -> Answer:

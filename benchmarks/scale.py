@@ -41,14 +41,14 @@ NAMES = [f"x{place}" for place in range(FEATURES)]
 HERE = {
     "size, rows in memory": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
     'size, max_rows="auto"': lambda model, X: rfsize.size(model, X, alpha=ALPHA, max_rows="auto"),
-    "labels, rows in memory": lambda model, X: rfsize.compile(model).predict(X),
+    "labels, rows in memory": lambda model, X: rfsize.compile(model).predict_labels(X),
     "size, Parquet folder": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
-    "labels, Parquet folder": lambda model, X: rfsize.compile(model).predict(X),
+    "labels, Parquet folder": lambda model, X: rfsize.compile(model).predict_labels(X),
 }
 ON_DASK = {
     "size, Dask": lambda model, X: rfsize.dask.size(model, X, alpha=ALPHA),
     'size, Dask, max_rows="auto"': lambda model, X: rfsize.dask.size(model, X, alpha=ALPHA, max_rows="auto"),
-    "labels, Dask": lambda model, X: rfsize.dask.predict(rfsize.compile(model), X).sum().compute(),
+    "labels, Dask": lambda model, X: rfsize.dask.predict_labels(rfsize.compile(model), X).sum().compute(),
 }
 
 

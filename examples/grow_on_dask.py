@@ -29,4 +29,4 @@ print(report)
 # are proven, so the forest can be scored by the rows that its trees did not see.
 
 print(rfsize.oob_score(booster, X, y, metric="auc"))
-print(f"{(rfsize.compile(booster).predict(X_test) == y_test).mean():.1%} of other rows are told right")
+print(f"{(rfsize.compile(booster).predict_labels(X_test) == y_test).mean():.1%} of other rows are told right")

@@ -61,5 +61,5 @@ print(score)
 
 report = rfsize.size(model, folder)
 print(report)
-labels = rfsize.compile(model).predict(folder)
+labels = rfsize.compile(model).predict_labels(folder)
 print(f"{len(labels)} rows from {len(list(folder.glob('*.parquet')))} files, {report.n_trees} trees are enough")

@@ -33,7 +33,7 @@ print(report)
 # %%
 # Predictions are made when they are asked for. The forest goes to each worker once.
 
-labels = rfsize.dask.predict(rfsize.compile(model), X)
+labels = rfsize.dask.predict_labels(rfsize.compile(model), X)
 print(f"{labels}, of {report.n_trees} trees that would be enough")
 print(labels.compute()[:10])
 client.close()

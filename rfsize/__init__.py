@@ -30,7 +30,8 @@ from rfsize.errors import (
     UndefinedMetricError,
     UnknownColumnsWarning,
 )
-from rfsize.inference.compiled import CompiledForest, compile, load
+from rfsize.inference.api import compile, load
+from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.metric_gap import MetricGap

@@ -10,7 +10,7 @@ import numpy as np
 from rfsize.inference.compiled import CompiledForest
 from rfsize.utils.validation import choice
 
-_OUTPUTS = ("prediction", "probability", "prediction and trees")
+_OUTPUTS = ("prediction", "label", "probability", "prediction and trees")
 
 
 def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any = None) -> Any:
@@ -20,9 +20,10 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     ----------
     fast : CompiledForest
         What `rfsize.compile` returned, with a stop table or without. It is broadcast once.
-    output : {"prediction", "probability", "prediction and trees"}, default "prediction"
-        Labels, or numbers of a regression forest; an array of the probabilities of all classes, in the order of
-        ``fast.classes``; or a struct of the prediction and of how many trees the row asked.
+    output : {"prediction", "label", "probability", "prediction and trees"}, default "prediction"
+        What ``fast.predict`` gives: an estimator's labels or numbers, a Booster's probabilities; class labels, whatever
+        that is; an array of the probabilities of all classes, in the order of ``fast.classes``; or a struct of the
+        prediction and of how many trees the row asked.
     spark : pyspark.sql.SparkSession, optional
         The session; by default the active one.
 
@@ -35,8 +36,8 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     Raises
     ------
     ValueError
-        If no compiled forest is given, there is no session, or probabilities are asked of a regression; when it is
-        computed, if the columns do not fit the forest.
+        If no compiled forest is given, there is no session, or labels or probabilities are asked of a regression; when
+        it is computed, if the columns do not fit the forest.
 
     Examples
     --------
@@ -52,8 +53,8 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     if not isinstance(fast, CompiledForest):
         raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
     choice("output", output, _OUTPUTS)
-    if output == "probability" and not fast.classes.size:
-        raise ValueError("the forest predicts numbers, which have no probabilities: leave output out")
+    if output in ("label", "probability") and not fast.classes.size:
+        raise ValueError(f"the forest predicts numbers, and output={output!r} is for classes: leave output out")
     forest, names = _session(spark).sparkContext.broadcast(fast), fast.forest.feature_names
 
     def predicted(batches: Any) -> Any:
@@ -73,19 +74,24 @@ def _predicted(fast: CompiledForest, rows: Any, output: str) -> Any:
 
     if output == "probability":
         return pd.Series(list(fast.predict_proba(rows)))
+    if output == "label":
+        return pd.Series(fast.predict_labels(rows))
     predicted, trees = fast.predict(rows, return_trees=True)
-    if output == "prediction":
-        return pd.Series(predicted)
-    return pd.DataFrame({"prediction": predicted, "trees": trees})
+    column = pd.Series(list(predicted) if predicted.ndim > 1 else predicted)
+    return column if output == "prediction" else pd.DataFrame({"prediction": column, "trees": trees})
 
 
 def _type_of(fast: CompiledForest, output: str) -> str:
     """Spark's name of the type of what is predicted."""
     if output == "probability":
         return "array<double>"
-    kind = fast.classes.dtype.kind if fast.classes.size else np.dtype(np.float64).kind
-    label = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}.get(kind, "string")
-    return label if output == "prediction" else f"struct<prediction: {label}, trees: bigint>"
+    labels = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}
+    number = "float" if fast.forest.precision == np.float32 else "double"
+    if output == "label" or fast.forest.predict_gives == "labels":
+        kind = labels.get(fast.classes.dtype.kind, "string")
+    else:
+        kind = f"array<{number}>" if fast.forest.predicts_each_class else number
+    return f"struct<prediction: {kind}, trees: bigint>" if output == "prediction and trees" else kind
 
 
 def _session(spark: Any) -> Any:

@@ -13,7 +13,7 @@ from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_of
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import InbagError, NotAForestError
-from rfsize.inference.compiled import compile
+from rfsize.inference.api import compile
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.typing import Floats
 
@@ -41,7 +41,8 @@ def check_integration(
     - The votes are the argmax of what each tree alone predicts: t trees predict t/(t − 1) of what t − 1 trees do and
       1/t of the tree between, so that the framework's own predictions of smaller forests tell each tree's.
     - A truncated forest predicts the mean of its trees, and the caller's model stays as it was.
-    - A compiled forest gives the framework's probabilities, and rfsize's votes.
+    - A compiled forest gives the framework's probabilities, rfsize's votes, and from ``predict`` what the model's own
+      ``predict`` gives.
     - The bags are proven on the training rows, refused on the same rows in another order, and out-of-bag votes are
       those of the trees outside them.
     - An estimator's forest takes more trees, and keeps those that it has.
@@ -246,6 +247,15 @@ def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: A
     _check(
         fast.votes(X) == ForestOnRows.of(model, X).votes(),
         "the compiled forest counts other votes: compare tree_table.vote and conventions",
+    )
+    if hasattr(model, "fit") and not hasattr(model, "predict"):
+        return
+    own = np.asarray(model.predict(X) if hasattr(model, "fit") else integration.predictions(model, X))
+    found = fast.predict(X)
+    _check(
+        found.shape == own.shape and found.dtype.kind == own.dtype.kind,
+        f"the model predicts {own.dtype} of shape {own.shape}, the compiled forest {found.dtype} of shape "
+        f"{found.shape}: compare predict_gives",
     )
 
 

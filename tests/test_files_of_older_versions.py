@@ -1,9 +1,7 @@
-"""Files that older versions wrote load, and give the answers that they gave then.
+"""A search that an older version wrote loads, and goes on where it was.
 
-Those in ``data`` are of rfsize 0.1.0 as of commit 4168bd3, the last before it was divided into packages: forests of
-500 random rows with missing values and a category, trained by LightGBM 4.7, XGBoost 3.2 and scikit-learn 1.9, compiled,
-saved, and loaded again to record in ``answers.npz`` what they said of 60 more rows; stop tables, likewise asked about
-40 rows of random votes; and the search of `test_a_search_is_taken_up`, run from the beginning.
+That in ``data`` is of rfsize 0.1.0 as of commit 4168bd3, the last before it was divided into packages: the search of
+`test_a_search_is_taken_up`, run from the beginning.
 """
 
 from __future__ import annotations
@@ -19,46 +17,12 @@ import pytest
 import rfsize
 
 DATA = Path(__file__).parent / "data"
-TABLES = ["binary", "limit", "ternary", "leaders", "weighted"]
 
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, np.ndarray]:
     with np.load(DATA / "answers.npz") as file:
         return dict(file)
-
-
-@pytest.mark.parametrize("name", ["lightgbm_multiclass", "xgboost_binary", "adaboost"])
-def test_compiled_forests(name: str, answers: dict[str, np.ndarray]) -> None:
-    forest = rfsize.load(DATA / f"{name}.npz")
-    # Trees of scikit-learn's AdaBoost were trained without missing values.
-    rows = np.nan_to_num(answers["rows"]) if name == "adaboost" else answers["rows"]
-    labels, trees = forest.predict(rows, return_trees=True)
-    assert_same(labels, answers[f"{name}.labels"])
-    assert_same(trees, answers[f"{name}.trees"])
-    # NumPy's exp rounds the last bits by the processor's kind.
-    np.testing.assert_array_max_ulp(forest.predict_proba(rows), answers[f"{name}.probabilities"], maxulp=4)
-    if name != "adaboost":
-        assert_same(forest.votes(rows).counts, answers[f"{name}.votes"])
-
-
-def test_the_table_of_a_compiled_forest() -> None:
-    table = rfsize.load(DATA / "lightgbm_multiclass.npz").table
-    assert table is not None
-    assert (table.kind, table.n_trees, table.n_classes, table.alpha) == ("ternary", 21, 3, 0.95)
-    assert rfsize.load(DATA / "xgboost_binary.npz").table is None
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_stop_tables(name: str, answers: dict[str, np.ndarray]) -> None:
-    table = rfsize.StopTable.load(DATA / f"table_{name}.json")
-    assert table.kind == ("binary" if name == "limit" else name)
-    labels, trees = table.apply(answers[f"table_{name}.votes"])
-    assert_same(labels, answers[f"table_{name}.labels"])
-    assert_same(trees, answers[f"table_{name}.trees"])
-    if name != "weighted":
-        expected = [table.expected_trees(), table.expected_disagreement(), table.expected_unsettled()]
-        np.testing.assert_allclose(expected, answers[f"table_{name}.expected"], rtol=1e-12)
 
 
 def test_a_search_is_taken_up(answers: dict[str, np.ndarray], tmp_path: Path) -> None:

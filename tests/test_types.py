@@ -55,6 +55,8 @@ def downstream(
     reveal_type(rfsize.load("forest.npz"))                                      # CompiledForest
     assert_type(compiled.predict(X), NDArray[Any])
     assert_type(compiled.predict(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
+    assert_type(compiled.predict_labels(X), NDArray[Any])
+    assert_type(compiled.predict_labels(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
     assert_type(compiled.predict_proba(X), NDArray[np.float64])
 
     reveal_type(rfsize.votes(booster, X))                                       # Votes

@@ -62,6 +62,11 @@ class LightGbmForest(Adapter):
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
 
+    @property
+    def predict_gives(self) -> str:
+        is_classifier = hasattr(self._model, "classes_")
+        return super().predict_gives if is_classifier or not self.classes.size else "probabilities"
+
     def _leaf_table(self) -> Leaves:
         forest = self._forest
         sizes = np.array([value.size for value in forest.leaf_value])

@@ -105,6 +105,8 @@ class XgboostForest(Adapter):
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
+        if model is not self.booster and self._objective == "multi:softmax":
+            self.classes = self.classes.astype(np.int32)  # as its predict gives them
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
@@ -125,6 +127,12 @@ class XgboostForest(Adapter):
                 "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
                 "may be too small; train with tree_method='hist'"
             )
+
+    @property
+    def predict_gives(self) -> str:
+        if hasattr(self._model, "classes_") or not self.classes.size:
+            return super().predict_gives
+        return "class numbers" if self._objective == "multi:softmax" else "probabilities"
 
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self.booster.save_config())["learner"]

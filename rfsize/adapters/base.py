@@ -26,6 +26,9 @@ from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give
 from rfsize.voting.links import Link
 
+PREDICTIONS = ("labels", "class numbers", "probabilities", "numbers")
+"""What a model's own ``predict`` may give, see `Adapter.predict_gives`."""
+
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -308,6 +311,15 @@ class Adapter(ABC):
         """A new model of the caller's type, of the first ``n_trees`` members."""
         forest = self.truncated(n_trees)
         return forest if self.holder is None else self.holder.around(forest)
+
+    @property
+    def predict_gives(self) -> str:
+        """What the model's own ``predict`` gives, one of `PREDICTIONS`.
+
+        "labels" of classes; "class numbers", which are 0, 1, … as floats; "probabilities", of class 1 where one score
+        tells two classes, else of every class; or the "numbers" of a regression.
+        """
+        return "labels" if self.classes.size else "numbers"
 
     # Capabilities that a framework may not have
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.api import votes
-from rfsize.inference.compiled import compile as compiled
+from rfsize.inference.api import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.stopping.table import StopTable
 

@@ -29,8 +29,9 @@ from rfsize.cli.predictions import (
 )
 from rfsize.cli.tables import STANDARD, Table
 from rfsize.counting.api import votes
-from rfsize.inference.compiled import CompiledForest, load
-from rfsize.inference.compiled import compile as compiled
+from rfsize.inference.api import compile as compiled
+from rfsize.inference.api import load
+from rfsize.inference.compiled import CompiledForest
 from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.words import how_many
@@ -71,7 +72,9 @@ def add_compile(commands: Any) -> None:
     add_model(parser)
     parser.add_argument("--table", type=Path, metavar="FILE", help="what 'rfsize table' wrote")
     _add_voting(parser)
-    parser.add_argument("--threshold", type=float, default=0.5, help="probability that decides a vote (default 0.5)")
+    parser.add_argument(
+        "--threshold", type=float, help="probability that decides labels and votes (default: the table's, or 0.5)"
+    )
     add_missing(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
     parser.set_defaults(run=compile_)
@@ -115,8 +118,8 @@ def table(options: argparse.Namespace) -> int:
     print(f"promise: {_PROMISES[made.promise]}")
     if not options.certify and not options.oob:  # on rows that it has seen, its trees agree more than on others
         read = {"threshold": options.threshold, "missing": options.missing}
-        labels, asked = compiled(loaded.model, made, **read).predict(X, return_trees=True)
-        differ = np.mean(labels != compiled(loaded.model, voting="hard", **read).predict(X))
+        labels, asked = compiled(loaded.model, made, **read).predict_labels(X, return_trees=True)
+        differ = np.mean(labels != compiled(loaded.model, voting="hard", **read).predict_labels(X))
         print(f"on DATA, with the trees in their order: {asked.mean():.1f} trees per row, {differ:.3%} other labels")
     return DONE
 
@@ -178,8 +181,9 @@ def predict(options: argparse.Namespace) -> int:
     with predictions_file(options.output) as file, prediction_writer(file, kind) as write:
         for piece in pieces(rows_of):
             X = features_of_forest(fast.forest, piece)
-            predicted, trees = fast.predict(X, return_trees=True)
-            columns = {"label" if fast.classes.size else "prediction": predicted, "trees": trees}
+            name, ask = ("label", fast.predict_labels) if fast.classes.size else ("prediction", fast.predict)
+            predicted, trees = ask(X, return_trees=True)
+            columns = {name: predicted, "trees": trees}
             if options.proba:
                 columns |= {
                     f"p_{name}": share for name, share in zip(fast.classes, fast.predict_proba(X).T, strict=True)
@@ -203,9 +207,9 @@ def _forest(options: argparse.Namespace) -> CompiledForest:
             fast = CompiledForest(fast.forest, fast.table, voting=options.voting, n_jobs=options.n_jobs)
     else:
         fast = compiled(loaded.with_class_names(), voting=options.voting, n_jobs=options.n_jobs)
-    if not fast.classes.size and (options.proba or options.voting == "hard"):
+    if not fast.classes.size and (options.proba or options.voting != "auto"):
         raise ValueError(
-            "the forest predicts numbers, of which there are neither probabilities nor a majority vote: leave out "
-            "--proba and --voting"
+            "the forest predicts numbers, of which there are neither probabilities nor votes: leave out --proba and "
+            "--voting"
         )
     return fast

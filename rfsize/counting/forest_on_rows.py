@@ -149,7 +149,10 @@ class ForestOnRows:
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
-        return Votes(self.tallied("votes").counts, self.adapter.classes, self.adapter.n_trees)
+        return self._votes_of(self.tallied("votes"))
+
+    def _votes_of(self, tallied: Tallied) -> Votes:
+        return Votes(tallied.counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
 
     def outputs(self) -> TreeOutputs:
         """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
@@ -233,7 +236,7 @@ class ForestOnRows:
         """What the votes and scores that were added up say of the rows that sizes go by."""
         adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
         every = scored_every(self.n_rows, adapter.leaves.n_scores)
-        votes = Votes(tallied.counts, adapter.classes, adapter.n_trees) if len(adapter.classes) else None
+        votes = self._votes_of(tallied) if len(adapter.classes) else None
         if once is not None:
             votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
         if not adapter.averages_scores:

@@ -106,9 +106,10 @@ def oob_predict(
     subsample: float | None = None,
     missing: float | None = None,
 ) -> NDArray[Any]:
-    """Out-of-bag predictions: labels or numbers, of each training row by the trees that did not see it.
+    """Out-of-bag predictions: what the model's own ``predict`` gives, by the trees that did not see each training row.
 
-    Of scikit-learn's regression forests these are its ``oob_prediction_``.
+    Of scikit-learn's regression forests these are its ``oob_prediction_``. An estimator predicts labels or numbers, a
+    Booster probabilities, as `CompiledForest.predict` says.
 
     Parameters
     ----------
@@ -117,32 +118,35 @@ def oob_predict(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     threshold : float, default 0.5
-        Probability of class 1 above which it is predicted; two classes only. What `count` counted has its own.
+        Probability of class 1 above which it is predicted; labels of two classes only. What `count` counted has its
+        own.
     fill : label or number, optional
-        What to give for rows that no tree may be asked about, such as -1 or one of the labels; by default such rows of
-        a classification forest are refused, and those of a regression forest get NaN. XGBoost puts two rows of its own
-        choice into every bag, so that its forests always have some.
+        What to give for rows that no tree may be asked about, such as -1 or one of the labels; by default such rows are
+        refused where there are labels, and get NaN elsewhere. XGBoost puts two rows of its own choice into every bag,
+        so that its forests always have some.
     y, groups, sample_weight, seed, subsample, missing
         As in `oob_predict_proba`.
 
     Returns
     -------
-    ndarray, shape (n_rows,)
-        Labels in the encoding of the model, of the highest averaged probability; of a regression forest what
-        ``predict`` makes of the averaged scores.
+    ndarray, shape (n_rows,) or (n_rows, n_classes)
+        Of a classifier labels in the encoding of the model, of the highest averaged probability. Of a Booster that
+        tells two classes the probabilities of class 1, of one that tells more those of every class, and labels as
+        floats where XGBoost was trained with ``multi:softmax``. Of a regression forest what ``predict`` makes of the
+        averaged scores.
 
     Raises
     ------
     FewVotesError
-        If there are rows of a classification forest that no tree may be asked about, and ``fill`` is not given.
+        If there are rows that no tree may be asked about, and have no label, since ``fill`` is not given.
     NotAForestError, InbagError, ValueError
-        As by `oob_predict_proba`.
+        As by `oob_predict_proba`; or if ``threshold`` is given where it decides nothing.
 
     Warns
     -----
     NoVotesWarning
-        If there are rows of a regression forest that no tree may be asked about, or rows of a class have so few votes
-        that a score of the predictions would mislead.
+        If there are rows that no tree may be asked about, and get NaN, or rows of a class have so few votes that a
+        score of the predictions would mislead.
 
     Examples
     --------
@@ -157,20 +161,37 @@ def oob_predict(
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, groups=groups, missing=missing, **bags)
+    gives = forest.adapter.predict_gives
+    if threshold is not None and gives in ("probabilities", "numbers"):
+        raise ValueError(
+            f"threshold={threshold!r} decides labels, and the model's own predict gives {gives}, as oob_predict does: "
+            "leave it out, or compare rfsize.oob_predict_proba with it"
+        )
     averages = forest.averages() if counted is None else counted
-    predicted, classes, asked = forest.predictor.predictions(averages.mean), forest.adapter.classes, averages.is_asked
+    found, asked = _as_predict_gives(forest, averages), averages.is_asked
     rows = RowsAsked.of(forest, averages.asked, model.y if isinstance(model, Counted) else y)
-    _warn_of_scores(rows, asked if fill is None and not len(classes) else None)
-    if not len(classes):
-        found = known(predicted, asked)[:, 0] if fill is None else predicted[:, 0]
-    else:
-        found = np.asarray(classes[forest.predictor.labels(predicted)])
-        if fill is None and not asked.all():
-            raise FewVotesError(
-                f"{_unasked(asked)}, and have no label: name one by fill=, such as fill=-1, or take "
-                "rfsize.oob_predict_proba, which is NaN there"
-            )
-    return found if fill is None else np.where(asked, found, fill)
+    _warn_of_scores(rows, asked if fill is None and gives != "labels" else None)
+    if fill is not None:
+        return np.where(asked if found.ndim == 1 else asked[:, None], found, fill)
+    if gives != "labels":
+        return known(found, asked)
+    if not asked.all():
+        raise FewVotesError(
+            f"{_unasked(asked)}, and have no label: name one by fill=, such as fill=-1, or take "
+            "rfsize.oob_predict_proba, which is NaN there"
+        )
+    return found
+
+
+def _as_predict_gives(forest: ForestOnRows, averages: Averages) -> NDArray[Any]:
+    """What the model's own ``predict`` gives from averaged scores."""
+    adapter, predictor = forest.adapter, forest.predictor
+    predicted = predictor.predictions(averages.mean)
+    if adapter.predict_gives == "labels":
+        return np.asarray(adapter.classes[predictor.labels(predicted)])
+    if adapter.predict_gives == "class numbers":
+        return predictor.labels(predicted).astype(np.float64)
+    return predicted if adapter.predict_gives == "probabilities" and averages.mean.shape[1] > 1 else predicted[:, -1]
 
 
 def out_of_bag_rows(
@@ -216,7 +237,7 @@ def _check_members(forest: ForestOnRows) -> None:
 
 def known(predicted: Floats, asked: NDArray[np.bool_]) -> Floats:
     """Predictions with NaN on rows that no tree was asked about."""
-    return np.where(asked[:, None], predicted, np.nan)
+    return np.where(asked if predicted.ndim == 1 else asked[:, None], predicted, np.nan)
 
 
 def _warn_of_scores(rows: RowsAsked, asked: NDArray[np.bool_] | None) -> None:

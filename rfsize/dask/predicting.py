@@ -14,7 +14,7 @@ from rfsize.inference.compiled import CompiledForest
 
 
 def predict(fast: CompiledForest, X: Any) -> Any:
-    """Labels, or numbers of a regression forest, of the rows of a Dask collection: lazily, block by block.
+    """What the model's own ``predict`` gives, of the rows of a Dask collection: lazily, block by block.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def predict(fast: CompiledForest, X: Any) -> Any:
 
     Returns
     -------
-    dask.array.Array or dask.dataframe.Series, shape (n_rows,)
-        What ``fast.predict`` returns of the same rows; of a DataFrame with its index and divisions, named
-        "prediction".
+    dask.array.Array, dask.dataframe.Series or dask.dataframe.DataFrame, shape (n_rows,) or (n_rows, n_classes)
+        What ``fast.predict`` returns of the same rows; of a DataFrame with its index and divisions, named "prediction",
+        or with a column named by each class.
 
     Raises
     ------
@@ -45,18 +45,47 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
     >>> labels = rfsize.dask.predict(rfsize.compile(forest), da.from_array(X, chunks=(40, -1)))
     >>> labels
-    dask.array<_labels, shape=(150,), dtype=int64, chunksize=(40,), chunktype=numpy.ndarray>
+    dask.array<_predicted, shape=(150,), dtype=int64, chunksize=(40,), chunktype=numpy.ndarray>
     >>> bool((labels.compute() == forest.predict(X)).all())
     True
     """
-    kind = _kind_of_labels(_checked(fast))
-    X = _rows(fast, X)
-    if hasattr(X, "map_blocks"):
-        return X.map_blocks(_labels, _once(fast), drop_axis=1, dtype=kind, meta=np.empty(0, dtype=kind))
-    import pandas as pd
+    return _of_each_block(_checked(fast), X, "predict")
 
-    meta = pd.Series(np.empty(0, dtype=kind), index=X._meta.index, name="prediction")
-    return X.map_partitions(_series, _once(fast), meta=meta)
+
+def predict_labels(fast: CompiledForest, X: Any) -> Any:
+    """Class labels, whatever the model's own ``predict`` gives, of the rows of a Dask collection: lazily.
+
+    Parameters
+    ----------
+    fast, X
+        As in `predict`.
+
+    Returns
+    -------
+    dask.array.Array or dask.dataframe.Series, shape (n_rows,)
+        What ``fast.predict_labels`` returns of the same rows; of a DataFrame with its index and divisions, named
+        "prediction".
+
+    Raises
+    ------
+    ValueError
+        As in `predict`, or if the forest predicts numbers.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import lightgbm as lgb
+    >>> import rfsize.dask
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbose": -1}
+    >>> fast = rfsize.compile(lgb.train(params, lgb.Dataset(X, y), 20))
+    >>> rfsize.dask.predict_labels(fast, da.from_array(X, chunks=(200, -1))).compute()[:3].tolist()
+    [0, 0, 0]
+    """
+    if not _checked(fast).classes.size:
+        raise ValueError("the forest predicts numbers, and no labels: ask predict")
+    return _of_each_block(fast, X, "predict_labels")
 
 
 def predict_proba(fast: CompiledForest, X: Any) -> Any:
@@ -92,15 +121,7 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
     """
     if not _checked(fast).classes.size:
         raise ValueError("the forest predicts numbers, which have no probabilities: ask predict")
-    X, classes = _rows(fast, X), fast.classes
-    if hasattr(X, "map_blocks"):
-        chunks = (X.chunks[0], (len(classes),))
-        return X.map_blocks(_shares, _once(fast), chunks=chunks, dtype=np.float64, meta=np.empty((0, 0)))
-    import pandas as pd
-
-    names = [str(name) for name in classes]
-    meta = pd.DataFrame(np.empty((0, len(names))), index=X._meta.index, columns=names)
-    return X.map_partitions(_frame, _once(fast), meta=meta)
+    return _of_each_block(fast, X, "predict_proba")
 
 
 def _checked(fast: CompiledForest) -> CompiledForest:
@@ -115,6 +136,25 @@ def _rows(fast: CompiledForest, X: Any) -> Any:
     return known_columns(checked_collection(X), fast.forest.feature_names, spaces_become_underscores=underscores)
 
 
+def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
+    """What a method of the forest gives of each block, lazily."""
+    X, nothing = _rows(fast, X), _nothing(fast, method)
+    if not hasattr(X, "map_blocks"):
+        return X.map_partitions(_part, _once(fast), method, meta=_named(nothing, fast, X._meta.index))
+    shape: dict[str, Any] = {"drop_axis": 1} if nothing.ndim == 1 else {"chunks": (X.chunks[0], (nothing.shape[1],))}
+    return X.map_blocks(_predicted, _once(fast), method, dtype=nothing.dtype, meta=nothing, **shape)
+
+
+def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
+    """What a method of the forest gives of no rows."""
+    forest, each_class = fast.forest, (0, len(fast.classes))
+    if method == "predict_labels" or (method, forest.predict_gives) == ("predict", "labels"):
+        return np.empty(0, dtype=fast.classes.dtype)
+    if method == "predict_proba":
+        return np.empty(each_class)
+    return np.empty(each_class if forest.predicts_each_class else 0, dtype=forest.precision)
+
+
 def _once(fast: CompiledForest) -> Any:
     """The forest as one task of the graph, which each worker is given once."""
     from dask import delayed
@@ -122,18 +162,10 @@ def _once(fast: CompiledForest) -> Any:
     return delayed(fast, pure=True, traverse=False)
 
 
-def _kind_of_labels(fast: CompiledForest) -> np.dtype[Any]:
-    return fast.classes.dtype if fast.classes.size else np.dtype(np.float64)
-
-
-def _labels(block: Any, fast: CompiledForest, block_info: Any = None) -> NDArray[Any]:
+def _predicted(block: Any, fast: CompiledForest, method: str, block_info: Any = None) -> NDArray[Any]:
     _check_rows(block, block_info)
-    return fast.predict(block) if block.shape[0] else np.empty(0, dtype=_kind_of_labels(fast))
-
-
-def _shares(block: Any, fast: CompiledForest, block_info: Any = None) -> NDArray[np.float64]:
-    _check_rows(block, block_info)
-    return fast.predict_proba(block) if block.shape[0] else np.empty((0, len(fast.classes)))
+    found: NDArray[Any] = getattr(fast, method)(block) if block.shape[0] else _nothing(fast, method)
+    return found
 
 
 def _check_rows(block: Any, block_info: Any) -> None:
@@ -144,13 +176,14 @@ def _check_rows(block: Any, block_info: Any) -> None:
             as_said(block, last - first)
 
 
-def _series(part: Any, fast: CompiledForest) -> Any:
+def _part(part: Any, fast: CompiledForest, method: str) -> Any:
+    return _named(_predicted(part, fast, method), fast, part.index)
+
+
+def _named(predicted: NDArray[Any], fast: CompiledForest, index: Any) -> Any:
+    """A Series, or a DataFrame with a column for each class."""
     import pandas as pd
 
-    return pd.Series(_labels(part, fast), index=part.index, name="prediction")
-
-
-def _frame(part: Any, fast: CompiledForest) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(_shares(part, fast), index=part.index, columns=[str(name) for name in fast.classes])
+    if predicted.ndim == 1:
+        return pd.Series(predicted, index=index, name="prediction")
+    return pd.DataFrame(predicted, index=index, columns=[str(name) for name in fast.classes])

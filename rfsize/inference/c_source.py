@@ -29,38 +29,62 @@ $refused * Nothing is allocated, and nothing kept between calls, so that threads
 _REFUSED = " * A row that the framework of the forest refuses is answered with {}.\n"
 
 _OF_CLASSES = Template("""\
- * int ${name}_predict(const double *row)
+$predict * int ${name}_predict_label(const double *row)
  *     The index of the row's class, 0 to $last.
- * int ${name}_predict_trees(const double *row, int *asked)
+ * int ${name}_predict_label_trees(const double *row, int *asked)
  *     The same, and how many trees the row asked.
- * void ${name}_predict_proba(const double *row, double *probabilities)
- *     The probabilities of all $n_classes classes.
- * void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
- * void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
+ * void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked)
  *     The same of many rows, one after another; asked may be a null pointer.
+ * void ${name}_predict_proba(const double *row, double *probabilities)
+ * void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
+ *     The probabilities of all $n_classes classes, of one row or of many.
  * const char *${name}_class_label(int index)
  *     The label of a class in UTF-8, a null pointer where there is none.
  *""")
 
-_OF_NUMBERS = Template("""\
+_PREDICT_OF_CLASS = Template("""\
+ * int ${name}_predict(const double *row)
+ * int ${name}_predict_trees(const double *row, int *asked)
+ * void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
+ *     Other names of ${name}_predict_label and its like: the model predicts labels.
+""")
+
+_PREDICT_OF_NUMBER = Template("""\
  * double ${name}_predict(const double *row)
- *     The number that the forest predicts.
+ *     $what
  * void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
  *     The same of many rows, one after another.
- *""")
+""")
 
-_DECLARED_OF_CLASSES = Template("""
-int ${name}_predict(const double *row);
-int ${name}_predict_trees(const double *row, int *asked);
+_PREDICT_OF_EACH_CLASS = Template("""\
+ * void ${name}_predict(const double *row, double *probabilities)
+ * void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities)
+ *     Other names of ${name}_predict_proba and ${name}_predict_proba_many: the model predicts probabilities.
+""")
+
+_DECLARED_OF_CLASSES = Template("""\
+int ${name}_predict_label(const double *row);
+int ${name}_predict_label_trees(const double *row, int *asked);
+void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked);
 void ${name}_predict_proba(const double *row, double *probabilities);
-void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked);
 void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities);
 const char *${name}_class_label(int index);
 """)
 
-_DECLARED_OF_NUMBERS = Template("""
+_DECLARED_OF_CLASS = Template("""\
+int ${name}_predict(const double *row);
+int ${name}_predict_trees(const double *row, int *asked);
+void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked);
+""")
+
+_DECLARED_OF_NUMBER = Template("""\
 double ${name}_predict(const double *row);
 void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted);
+""")
+
+_DECLARED_OF_EACH_CLASS = Template("""\
+void ${name}_predict(const double *row, double *probabilities);
+void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities);
 """)
 
 _ADD = """
@@ -129,17 +153,26 @@ static int is_taken(const double *row)
 """
 
 _CLASSES = Template("""
-int ${name}_predict_trees(const double *row, int *asked)
+int ${name}_predict_label_trees(const double *row, int *asked)
 {
     level q[COLUMNS];
 $unless_taken    quantise(row, q);
     return label_of(q, asked);
 }
 
-int ${name}_predict(const double *row)
+int ${name}_predict_label(const double *row)
 {
     int asked;
-    return ${name}_predict_trees(row, &asked);
+    return ${name}_predict_label_trees(row, &asked);
+}
+
+void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        int trees;
+        classes[i] = ${name}_predict_label_trees(rows + i * FEATURES, &trees);
+        if (asked) asked[i] = trees;
+    }
 }
 
 void ${name}_predict_proba(const double *row, double *probabilities)
@@ -147,15 +180,6 @@ void ${name}_predict_proba(const double *row, double *probabilities)
     sum score[SCORES];
 $unless_taken_proba    predict_all(row, score);
 $probabilities}
-
-void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
-{
-    for (size_t i = 0; i < n_rows; i++) {
-        int trees;
-        classes[i] = ${name}_predict_trees(rows + i * FEATURES, &trees);
-        if (asked) asked[i] = trees;
-    }
-}
 
 void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
 {
@@ -169,18 +193,41 @@ const char *${name}_class_label(int index)
 }
 """)
 
-_NUMBERS = Template("""
+_CLASS = Template("""
+int ${name}_predict(const double *row) { return ${name}_predict_label(row); }
+
+int ${name}_predict_trees(const double *row, int *asked) { return ${name}_predict_label_trees(row, asked); }
+
+void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
+{
+    ${name}_predict_label_many(rows, n_rows, classes, asked);
+}
+""")
+
+_EACH_CLASS = Template("""
+void ${name}_predict(const double *row, double *probabilities) { ${name}_predict_proba(row, probabilities); }
+
+void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities)
+{
+    ${name}_predict_proba_many(rows, n_rows, probabilities);
+}
+""")
+
+_NUMBER = Template("""
 double ${name}_predict(const double *row)
 {
-    sum score[SCORES];
-$unless_taken    predict_all(row, score);
-    return score[0];
-}
+$number}
 
 void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
 {
     for (size_t i = 0; i < n_rows; i++) predicted[i] = ${name}_predict(rows + i * FEATURES);
 }
+""")
+
+_ONE_SCORE = Template("""\
+    sum score[SCORES];
+$unless_taken    predict_all(row, score);
+    return score[0];
 """)
 
 _PROBABILITY_OF_ONE = """    probabilities[0] = (sum)(1 - score[0]);
@@ -223,24 +270,47 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
     """The text of the file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
+    told, declared, predict = _of_predict(forest, public, bool(taken))
     about = _ABOUT.substitute(
         n_trees=forest.n_trees,
         n_features=forest.n_features,
-        functions=(_OF_CLASSES if of_classes else _OF_NUMBERS).substitute(public),
+        functions=_OF_CLASSES.substitute(public, predict=told) if of_classes else f"{told} *",
         refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
         if taken
         else "",
     )
-    declared = (_DECLARED_OF_CLASSES if of_classes else _DECLARED_OF_NUMBERS).substitute(public)
     code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
-    if not of_classes:
-        refusal = "    if (!is_taken(row)) return NAN;\n" if taken else ""
-        code.append(_NUMBERS.substitute(public, unless_taken=refusal))
-    else:
+    if of_classes:
+        declared = _DECLARED_OF_CLASSES.substitute(public) + declared
         code += [_label(forest, stops, by_votes), _labels(forest), _of_classes(forest, public, bool(taken))]
-    body = "".join(code)
+    body = "".join([*code, predict])
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
-    return f"{about}\n#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n{declared}\n{body}"
+    includes = f"#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n"
+    return f"{about}\n{includes}\n{declared}\n{body}"
+
+
+_SAID = {
+    "numbers": "The number that the forest predicts.",
+    "probabilities": "The probability of class 1, which the model predicts.",
+    "class numbers": "The index of the row's class, which the model predicts as a floating-point number.",
+}
+
+
+def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str, str]:
+    """What is said of the functions that give what the model's own predict does, their declarations and code."""
+    if forest.predict_gives == "labels":
+        texts = _PREDICT_OF_CLASS, _DECLARED_OF_CLASS, _CLASS
+    elif forest.predicts_each_class:
+        texts = _PREDICT_OF_EACH_CLASS, _DECLARED_OF_EACH_CLASS, _EACH_CLASS
+    else:
+        texts = _PREDICT_OF_NUMBER, _DECLARED_OF_NUMBER, _NUMBER
+    number = "    return ${name}_predict_label(row);\n"
+    if forest.predict_gives != "class numbers":
+        refusal = "    if (!is_taken(row)) return NAN;\n" if refuses else ""
+        number = _ONE_SCORE.substitute(unless_taken=refusal)
+    known = {**public, "what": _SAID.get(forest.predict_gives, ""), "number": Template(number).substitute(public)}
+    told, declared, code = (text.substitute(known) for text in texts)
+    return told, declared, code
 
 
 def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str:

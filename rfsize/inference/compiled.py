@@ -1,4 +1,4 @@
-"""Predicting with a compiled forest: `compile` and what it returns."""
+"""CompiledForest: what predicts as the model's own ``predict`` does, many times faster."""
 
 from __future__ import annotations
 
@@ -6,156 +6,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, shrinking_of
-from rfsize.adapters.registry import adapter_for, weighted_adapter_for
-from rfsize.errors import ForestFileError, NotAForestError
+from rfsize.adapters.base import Adapter
+from rfsize.errors import NotAForestError
 from rfsize.inference.by_scores import ByScores
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.c_source import write_c
-from rfsize.inference.file import load_forest, save_forest
+from rfsize.inference.file import save_forest
 from rfsize.inference.rows import Rows
-from rfsize.inference.tables import check_fit, checked_table
+from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
 from rfsize.stopping.spread import SpreadStops
 from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
-
-def compile(
-    model: Any,
-    table: StopTable | None = None,
-    *,
-    voting: Literal["auto", "soft", "hard"] = "auto",
-    threshold: float = 0.5,
-    n_jobs: int = -1,
-    missing: float | None = None,
-) -> CompiledForest:
-    """A forest that predicts what the model's own ``predict`` does, many times faster.
-
-    Without a table, rows ask trees until those left can no longer change their label. With one, until the table says
-    that it is settled. An ``AdaBoostClassifier`` of decision trees predicts exactly as it does itself, and each row
-    asks trees from the heaviest down until the remaining weight cannot change its label.
-
-    Parameters
-    ----------
-    model : booster or estimator
-        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
-        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given.
-    table : StopTable, optional
-        For as many trees and classes as the forest has: of averaged scores (`StopTable.calibrate`; of probabilities,
-        for `CompiledForest.predict_proba`), or of votes (`StopTable.build`). Leave it out for AdaBoost, whose own
-        weights say when to stop.
-    voting : {"auto", "soft", "hard"}
-        What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
-        table, or without one the same as the model's own ``predict``.
-    threshold : float, default 0.5
-        Probability of class 1 above which it is predicted, and voted for by a tree; two classes only.
-    n_jobs : int, default -1
-        Threads that predict; -1 for one per core. The predictions are the same for any number.
-    missing : float, optional
-        Value that means missing in the rows to come, besides NaN, as in `votes`; the compiled forest keeps it, and so
-        does its file.
-
-    Returns
-    -------
-    CompiledForest
-        Independent of the framework; `CompiledForest.save` writes it to one file.
-
-    Raises
-    ------
-    NotAForestError
-        If the model is not a forest of independent trees, or cannot be compiled.
-    ValueError
-        If the table is for another forest, threshold or way of voting.
-
-    Examples
-    --------
-    >>> import rfsize
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(101, random_state=0).fit(X[:400], y[:400])
-    >>> fast = rfsize.compile(forest)
-    >>> fast
-    CompiledForest(101 scikit-learn trees, 2 classes, averaged scores, no stop table)
-    >>> bool((fast.predict(X) == forest.predict(X)).all())
-    True
-
-    With a table of the out-of-bag votes most rows ask a few trees for the majority of all:
-
-    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X[:400], oob=True))
-    >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
-    >>> bool(asked.mean() < 20)
-    True
-    """
-    choice("voting", voting, ("auto", "soft", "hard"))
-    adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
-    if adapter.holder is not None and table is None and voting == "auto" and threshold == 0.5:
-        table = adapter.holder.table
-    table = checked_table(adapter, table)
-    threshold = adapter.checked_threshold(threshold)
-    give(shrinking_of(adapter))
-    forest = Forest.of(adapter, adapter.tree_table(threshold), threshold)
-    return CompiledForest(forest, table, voting=_resolved(voting, adapter, table), n_jobs=n_jobs)
-
-
-def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
-    """What the labels go by, where "auto" may be asked for."""
-    if voting == "auto":
-        return adapter.predict_obeys if table is None else table.voting
-    if voting == "soft" and adapter.vote_weights is not None:
-        raise ValueError("the members of AdaBoost vote, and its own predict goes by their weights: leave voting out")
-    if voting == "hard" and not adapter.classes.size:
-        raise ValueError("the forest predicts numbers, of which there is no majority vote: leave voting out")
-    return voting
-
-
-def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
-    """Read what `CompiledForest.save` wrote; neither LightGBM nor XGBoost need be installed.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it may come from anyone: it holds no code, and everything in it is checked.
-    n_jobs : int, default -1
-        Threads that predict; -1 for one per core.
-
-    Returns
-    -------
-    CompiledForest
-        Predicts as the one saved.
-
-    Raises
-    ------
-    ForestFileError, TableError
-        If the file is damaged, or was not written by rfsize.
-    OSError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> import rfsize
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> rfsize.compile(forest).save("forest.npz")
-    >>> rfsize.load("forest.npz")
-    CompiledForest(50 scikit-learn trees, 3 classes, averaged scores, no stop table)
-    """
-    forest, table, voting = load_forest(Path(path))
-    try:
-        return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
-    except ValueError as error:
-        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
+_LABELS = ("labels", "class numbers")  # among what `predict` may give
 
 
 class CompiledForest:
@@ -184,7 +55,7 @@ class CompiledForest:
     Raises
     ------
     ValueError
-        If the table is for another forest, threshold or way of voting.
+        If the table is for other trees, classes, labels above another threshold, or another way of voting.
 
     Examples
     --------
@@ -223,11 +94,29 @@ class CompiledForest:
 
     def __repr__(self) -> str:
         trees = how_many(self.n_trees, f"{self.forest.conventions.framework} tree")
+        kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
+        return f"CompiledForest({trees}, {kind}; {self._said_of_predict}; {self._said_of_table})"
+
+    @property
+    def _said_of_predict(self) -> str:
+        """What `predict` gives, and what labels go by."""
+        gives = self.forest.predict_gives
         if not self.classes.size:
-            return f"CompiledForest({trees}, regression)"
+            return f"predict gives {gives}"
         by = "averaged scores" if self.voting == "soft" else "majority vote"
-        table = "no stop table" if self.table is None else repr(self.table)
-        return f"CompiledForest({trees}, {len(self.classes)} classes, {by}, {table})"
+        above = "" if self.forest.threshold == 0.5 else f" above {self.forest.threshold:g}"
+        labels = "" if gives in _LABELS else "predict_labels "
+        return f"predict gives {gives}, {labels}by {by}{above}"
+
+    @property
+    def _said_of_table(self) -> str:
+        """The stop table, and what it acts on."""
+        if self.table is None:
+            return "no stop table"
+        of_labels = self.table.criterion == "label"
+        own = "predict_labels" if of_labels else "predict_proba"
+        acts = ["predict"] if (self.forest.predict_gives in _LABELS) == of_labels else []
+        return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -236,7 +125,7 @@ class CompiledForest:
     def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], Int64s]: ...
 
     def predict(self, X: Any, *, return_trees: bool = False) -> Any:
-        """Labels, or numbers of a regression forest.
+        """What the model's own ``predict`` gives: an estimator's labels or numbers, a Booster's probabilities.
 
         Parameters
         ----------
@@ -247,12 +136,14 @@ class CompiledForest:
 
         Returns
         -------
-        labels : ndarray, shape (n_rows,)
-            In the caller's encoding. By averaged scores those that the framework's own ``predict`` gives, or of a
-            booster's probability those above the threshold; scores are added in its own order and precision. By votes
-            those of the majority. Ties go to the lowest class index. With a table, what the table promises of these.
+        predicted : ndarray, shape (n_rows,) or (n_rows, n_classes)
+            Of a classifier labels, as `predict_labels` gives them. Of a `Booster` that tells two classes the
+            probabilities of class 1, of one that tells more those of every class, and labels as floats where XGBoost
+            was trained with ``multi:softmax``. Of a regression numbers. Floats have the framework's own precision,
+            which is single in XGBoost; scores are added in its own order. With a table of what is predicted, what the
+            table promises of it.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. Without a table, trees are left out that can no longer change the label.
+            Only with ``return_trees``. All trees, but for labels, and with a table of what is predicted.
 
         Raises
         ------
@@ -274,13 +165,66 @@ class CompiledForest:
         >>> bool(asked.mean() < 50)
         True
         """
-        if self.classes.size:
-            labels, asked = (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
-            found = self.classes[labels]
+        forest = self.forest
+        if forest.predict_gives in _LABELS:
+            index, asked = self._labels(X)
+            found = self.classes[index] if forest.predict_gives == "labels" else index.astype(forest.precision)
         else:
-            numbers, asked = self._by_scores.predictions(X)
-            found = numbers[:, 0]
+            predicted, asked = self._by_scores.predictions(X)
+            found = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
+            found = found.astype(forest.precision, copy=False)
         return (found, asked) if return_trees else found
+
+    @overload
+    def predict_labels(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
+
+    @overload
+    def predict_labels(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], Int64s]: ...
+
+    def predict_labels(self, X: Any, *, return_trees: bool = False) -> Any:
+        """Class labels, whatever the model's own ``predict`` gives.
+
+        Parameters
+        ----------
+        X, return_trees
+            As in `predict`.
+
+        Returns
+        -------
+        labels : ndarray, shape (n_rows,)
+            In the caller's encoding. By averaged scores the class that the framework itself predicts, or of one
+            probability class 1 above the threshold. By votes that of the majority. Ties go to the lowest class index.
+            With a table of labels, what the table promises of these.
+        asked : ndarray of int64, shape (n_rows,)
+            Only with ``return_trees``. Without a table of labels, trees are left out that can no longer change the
+            label.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`.
+        NotAForestError
+            If the forest predicts numbers.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> labels = rfsize.compile(forest, threshold=0.3).predict_labels(X)
+        >>> labels.tolist() == (forest.predict_proba(X)[:, 1] > 0.3).astype(int).tolist()
+        True
+        """
+        if not self.classes.size:
+            raise NotAForestError("the forest predicts numbers, and no labels: use predict")
+        index, asked = self._labels(X)
+        return (self.classes[index], asked) if return_trees else self.classes[index]
+
+    def _labels(self, X: Any) -> tuple[Int64s, Int64s]:
+        """Index of each row's label, and how many trees it asked."""
+        return (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
 
     def votes(self, X: Any) -> Votes:
         """Votes of all trees, as `rfsize.votes` counts them.
@@ -319,7 +263,7 @@ class CompiledForest:
                 "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
                 "predict_proba"
             )
-        return Votes(self._by_votes.counts(X), self.classes, self.n_trees)
+        return Votes(self._by_votes.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
     def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> Floats: ...
@@ -332,10 +276,8 @@ class CompiledForest:
 
         Parameters
         ----------
-        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows as the framework takes them.
-        return_trees : bool, default False
-            Whether to return also how many trees each row asked.
+        X, return_trees
+            As in `predict`.
 
         Returns
         -------

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.base import PREDICTIONS
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Reading
 from rfsize.errors import ForestFileError, TableError
@@ -27,10 +28,7 @@ from rfsize.voting.links import LINKS
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest, Nodes
 
-_FORMAT, _VERSION = "rfsize forest", 3
-# Those of version 2 predict the majority vote, from scores that were rounded to be averaged.
-_READ = (2, _VERSION)
-_BEFORE_SCORES = {"voting": "hard", "threshold": 0.5}
+_FORMAT, _VERSION = "rfsize forest", 4
 _AGAIN = "; compile the model and save it again"
 
 # The form in which NumPy writes a list of numbers or text.
@@ -94,6 +92,7 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str
         "conventions": _conventions_to_dict(forest.conventions),
         "threshold": forest.threshold,
         "voting": voting,
+        "predict_gives": forest.predict_gives,
         "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
@@ -117,14 +116,11 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
     arrays = _arrays(path)
     try:
         metadata = json.loads(arrays["metadata"].tobytes().decode("utf-8"))
-        if metadata["format"] != _FORMAT or metadata["version"] not in _READ:
+        if metadata["format"] != _FORMAT or metadata["version"] != _VERSION:
             raise ForestFileError(
                 f"{path} has format {metadata['format']!r}, version {metadata['version']!r}; this rfsize reads "
-                f"{_FORMAT!r}, versions {' and '.join(map(str, _READ))}{_AGAIN}"
+                f"{_FORMAT!r}, version {_VERSION}{_AGAIN}"
             )
-        if metadata["version"] == 2:
-            metadata |= _BEFORE_SCORES
-            metadata["conventions"] |= {"start": [], "averages": True}
         forest = Forest(
             trees=_trees({name: arrays[f"trees.{name}"] for name in _TREES}),
             columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
@@ -134,15 +130,13 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
             classes=arrays["classes"],
             conventions=_conventions_from_dict(metadata["conventions"]),
             threshold=metadata["threshold"],
-            digest=_digest(metadata.get("digest")),
+            digest=_digest(metadata["digest"]),
+            predict_gives=metadata["predict_gives"],
         )
         _check_head(forest)
         _check_votes(forest)
         _check_shares(forest)
         table = None if metadata["table"] is None else StopTable.from_dict(metadata["table"])
-        if table is not None:
-            same = (table.n_trees, table.n_classes) == (forest.n_trees, max(1, len(forest.classes)))
-            _require(same, "the table is for another forest")
         voting = metadata["voting"]
         _require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
     except (*_DAMAGE, RecursionError) as error:
@@ -257,6 +251,8 @@ def _check_head(forest: Forest) -> None:
     _require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")
     _require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
     _require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
+    gives = PREDICTIONS[:-1] if n_classes else PREDICTIONS[-1:]
+    _require(forest.predict_gives in gives, "predict gives nothing known")
     _check_scores(forest)
     _require((forest.classes == forest.classes).all(), "a class without a name")
     _require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")

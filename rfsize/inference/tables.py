@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rfsize.adapters.base import Adapter
 from rfsize.inference.by_scores import cut_of
+from rfsize.stopping.fit import check_labels
 from rfsize.stopping.stops import AverageStops, WeightedStops
 from rfsize.stopping.table import StopTable
-from rfsize.utils.words import how_many
 from rfsize.walking.layout import Forest
 
 _SAME_CUT = 1e-6  # of two thresholds on the scale of scores
@@ -40,12 +40,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
 def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
     """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
     n_classes = len(forest.classes)
-    if (table.n_trees, table.n_classes) != (forest.n_trees, max(1, n_classes)):
-        trees = how_many(forest.n_trees, "tree")
-        raise ValueError(
-            f"the table is for {how_many(table.n_trees, 'tree')} and {_spoken(table.n_classes)}, the forest has "
-            f"{trees} and {_spoken(n_classes)}: make one for {trees}"
-        )
+    check_labels(table, forest.n_trees, forest.classes, forest.threshold if n_classes == 2 else None)
     certified = None if table.certificate is None else table.certificate.forest
     if None not in (certified, forest.digest) and certified != forest.digest:
         raise ValueError(
@@ -67,10 +62,6 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
         cut = cut_of(forest)
         if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
             raise ValueError(
-                f"the table was calibrated for another threshold than {forest.threshold:g}: give "
-                "StopTable.calibrate the same threshold"
+                f"the table stops at a mean score of {table.stops.cut:g}, and the forest's labels turn at {cut:g}: "
+                "make a table from this forest, StopTable.calibrate(model, X)"
             )
-
-
-def _spoken(n_classes: int) -> str:
-    return f"{n_classes} classes" if n_classes > 1 else "no classes"

@@ -39,6 +39,10 @@ class CompiledTrees(Adapter):
         self.predict_obeys = voting
         self.leaves = self._leaf_table()
 
+    @property
+    def predict_gives(self) -> str:
+        return self._forest.predict_gives
+
     def _leaf_table(self) -> Leaves:
         forest = self._forest
         scale, start = forest.alone[0], forest.start

@@ -16,7 +16,8 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.api import votes
 from rfsize.errors import NotAForestError
-from rfsize.inference.compiled import CompiledForest, compile
+from rfsize.inference.api import compile
+from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sklearn.held_out import CONFIDENCE, check_enough, split

@@ -36,14 +36,12 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS, Link
 
-FORMAT, VERSION = "rfsize.StopTable", 2
+FORMAT, VERSION = "rfsize.StopTable", 3
 
 _LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
-_FIELDS = ("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured")
-_NEW_FIELDS = ("nominal", "classes", "counts", "certificate")
 _KEYS = {
-    1: {"format", "version", *_FIELDS, "checksum"},
-    2: {"format", "version", *_FIELDS, *_NEW_FIELDS, "checksum"},
+    *("format", "version", "n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured"),
+    *("nominal", "classes", "threshold", "counts", "certificate", "checksum"),
 }
 _RULES = {
     "binary": ("threshold", "optimal", "robust"),
@@ -113,6 +111,7 @@ def to_document(
     measured: tuple[float, float] | None,
     nominal: float | None,
     classes: tuple[Any, ...] | None,
+    threshold: float | None,
     counts: ClassCounts | None,
     certificate: Certificate | None,
 ) -> dict[str, Any]:
@@ -131,6 +130,7 @@ def to_document(
         "measured": None if measured is None else list(measured),
         "nominal": nominal,
         "classes": None if classes is None else list(classes),
+        "threshold": threshold,
         "counts": None if counts is None else _plain_counts(counts),
         "certificate": None if certificate is None else _plain_certificate(certificate),
     }
@@ -162,11 +162,7 @@ def _flat_prior(prior: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def checked_fields(document: Any) -> dict[str, Any]:
     """The fields of a `StopTable` from a document of `to_document`; ``TableError`` where it is none."""
-    version = _version(document)
-    if set(document) != _KEYS[version]:
-        keys, found = ", ".join(sorted(_KEYS[version])), ", ".join(sorted(map(str, document))[:20])
-        refuse(f"a stop table of version {version} has the keys {keys}; found {found[:400]}")
-    document = {**dict.fromkeys(_NEW_FIELDS), **document}
+    _check_keys(document)
     n_trees = _integer(document, "n_trees", 1, MAX_TREES)
     n_classes = _integer(document, "n_classes", 1, MAX_CLASSES)
     of_labels = rules.table_kind(n_trees, n_classes), WeightedStops.kind, AverageStops.kind
@@ -182,6 +178,7 @@ def checked_fields(document: Any) -> dict[str, Any]:
         "measured": _measured(document["measured"], kind, n_trees),
         "nominal": None if document["nominal"] is None else _alpha(document["nominal"], "nominal"),
         "classes": _classes(document["classes"], n_classes),
+        "threshold": _threshold(document["threshold"], kind, n_classes),
         "counts": None if document["counts"] is None else _counts(document["counts"], n_trees, n_classes),
         "certificate": _certificate(document["certificate"], n_trees, n_classes),
     }
@@ -190,23 +187,23 @@ def checked_fields(document: Any) -> dict[str, Any]:
     if kind == "weighted" and (fields["alpha"] != 1.0 or fields["prior"] is not None):
         refuse("a table of weighted votes is lossless, with an alpha of 1 and no prior")
     _check_evidence(kind, fields)
-    rest = {key: value for key, value in document.items() if key in _KEYS[version] - {"checksum"}}
-    if document["checksum"] != checksum(rest):
+    if document["checksum"] != checksum({key: value for key, value in document.items() if key != "checksum"}):
         refuse("the checksum does not fit the content: the table is damaged")
     return fields
 
 
-def _version(document: Any) -> int:
-    """Version of a document that says that it is a stop table."""
+def _check_keys(document: Any) -> None:
+    """``TableError`` where a document does not say that it is a stop table, or has other keys than one."""
     if type(document) is not dict or not {"format", "version"} <= set(document):
         found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
-        refuse(f"a stop table has the keys {', '.join(sorted(_KEYS[VERSION]))}; found {str(found)[:400]}")
+        refuse(f"a stop table has the keys {', '.join(sorted(_KEYS))}; found {str(found)[:400]}")
     if document["format"] != FORMAT:
         refuse(f"format is {_short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
-    version = document["version"]
-    if type(version) is not int or version not in _KEYS:
-        refuse(f"version is {_short(version)}, but this rfsize reads versions 1 and {VERSION}", "; upgrade rfsize")
-    return version
+    if type(document["version"]) is not int or document["version"] != VERSION:
+        refuse(f"version is {_short(document['version'])}, but this rfsize reads version {VERSION}")
+    if set(document) != _KEYS:
+        found = ", ".join(sorted(map(str, document))[:20])[:400]
+        refuse(f"a stop table of version {VERSION} has the keys {', '.join(sorted(_KEYS))}; found {found}")
 
 
 def _check_evidence(kind: str, fields: dict[str, Any]) -> None:
@@ -320,6 +317,15 @@ def _classes(value: Any, n_classes: int) -> tuple[Any, ...] | None:
     return tuple(value)
 
 
+def _threshold(value: Any, kind: str, n_classes: int) -> float | None:
+    """Of two classes, whose members count alike; tables of labels by averaged scores always know it."""
+    if value is None and not (n_classes == 2 and kind == AverageStops.kind):
+        return None
+    if n_classes != 2 or kind == WeightedStops.kind or type(value) is not float or not 0.0 < value < 1.0:
+        refuse(f"threshold must be a probability of two classes, or null, found {_short(value)} of {n_classes} classes")
+    return value
+
+
 def _counts(value: Any, n_trees: int, n_classes: int, more: tuple[str, ...] = ()) -> ClassCounts:
     if type(value) is not dict or set(value) != {*_COUNTS, *more}:
         refuse(f"counts of rows must have the keys {', '.join((*_COUNTS, *more))}, found {_short(value)}")
@@ -336,8 +342,6 @@ def _counts(value: Any, n_trees: int, n_classes: int, more: tuple[str, ...] = ()
 def _certificate(value: Any, n_trees: int, n_classes: int) -> Certificate | None:
     if value is None:
         return None
-    if type(value) is dict:
-        value = {"forest": None, **value}  # which tables did not tell at first
     counts = _counts(value, n_trees, n_classes, ("confidence", "average", "forest"))
     confidence = value["confidence"]
     if type(confidence) is not float or not 0.0 < confidence < 1.0:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Self = TypeVar("Self", bound="KnownTable")
 
 _CLASSES_SAID = 5
@@ -50,6 +53,7 @@ class KnownTable(Result):
     measured: tuple[float, float] | None = None
     nominal: float | None = None
     classes: tuple[Any, ...] | None = None
+    threshold: float | None = None
     counts: ClassCounts | None = None
     certificate: Certificate | None = None
 
@@ -199,6 +203,22 @@ class KnownTable(Result):
                 RareClassWarning,
             )
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the votes at which voting stops; of a certified table also the rows that differed, and the bound.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the stops alone; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from rfsize.stopping.plots import plot_table
+
+        return plot_table(self, ax)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table as JSON.
 
@@ -266,6 +286,7 @@ class KnownTable(Result):
             measured=self.measured,
             nominal=self.nominal,
             classes=self.classes,
+            threshold=self.threshold,
             counts=self.counts,
             certificate=self.certificate,
         )
@@ -301,6 +322,8 @@ class KnownTable(Result):
             words.append(f"rule={self.rule!r}")
         if self.voting == "hard":
             words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
+        if self.threshold not in (None, 0.5):
+            words.append(f"threshold={self.threshold:g}")
         found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
         if self.certificate is not None:
             found += f"; {self.certificate}"

@@ -92,6 +92,11 @@ class TreesOnRows:
         return self.rows.adapter
 
     @property
+    def threshold(self) -> float | None:
+        """Probability above which class 1 is predicted; None of other than two classes."""
+        return self.rows.threshold if self.adapter.classes.size == 2 else None
+
+    @property
     def cut(self) -> float:
         """Mean score above which class 1 is predicted, of one score; 0 where there are several, or no classes."""
         adapter = self.adapter

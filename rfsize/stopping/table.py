@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,24 +24,17 @@ from rfsize.stopping.arguments import (
 )
 from rfsize.stopping.calibration import VotesOnRows, Wanted, average_stops, certified_votes, spread_stops
 from rfsize.stopping.certificate import AVERAGES
+from rfsize.stopping.fit import check_labels
 from rfsize.stopping.known import KnownTable
 from rfsize.stopping.scoring import TreesOnRows, known_labels
 from rfsize.stopping.simulation import simulated
 from rfsize.stopping.stops import LeaderStops, VoteStops, WeightedStops, checked_weights
 from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
-from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
 Rule = Literal["threshold", "optimal", "robust"]
-
-
 Target = Literal["ensemble", "limit"]
-
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
 _ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
@@ -72,6 +65,10 @@ class StopTable(KnownTable):
         Of a certified table of votes, the α that it was built with, which need not be the α that is certified.
     classes : tuple or None
         Class labels, where they are known.
+    threshold : float or None
+        Probability of class 1 above which the labels that it speaks of are class 1, and trees vote for it; None where
+        that does not apply (other than two classes, probabilities unless by class) or is not known (votes counted
+        elsewhere, no votes).
     counts : ClassCounts or None
         What the table did, by class, on simulated rows (`LeaderStops`), or out of bag; None where that is computed, or
         stands in the certificate.
@@ -163,11 +160,13 @@ class StopTable(KnownTable):
         check_combination(kind, rule, target)
         stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
         measured = counts = None
-        classes = known_labels(prior.classes) if isinstance(prior, Votes) else None
         if isinstance(stops, LeaderStops):
             counts = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
             measured = counts.mean_trees, counts.disagreement
-        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured, classes=classes, counts=counts)
+        of_labels: dict[str, Any] = {}
+        if isinstance(prior, Votes):
+            of_labels = {"classes": known_labels(prior.classes), "threshold": prior.threshold}
+        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured, counts=counts, **of_labels)
         table.warn_of_rare_classes()
         return table
 
@@ -289,7 +288,9 @@ class StopTable(KnownTable):
             find = average_stops if of_labels else partial(spread_stops, criterion=criterion, tolerance=tolerance)
             stops, known = find(trees, wanted, labels)
             rule = "lead" if of_labels else "spread"
-            table = cls(n_trees, n_classes, wanted.alpha, rule, "ensemble", None, stops, classes=classes, **known)
+            speaks_of_labels = of_labels or average == "macro"
+            known |= {"classes": classes, "threshold": trees.threshold if speaks_of_labels else None}
+            table = cls(n_trees, n_classes, wanted.alpha, rule, "ensemble", None, stops, **known)
         table.warn_of_rare_classes()
         return table
 
@@ -301,11 +302,12 @@ class StopTable(KnownTable):
                 "with oob=True, tables of votes are built from counted votes: "
                 "StopTable.build(n_trees, prior=rfsize.votes(model, X, oob=True))"
             )
+        adapter = trees.adapter
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
-        prior = Votes(for_prior.counts(), trees.adapter.classes, trees.adapter.n_trees)
+        prior = Votes(for_prior.counts(), adapter.classes, adapter.n_trees, threshold=trees.threshold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RareClassWarning)  # which is for what is certified in the end
-            table = cls.build(trees.adapter.n_trees, alpha=wanted.alpha, prior=prior)
+            table = cls.build(adapter.n_trees, alpha=wanted.alpha, prior=prior)
         return table._certified_on(others, wanted)
 
     def certified(
@@ -315,7 +317,7 @@ class StopTable(KnownTable):
         *,
         confidence: float = 0.95,
         average: Literal["micro", "macro"] = "micro",
-        threshold: float = 0.5,
+        threshold: float | None = None,
         missing: float | None = None,
     ) -> StopTable:
         """Certify a table of votes for one forest, on rows of its own.
@@ -329,8 +331,10 @@ class StopTable(KnownTable):
             A forest of ``n_trees`` trees and ``n_classes`` classes.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows that neither the forest was trained on nor the prior was taken from; labels are not needed.
-        confidence, average, threshold, missing
+        confidence, average, missing
             As in `calibrate`.
+        threshold : float, optional
+            As in `calibrate`; by default that of the votes that the table was built from, or 0.5.
 
         Returns
         -------
@@ -340,8 +344,8 @@ class StopTable(KnownTable):
         Raises
         ------
         ValueError
-            If the table is not one of votes with an α below 1 and target "ensemble", the forest is another, or the
-            rows are too few.
+            If the table is not one of votes with an α below 1 and target "ensemble", the forest or the threshold is
+            another, or the rows are too few.
 
         Examples
         --------
@@ -356,22 +360,21 @@ class StopTable(KnownTable):
         True
         """
         choice("average", average, AVERAGES)
-        confidence = share("confidence", confidence)
         if self.kind in ("weighted", "averages", "spread") or self.target != "ensemble" or self.alpha == 1.0:
             raise ValueError(
                 "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
                 f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
                 "StopTable.calibrate"
             )
-        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=threshold, missing=missing)
+        at = 0.5 if self.threshold is None else self.threshold
+        at = at if threshold is None else threshold
+        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
         adapter = trees.adapter
-        if (adapter.n_trees, adapter.classes.size) != (self.n_trees, self.n_classes):
-            raise ValueError(
-                f"the table is for {how_many(self.n_trees, 'tree')} and {self.n_classes} classes, the forest has "
-                f"{adapter.n_trees:,} and {adapter.classes.size}: build a table for it"
-            )
+        check_labels(self, adapter.n_trees, adapter.classes, trees.threshold)
+        confidence = share("confidence", confidence)
         wanted = Wanted(self.alpha, confidence, average, certified=True, forest=adapter.digest)
-        table = replace(self, classes=known_labels(adapter.classes))._certified_on(VotesOnRows.of(trees), wanted)
+        of_forest = replace(self, classes=known_labels(adapter.classes), threshold=trees.threshold)
+        table = of_forest._certified_on(VotesOnRows.of(trees), wanted)
         table.warn_of_rare_classes()
         return table
 
@@ -482,19 +485,3 @@ class StopTable(KnownTable):
         settled = [self.stops.settle(given[start : start + rows], self.n_classes) for start in starts]
         answers, asked = (np.concatenate(part) for part in zip(*settled, strict=True))
         return answers, asked
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the votes at which voting stops; of a certified table also the rows that differed, and the bound.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw the stops alone; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from rfsize.stopping.plots import plot_table
-
-        return plot_table(self, ax)

@@ -104,7 +104,7 @@ def cv_votes(
         counts[held_out] = found
     if counts is None:
         raise ValueError("there are no folds")
-    return Votes(counts, n_trees=n_trees)
+    return Votes(counts, n_trees=n_trees, threshold=threshold)
 
 
 def _folds(label: NDArray[Any], nfold: int, stratified: bool, seed: int, groups: Groups) -> Iterable[tuple[Any, Any]]:
@@ -174,7 +174,7 @@ def held_out_outputs(
         for rows, known, outputs in parts:
             assert outputs.votes is not None
             counts[rows[:, None], class_indices(classes, known, len(known))] = outputs.votes.counts
-        votes = Votes(counts, classes, n_trees)
+        votes = Votes(counts, classes, n_trees, threshold=None if first.votes is None else first.votes.threshold)
     whole = [(rows, outputs) for rows, known, outputs in parts if len(known) == len(classes)]
     if not whole or whole[0][1].scores is None:
         return TreeOutputs(votes, predict_obeys=first.predict_obeys)

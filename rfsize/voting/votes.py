@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.validation import whole
+from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many
 
 MAX_COUNT = 2**31 - 1
@@ -46,6 +46,9 @@ class Votes:
     n_trees : int, optional
         Trees in the forest that voted; the most any row was asked by default. Out-of-bag rows are asked
         fewer trees than this.
+    threshold : float, optional
+        Probability of class 1 above which the trees voted for it; two classes only. `rfsize.votes` knows it of the
+        votes that it counts, and a `StopTable` that is built from votes takes it along.
 
     Attributes
     ----------
@@ -55,12 +58,15 @@ class Votes:
         Class labels.
     n_trees : int
         Trees in the forest.
+    threshold : float or None
+        Probability of class 1 above which the trees voted for it; None of more classes, and of votes counted elsewhere.
 
     Raises
     ------
     ValueError
         If the counts are not a matrix of non-negative whole numbers of at least two columns, a label is
-        missing or doubled, or a row was asked more than ``n_trees``, or more than 2,147,483,647.
+        missing or doubled, or a row was asked more than ``n_trees``, or more than 2,147,483,647; or the threshold is
+        no probability, or of more classes than two.
 
     Examples
     --------
@@ -74,13 +80,21 @@ class Votes:
     [[0.03, 0.97], [0.6, 0.4]]
     """
 
-    __slots__ = ("classes", "counts", "n_trees")
+    __slots__ = ("classes", "counts", "n_trees", "threshold")
 
     counts: NDArray[np.int32]
     classes: NDArray[Any]
     n_trees: int
+    threshold: float | None
 
-    def __init__(self, counts: ArrayLike, classes: ArrayLike | None = None, n_trees: int | None = None) -> None:
+    def __init__(
+        self,
+        counts: ArrayLike,
+        classes: ArrayLike | None = None,
+        n_trees: int | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> None:
         self.counts = _checked_counts(counts)
         n_classes = self.counts.shape[1]
         self.classes = np.arange(n_classes) if classes is None else np.asarray(classes)
@@ -90,6 +104,7 @@ class Votes:
         self.n_trees = most if n_trees is None else whole("n_trees", n_trees, at_least=0, at_most=MAX_COUNT)
         if self.n_trees < most:
             raise ValueError(f"a row has {most} votes, more than the {self.n_trees} trees that n_trees names")
+        self.threshold = _checked_threshold(threshold, n_classes)
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
@@ -138,7 +153,7 @@ class Votes:
         Raises
         ------
         ValueError
-            If the rows or the classes differ.
+            If the rows, the classes or the thresholds differ.
 
         Examples
         --------
@@ -152,7 +167,8 @@ class Votes:
                 f"merge adds the votes of more trees on the same rows, but one has {how_many(len(self), 'row')} and "
                 f"the other {len(other)}; concat appends rows"
             )
-        return Votes(self.counts.astype(np.int64) + other.counts, self.classes, self.n_trees + other.n_trees)
+        counts, n_trees = self.counts.astype(np.int64) + other.counts, self.n_trees + other.n_trees
+        return Votes(counts, self.classes, n_trees, threshold=self._common_threshold(other))
 
     def concat(self, other: Votes) -> Votes:
         """Votes of one forest on the rows of both.
@@ -170,7 +186,7 @@ class Votes:
         Raises
         ------
         ValueError
-            If the classes or the numbers of trees differ.
+            If the classes, the thresholds or the numbers of trees differ.
 
         Examples
         --------
@@ -184,7 +200,8 @@ class Votes:
                 f"concat appends rows voted on by the same forest, but one has {self.n_trees} trees and the "
                 f"other {other.n_trees}; merge adds trees"
             )
-        return Votes(np.concatenate([self.counts, other.counts]), self.classes, self.n_trees)
+        counts = np.concatenate([self.counts, other.counts])
+        return Votes(counts, self.classes, self.n_trees, threshold=self._common_threshold(other))
 
     def take(self, rows: NDArray[Any] | slice) -> Votes:
         """Votes on some of the rows.
@@ -205,7 +222,7 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 4], [9, 1]]).take([0, 2]).counts.tolist()
         [[3, 7], [9, 1]]
         """
-        return Votes(self.counts[rows], self.classes, self.n_trees)
+        return Votes(self.counts[rows], self.classes, self.n_trees, threshold=self.threshold)
 
     def histogram(self) -> VoteHistogram:
         """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
@@ -247,6 +264,15 @@ class Votes:
         if not np.array_equal(self.classes, other.classes):
             raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
 
+    def _common_threshold(self, other: Votes) -> float | None:
+        """The threshold of both, or that of the votes which know theirs."""
+        if None not in (self.threshold, other.threshold) and self.threshold != other.threshold:
+            raise ValueError(
+                f"the trees voted for class 1 above {self.threshold:g} in the one and above {other.threshold:g} in the "
+                "other: count both at the same threshold"
+            )
+        return other.threshold if self.threshold is None else self.threshold
+
 
 class HasVotes(Protocol):
     """What holds counted votes, such as what `rfsize.count` returns."""
@@ -264,6 +290,16 @@ def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np
     without = counts.copy()
     without[np.arange(len(counts)), leader] = -1
     return leader, without.argmax(axis=1)
+
+
+def _checked_threshold(threshold: float | None, n_classes: int) -> float | None:
+    """The threshold of votes for two classes; more have none, for which 0.5 stands elsewhere."""
+    if threshold is None:
+        return None
+    threshold = share("threshold", threshold)
+    if n_classes > 2 and threshold != 0.5:
+        raise ValueError(f"threshold={threshold:g} is for two classes, and the votes are for {n_classes}: leave it out")
+    return threshold if n_classes == 2 else None
 
 
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:

@@ -111,7 +111,9 @@ class Forest:
     threshold : float
         Probability of class 1 above which it is predicted; two classes only.
     digest : str or None
-        `Adapter.digest` of the model that it was compiled from; None in files of older versions.
+        `Adapter.digest` of the model that it was compiled from; None where that is not known.
+    predict_gives : {"labels", "class numbers", "probabilities", "numbers"}
+        `Adapter.predict_gives` of that model.
     native : _core.Forest
         What rows go down.
 
@@ -130,6 +132,7 @@ class Forest:
     conventions: Conventions
     threshold: float = 0.5
     digest: str | None = None
+    predict_gives: str = "labels"
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,6 +181,7 @@ class Forest:
             conventions=adapter.conventions,
             threshold=threshold,
             digest=adapter.digest,
+            predict_gives=adapter.predict_gives,
         )
 
     @property
@@ -189,6 +193,16 @@ class Forest:
     def n_scores(self) -> int:
         """Scores of a member: 1, or one for each class."""
         return self.n_outputs * self.trees.value.shape[1]
+
+    @property
+    def predicts_each_class(self) -> bool:
+        """Whether ``predict`` gives a number for each class of a row, and not one number or label."""
+        return self.predict_gives == "probabilities" and self.n_scores > 1
+
+    @property
+    def precision(self) -> np.dtype[np.floating[Any]]:
+        """In which the framework adds up scores, and predicts."""
+        return self.trees.value.dtype
 
     @property
     def start(self) -> NDArray[np.floating[Any]]:

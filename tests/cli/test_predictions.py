@@ -37,7 +37,7 @@ def test_table_compile_predict(
     assert "1,500 rows" in capsys.readouterr().out
     written = pd.read_csv(out) if output == "out.csv" else pd.read_parquet(out)
     predictor = rfsize.load(fast)
-    labels, asked = predictor.predict(pd.DataFrame(data.X, columns=NAMES), return_trees=True)
+    labels, asked = predictor.predict_labels(pd.DataFrame(data.X, columns=NAMES), return_trees=True)
     assert np.array_equal(written["label"], labels)
     assert np.array_equal(written["trees"], asked)
     np.testing.assert_allclose(written["p_1"], predictor.predict_proba(data.X)[:, 1], atol=1e-12)
@@ -80,8 +80,8 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["table", "lgb.txt", "train.npz", "--certify", "--oob", "-o", "new.json"], "such rows certify nothing"),
         (["table", "lgb.txt", "rows.npy", "--certify", "--rule", "optimal", "-o", "new.json"], "--rule is for tables"),
         (["table", "lgb.txt", "rows.npy", "--certify", "--alpha", "0.9999", "-o", "new.json"], "give at least"),
-        (["predict", "numbers.txt", "rows.npy", "--proba", "-o", "new.csv"], "neither probabilities nor a majority"),
-        (["predict", "numbers.txt", "rows.npy", "--voting", "hard", "-o", "new.csv"], "no majority vote"),
+        (["predict", "numbers.txt", "rows.npy", "--proba", "-o", "new.csv"], "neither probabilities nor votes"),
+        (["predict", "numbers.txt", "rows.npy", "--voting", "hard", "-o", "new.csv"], "decides labels"),
         (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
         (["predict", "lgb.txt", "big.npy", "-o", "new.csv"], "and holds 0"),
         (["predict", "lgb.txt", "scalar.npy", "-o", "new.csv"], "two dimensions"),
@@ -168,7 +168,7 @@ def test_a_certified_table(
     assert found == rfsize.StopTable.calibrate(booster, data.fresh, **settings)
     assert run(folder, "compile", model, "--table", table, "-o", fast) == 0
     assert run(folder, "predict", fast, "rows.npy", "-o", out) == 0
-    assert np.array_equal(pd.read_csv(out)["label"], rfsize.compile(booster, found).predict(data.fresh))
+    assert np.array_equal(pd.read_csv(out)["label"], rfsize.compile(booster, found).predict_labels(data.fresh))
 
 
 def test_a_table_of_votes_says_what_it_promises(

@@ -38,7 +38,7 @@ def test_predictions_through_pipes(model: str, folder: Path, data: Data) -> None
     written = pd.read_csv(io.BytesIO(done.stdout))
     expected = pd.DataFrame(data.X, columns=[f"f{index}" for index in range(8)])
     assert run(folder, "compile", model, "-o", str(folder / "piped.npz")) == 0
-    assert np.array_equal(written["label"], rfsize.load(folder / "piped.npz").predict(expected))
+    assert np.array_equal(written["label"], rfsize.load(folder / "piped.npz").predict_labels(expected))
 
 
 def test_parquet_through_pipes(folder: Path) -> None:

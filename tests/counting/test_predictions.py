@@ -100,6 +100,12 @@ def seen_by(model: Any, n_rows: int, sample_weight: Any = None) -> np.ndarray:
     return bags.take(0, n_rows).transpose(1, 0, 2)
 
 
+def own_predict(model: Any, X: np.ndarray) -> np.ndarray:
+    import xgboost as xgb
+
+    return np.asarray(model.predict(xgb.DMatrix(X)))
+
+
 LINKS: dict[str, Any] = {
     "binary": expit,
     "multiclass": lambda score: softmax(score, axis=1),
@@ -125,9 +131,33 @@ def test_lightgbm(objective: str, weighted: bool, data: Data, weight: np.ndarray
         return
     found = rfsize.oob_predict_proba(model, X)
     np.testing.assert_allclose(found, expected if several else np.hstack([1.0 - expected, expected]), atol=1e-12)
-    assert rfsize.oob_predict(model, X).tolist() == found.argmax(axis=1).tolist()
-    if not several:
-        np.testing.assert_array_equal(rfsize.oob_predict(model, X, threshold=0.2), found[:, 1] > 0.2)
+    # As a Booster's own predict.
+    np.testing.assert_array_equal(rfsize.oob_predict(model, X), found if several else found[:, 1])
+    assert rfsize.oob_predict(model, X).shape == model.predict(X).shape
+    with pytest.raises(ValueError, match=r"^threshold=0\.2 (decides labels|is for the probability of one class)"):
+        rfsize.oob_predict(model, X, threshold=0.2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_of_an_estimator(n_classes: int, data: Data) -> None:
+    X, y = data.X[:ROWS], NAMES[(data.y if n_classes == 2 else data.three)[:ROWS]]
+    settings = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "n_jobs": 1, "verbose": -1}
+    model = lgb.LGBMClassifier(n_estimators=40, **settings).fit(X, y)
+    found = rfsize.oob_predict_proba(model, X)
+    assert rfsize.oob_predict(model, X).tolist() == model.classes_[found.argmax(axis=1)].tolist()
+    if n_classes == 2:
+        above = rfsize.oob_predict(model, X, threshold=0.2)
+        assert above.tolist() == model.classes_[(found[:, 1] > 0.2).astype(int)].tolist()
+
+
+def test_labels_of_softmax(data: Data) -> None:
+    model = train_xgboost(data.X, data.three, 40, objective="multi:softmax", num_class=3)
+    with pytest.warns(rfsize.NoVotesWarning):
+        found, share = rfsize.oob_predict(model, data.X), rfsize.oob_predict_proba(model, data.X)
+    known = ~np.isnan(share).any(axis=1)
+    assert found.dtype == np.float64
+    assert np.isnan(found).tolist() == (~known).tolist()
+    assert found[known].tolist() == share[known].argmax(axis=1).tolist()
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.NoVotesWarning")  # XGBoost puts two rows into every bag
@@ -158,9 +188,10 @@ def test_xgboost(objective: str, data: Data, weight: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, atol=SINGLE)
     assert np.isnan(found).any(axis=1).tolist() == seen.all(axis=0).any(axis=1).tolist()
     known = ~np.isnan(expected).any(axis=1)
-    label = rfsize.oob_predict(model, X, fill=-1)
-    assert (label == -1).tolist() == np.logical_not(known).tolist()
-    assert np.mean(label[known] == expected[known].argmax(axis=1)) > 0.99
+    np.testing.assert_array_equal(rfsize.oob_predict(model, X), found if several else found[:, 1])
+    filled = rfsize.oob_predict(model, X, fill=-1)
+    assert filled.shape == own_predict(model, X).shape
+    np.testing.assert_array_equal(filled.reshape(ROWS, -1)[:, -1], np.where(known, found[:, -1], -1.0))
 
 
 def margins(model: Any, X: np.ndarray, n_classes: int) -> np.ndarray:

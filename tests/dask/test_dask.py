@@ -171,17 +171,20 @@ def test_regressions(client: Any, data: Data) -> None:
     assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(data.X))
     with pytest.raises(ValueError, match="no probabilities"):
         rfsize.dask.predict_proba(fast, X)
+    with pytest.raises(ValueError, match="no labels"):
+        rfsize.dask.predict_labels(fast, X)
 
 
-def test_predictions(client: Any, lgb_multiclass: Any, data: Data) -> None:
-    fast = rfsize.compile(lgb_multiclass)
+@pytest.mark.parametrize("model", ["lgb_multiclass", "xgb_booster"])
+def test_predictions(client: Any, model: str, data: Data, request: pytest.FixtureRequest) -> None:
+    fast = rfsize.compile(request.getfixturevalue(model))
     for name, X in collections(data.X).items():
-        labels, shares = rfsize.dask.predict(fast, X), rfsize.dask.predict_proba(fast, X)
-        assert np.array_equal(np.asarray(labels.compute()), fast.predict(data.X)), name
-        assert np.array_equal(np.asarray(shares.compute()), fast.predict_proba(data.X)), name
-        assert labels.dtype == fast.classes.dtype
-        assert type(labels.compute()) is type(labels._meta)
-        assert type(shares.compute()) is type(shares._meta)
+        for method in ("predict", "predict_labels", "predict_proba"):
+            found, expected = getattr(rfsize.dask, method)(fast, X), getattr(fast, method)(data.X)
+            computed = found.compute()
+            assert np.array_equal(np.asarray(computed), expected), (name, method)
+            assert np.asarray(computed).dtype == np.asarray(found._meta).dtype == expected.dtype
+            assert type(computed) is type(found._meta)
 
 
 def test_predictions_of_sparse_blocks(data: Data) -> None:

@@ -155,3 +155,8 @@ Models = Callable[[str], Any]
 def fresh(rows: np.ndarray) -> np.ndarray:
     """Rows to calibrate with."""
     return np.random.default_rng(21).normal(size=(3000, rows.shape[1]))
+
+
+def answers(fast: Any) -> Callable[..., Any]:
+    """What gives the labels of a compiled forest, or the numbers of a regression."""
+    return fast.predict_labels if len(fast.classes) else fast.predict

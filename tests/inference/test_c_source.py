@@ -51,8 +51,8 @@ class InC:
 
     def labels(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         label, asked = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
-        self._call("some_predict_many", _pointer(X), ctypes.c_size_t(len(X)), _pointer(label), _pointer(asked))
-        alone = [self._library.some_predict(_pointer(row)) for row in X[:5]]
+        self._call("some_predict_label_many", _pointer(X), ctypes.c_size_t(len(X)), _pointer(label), _pointer(asked))
+        alone = [self._library.some_predict_label(_pointer(row)) for row in X[:5]]
         assert alone == label[:5].tolist()
         return label, asked
 
@@ -93,7 +93,7 @@ def compare(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> InC:
     if not fast.classes.size:
         np.testing.assert_allclose(in_c.numbers(X), fast.predict(X), rtol=1e-6)
         return in_c
-    expected, trees = fast.predict(X, return_trees=True)
+    expected, trees = fast.predict_labels(X, return_trees=True)
     label, asked = in_c.labels(X)
     np.testing.assert_array_equal(fast.classes[label], expected)
     np.testing.assert_array_equal(asked, trees)
@@ -174,7 +174,7 @@ def test_averaged_scores(framework: str, n_classes: int, tmp_path: Path) -> None
     table = rfsize.StopTable.calibrate(model, rows, alpha=0.9)
     stopped = rfsize.compile(model, table)
     compare(stopped, X, tmp_path)
-    assert stopped.predict(X, return_trees=True)[1].mean() < fast.predict(X, return_trees=True)[1].mean()
+    assert stopped.predict_labels(X, return_trees=True)[1].mean() < fast.predict_labels(X, return_trees=True)[1].mean()
 
 
 @pytest.mark.parametrize("kind", ["none", "binary", "ternary", "leaders", "lossless leaders"])

@@ -155,9 +155,9 @@ def test_categories_of_a_frame(framework: str) -> None:
     for same in (other, text, table.convert_dtypes()):
         assert np.array_equal(fast.votes(same).counts, fast.votes(table).counts)
     with pytest.raises(ValueError, match=r"\['code'\] of X hold numbers, but were categorical"):
-        fast.predict(table.assign(code=table["code"].astype(int)))
+        fast.predict_labels(table.assign(code=table["code"].astype(int)))
     with pytest.raises(ValueError, match=r"\['number'\] of X hold no numbers|columns were categorical at training"):
-        fast.predict(table.assign(number=table["letter"]))
+        fast.predict_labels(table.assign(number=table["letter"]))
 
 
 def test_unknown_categories() -> None:
@@ -167,7 +167,7 @@ def test_unknown_categories() -> None:
     if XGBOOST_KEEPS_CATEGORIES:
         booster, _ = framed_booster("xgboost")
         with pytest.raises(ValueError, match="the category 'new', which was not in the training data"):
-            rfsize.compile(booster).predict(fresh)
+            rfsize.compile(booster).predict_labels(fresh)
 
 
 def test_lightgbm_finds_columns_by_order_where_it_does_not_say_which() -> None:
@@ -180,7 +180,7 @@ def test_lightgbm_finds_columns_by_order_where_it_does_not_say_which() -> None:
     assert fast.forest.conventions.category_features is None
     assert np.array_equal(fast.votes(table).counts, rfsize.votes(booster, table).counts)
     with pytest.raises(ValueError, match="3 columns were categorical at training, but 2"):
-        fast.predict(table.assign(grade=table["grade"].cat.codes))
+        fast.predict_labels(table.assign(grade=table["grade"].cat.codes))
 
 
 @pytest.mark.skipif(not XGBOOST_KEEPS_CATEGORIES, reason="this XGBoost does not keep categories")
@@ -283,7 +283,7 @@ def test_every_kind_of_rows(booster: Any, data: Data) -> None:
     for kind in (np.int64, np.uint8, np.bool_, np.float16):
         whole = np.abs(rows * 3).astype(kind)
         assert np.array_equal(fast.votes(whole).counts, rfsize.votes(booster, whole.astype(np.float32)).counts)
-    assert len(fast.predict(rows[:1])) == 1
+    assert len(fast.predict_labels(rows[:1])) == 1
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_every_kind_of_rows(booster: Any, data: Data) -> None:
 )
 def test_bad_rows_are_refused(rows: Any, message: str, booster: Any) -> None:
     with pytest.raises(ValueError, match=message):
-        rfsize.compile(booster).predict(rows)
+        rfsize.compile(booster).predict_labels(rows)
 
 
 def test_labels_thresholds_and_missing_values_of_classifiers(data: Data) -> None:
@@ -315,7 +315,7 @@ def test_labels_thresholds_and_missing_values_of_classifiers(data: Data) -> None
         boosting_type="rf", n_estimators=15, subsample=0.6, subsample_freq=1, random_state=1, n_jobs=1, verbose=-1
     ).fit(data.X, y)
     fast = rfsize.compile(forest)
-    assert set(fast.predict(data.fresh)) == {"no", "yes"}
+    assert set(fast.predict_labels(data.fresh)) == {"no", "yes"}
     np.testing.assert_allclose(fast.predict_proba(data.fresh), forest.predict_proba(data.fresh), atol=1e-12)
     for threshold in (0.2, 0.8):
         expected = rfsize.votes(forest, data.fresh, threshold=threshold)

@@ -28,6 +28,7 @@ def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, re
         fast.save(tmp_path / "forest.npz")
         again = rfsize.load(tmp_path / "forest.npz")
         assert np.array_equal(again.predict(rows), fast.predict(rows))
+        assert np.array_equal(again.predict_labels(rows), fast.predict_labels(rows))
         assert np.array_equal(again.predict_proba(rows), fast.predict_proba(rows))
         assert again.votes(rows) == fast.votes(rows)
         assert again.table == table
@@ -40,6 +41,8 @@ def assert_same_predictions(again: Any, fast: Any, rows: np.ndarray) -> None:
         for one, other in zip(again.predict(X, return_trees=True), fast.predict(X, return_trees=True), strict=True):
             assert np.array_equal(one, other)
         if len(fast.classes):
+            labels = (of.predict_labels(X, return_trees=True) for of in (again, fast))
+            assert all(np.array_equal(*both) for both in zip(*labels, strict=True))
             assert np.array_equal(again.predict_proba(X), fast.predict_proba(X))
     assert again.table == fast.table
     assert again.voting == fast.voting
@@ -193,7 +196,7 @@ LEFT, COLUMN = np.uint64(1 << 36), np.uint64(1 << 16)
         {"classes": lambda classes: np.zeros(2)},
         {"classes": lambda classes: np.full(2, np.nan)},
         {"classes": lambda classes: classes.astype(complex)},
-        {"metadata": lambda metadata: metadata.update(version=1)},
+        {"metadata": lambda metadata: metadata.update(version=3)},
         {"metadata": lambda metadata: metadata.update(format="other")},
         {"metadata": lambda metadata: metadata.update(n_outputs=3)},
         {"metadata": lambda metadata: metadata.update(n_outputs=True)},

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
-from helpers.compiled_forests import CLASSIFIERS, REGRESSORS
+from helpers.compiled_forests import CLASSIFIERS, REGRESSORS, answers
 from helpers.damaged import damaged_archive, damaged_bytes, damaged_forest
 from helpers.forests import Data
 
@@ -309,9 +309,9 @@ def test_leaves_of_the_other_byte_order(kind: str, files: dict[str, bytes], data
         return npy(leaves.astype(leaves.dtype.newbyteorder(">")))
 
     (tmp_path / "own.npz").write_bytes(files[kind])
-    expected = rfsize.load(tmp_path / "own.npz").predict(data.fresh)
+    expected = answers(rfsize.load(tmp_path / "own.npz"))(data.fresh)
     path = with_members(files[kind], tmp_path / "forest.npz", trees__value=change)
-    assert np.array_equal(rfsize.load(path).predict(data.fresh), expected)
+    assert np.array_equal(answers(rfsize.load(path))(data.fresh), expected)
 
 
 @pytest.mark.parametrize("threshold", [5e-324, 1e-310, 1e-300, 1.0 - 2.0**-53])
@@ -331,8 +331,8 @@ def test_thresholds_and_slopes_at_the_ends(
         fast = rfsize.load(path)
     except OURS:
         return
-    assert set(fast.predict(data.fresh)) <= {0, 1}
-    assert np.array_equal(fast.predict(data.fresh[:2]), fast.predict(data.fresh)[:2])
+    assert set(fast.predict_labels(data.fresh)) <= {0, 1}
+    assert np.array_equal(fast.predict_labels(data.fresh[:2]), fast.predict_labels(data.fresh)[:2])
 
 
 @settings(max_examples=300)
@@ -351,7 +351,7 @@ def test_damaged_files_of_averaged_scores(
     except OURS:
         return
     for rows in (np.zeros((2, fast.forest.n_features)), np.zeros((20, fast.forest.n_features))):
-        labels, asked = fast.predict(rows, return_trees=True)
+        labels, asked = answers(fast)(rows, return_trees=True)
         assert ((asked >= 1) & (asked <= fast.n_trees)).all()
         if len(fast.classes):
             assert np.isin(labels, fast.classes).all()

@@ -24,6 +24,7 @@ from helpers.compiled_forests import (
     CLASSIFIERS,
     REGRESSORS,
     Models,
+    answers,
     fresh,
     own_labels,
     own_values,
@@ -57,7 +58,7 @@ def test_labels_and_probabilities_are_the_framework_s(name: str, models: Models,
     fast = rfsize.compile(model)
     assert fast.voting == "soft"
     for X in (taken(model, rows), taken(model, rows).astype(np.float32)):
-        labels, asked = fast.predict(X, return_trees=True)
+        labels, asked = fast.predict_labels(X, return_trees=True)
         assert np.array_equal(labels, own_labels(model, X))
         assert asked.min() < asked.max() == fast.n_trees
         assert_same_values(fast, fast.predict_proba(X), own_values(model, X))
@@ -67,7 +68,7 @@ def test_labels_and_probabilities_are_the_framework_s(name: str, models: Models,
 def test_numbers_are_the_framework_s(name: str, models: Models, rows: np.ndarray) -> None:
     model = models(name)
     fast = rfsize.compile(model)
-    assert repr(fast).endswith("trees, regression)")
+    assert repr(fast).endswith("trees, regression; predict gives numbers; no stop table)")
     for X in (taken(model, rows), taken(model, rows).astype(np.float32)):
         numbers, asked = fast.predict(X, return_trees=True)
         assert numbers.shape == (len(rows),)
@@ -79,7 +80,7 @@ def test_numbers_are_the_framework_s(name: str, models: Models, rows: np.ndarray
 @pytest.mark.parametrize("name", ["lgb booster", "lgb cross entropy", "xgb booster"])
 def test_labels_of_a_booster_by_threshold(name: str, threshold: float, models: Models, rows: np.ndarray) -> None:
     model, X = models(name), taken(models(name), rows)
-    labels = rfsize.compile(model, threshold=threshold).predict(X)
+    labels = rfsize.compile(model, threshold=threshold).predict_labels(X)
     assert np.array_equal(labels, own_labels(model, X, threshold))
 
 
@@ -101,7 +102,7 @@ def test_categories(framework: str, kind: str) -> None:
         model = train(X, signal, 9, objective="regression" if framework == "lightgbm" else "reg:squarederror")
     fast, few = rfsize.compile(model), X.iloc[:3]
     if kind == "classes":
-        assert np.array_equal(fast.predict(X), own_labels(model, X))
+        assert np.array_equal(fast.predict_labels(X), own_labels(model, X))
         assert_same_values(fast, fast.predict_proba(X), own_values(model, X))
     else:
         assert np.array_equal(fast.predict(X), own_values(model, X))
@@ -121,13 +122,14 @@ def test_few_rows_are_answered_as_many(name: str, models: Models, rows: np.ndarr
     model = models(name)
     fast, X = rfsize.compile(model), taken(model, rows[:500])
     answer = fast.predict if name in REGRESSORS else fast.predict_proba
+    of_labels = answers(fast)
     for same in (X, X.astype(np.float32)):
-        labels, asked = fast.predict(same, return_trees=True)
+        labels, asked = of_labels(same, return_trees=True)
         values = answer(same)
         for size in FEW:
             for first in range(0, 60, size):
                 few = slice(first, first + size)
-                again, trees = fast.predict(same[few], return_trees=True)
+                again, trees = of_labels(same[few], return_trees=True)
                 assert np.array_equal(again, labels[few])
                 assert np.array_equal(trees, asked[few])
                 found, all_trees = answer(same[few], return_trees=True)
@@ -158,7 +160,7 @@ def test_arrays_of_every_form(name: str, models: Models, rows: np.ndarray) -> No
     for same in kinds:
         for size in FEW:
             few = same.iloc[:size] if isinstance(same, pd.DataFrame) else same[:size]
-            assert np.array_equal(fast.predict(few), fast.predict(X)[:size])
+            assert np.array_equal(answers(fast)(few), answers(fast)(X)[:size])
             assert np.array_equal(values(few), values(X)[:size])
 
 
@@ -218,8 +220,8 @@ def test_ties_are_decided_by_the_framework_s_own_rounding(
     lead = np.abs(mean[:, 0]) if mean.shape[1] == 1 else level[:, -1] - level[:, -2]
     lead = np.abs(mean[:, 0] - 0.5) if framework == "sklearn" and mean.shape[1] == 1 else lead
     assert (lead < 1e-6).any() or n_trees == 2
-    assert np.array_equal(fast.predict(rows), expected)
-    assert np.array_equal(np.concatenate([fast.predict(row[None]) for row in rows[:300]]), expected[:300])
+    assert np.array_equal(fast.predict_labels(rows), expected)
+    assert np.array_equal(np.concatenate([fast.predict_labels(row[None]) for row in rows[:300]]), expected[:300])
     assert_same_values(fast, fast.predict_proba(rows), own_values(model, rows))
 
 
@@ -242,15 +244,15 @@ def test_a_threshold_within_the_rounding_of_a_probability(xgb_booster: Any, rows
         fast = rfsize.compile(xgb_booster, threshold=float(near))
         at = np.flatnonzero(own_values(xgb_booster, rows) == np.float32(near))[:1]
         many = np.repeat(rows[at], 40, axis=0)
-        assert (fast.predict(many) == fast.predict(many[:1])).all()
+        assert (fast.predict_labels(many) == fast.predict_labels(many[:1])).all()
 
 
 @pytest.mark.parametrize("threshold", [1e-320, 1e-310, 1e-300, 1e-16, 1.0 - 1e-16])
 def test_thresholds_next_to_0_and_1(threshold: float, booster: Any, rows: np.ndarray) -> None:
     expected = own_labels(booster, rows, threshold)
     fast = rfsize.compile(booster, threshold=threshold)
-    assert np.array_equal(fast.predict(rows), expected)
-    assert np.array_equal(fast.predict(rows[:2]), expected[:2])
+    assert np.array_equal(fast.predict_labels(rows), expected)
+    assert np.array_equal(fast.predict_labels(rows[:2]), expected[:2])
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
@@ -271,7 +273,7 @@ def test_the_leaves_left_can_change_no_label(
         model = train_xgboost(data.X, y, n_trees, max_depth=2, colsample_bynode=1.0, **several)
     else:
         model = RandomForestClassifier(n_trees, max_leaf_nodes=3, max_features=None, random_state=0).fit(data.X, y)
-    labels, asked = rfsize.compile(model).predict(X, return_trees=True)
+    labels, asked = rfsize.compile(model).predict_labels(X, return_trees=True)
     scores, of_all = tree_scores(model, X), tree_scores(model, rows)
     if scores.shape[2] == 1:
         cut = 0.5 if framework == "sklearn" else 0.0
@@ -290,7 +292,7 @@ def test_the_leaves_left_can_change_no_label(
 def test_trees_are_left_out_as_soon_as_looked_at(data: Data, rows: np.ndarray) -> None:
     """No later than eight trees after the leaves left could have been seen not to matter."""
     model = train_lightgbm(data.X, data.y, 31, num_leaves=3)
-    asked = rfsize.compile(model).predict(rows, return_trees=True)[1]
+    asked = rfsize.compile(model).predict_labels(rows, return_trees=True)[1]
     scores = tree_scores(model, rows)[:, :, 0]
     so_far, least, most = scores.cumsum(axis=1), scores.min(axis=0), scores.max(axis=0)
     left_least, left_most = (one.sum() - one.cumsum() for one in (least, most))
@@ -328,13 +330,13 @@ def test_tables_of_a_threshold_and_of_two_classes_of_a_softmax(framework: str, d
     assert_stops_as_the_table(model, table, rows, threshold=0.3)
     objective = "multiclass" if framework == "lightgbm" else "multi:softprob"
     softmax = train(data.X, data.y, 21, objective=objective, num_class=2)
-    assert np.array_equal(rfsize.compile(softmax).predict(rows), own_labels(softmax, rows))
+    assert np.array_equal(rfsize.compile(softmax).predict_labels(rows), own_labels(softmax, rows))
     assert_stops_as_the_table(softmax, rfsize.StopTable.calibrate(softmax, fresh(rows), alpha=0.97), rows)
 
 
 def assert_stops_as_the_table(model: Any, table: rfsize.StopTable, rows: np.ndarray, **given: Any) -> None:
     fast = rfsize.compile(model, table, **given)
-    labels, asked = fast.predict(rows, return_trees=True)
+    labels, asked = fast.predict_labels(rows, return_trees=True)
     expected, trees = table.stops.settle(tree_scores(model, rows), len(fast.classes))
     # Leads equal to the bound but for rounding may be taken either way, which a row in thousands meets.
     same = asked == trees
@@ -344,7 +346,7 @@ def assert_stops_as_the_table(model: Any, table: rfsize.StopTable, rows: np.ndar
     whole = asked == fast.n_trees
     assert np.array_equal(labels[whole], own_labels(model, rows[whole], given.get("threshold", 0.5)))
     for size in FEW:
-        again, few = fast.predict(rows[:size], return_trees=True)
+        again, few = fast.predict_labels(rows[:size], return_trees=True)
         assert np.array_equal(again, labels[:size])
         assert np.array_equal(few, asked[:size])
     # Probabilities do not go by a table of labels.
@@ -389,9 +391,9 @@ def test_neither_threads_nor_blocks_change_anything(
     table = rfsize.StopTable.calibrate(model, fresh(rows), alpha=0.9, criterion=criterion, **tolerance)
     for stops in (None, table):
         fast = rfsize.compile(model, stops, n_jobs=1)
-        expected, asked = fast.predict(many, return_trees=True)
+        expected, asked = answers(fast)(many, return_trees=True)
         for part in (slice(9001), slice(9001, 18002), slice(5, 2060), slice(2047, 2049)):
-            labels, trees = fast.predict(many[part], return_trees=True)
+            labels, trees = answers(fast)(many[part], return_trees=True)
             assert np.array_equal(labels, expected[part])
             assert np.array_equal(trees, asked[part])
         for n_jobs, block in ((4, 4096), (2, 100), (1, 17), (3, 1)):
@@ -400,9 +402,8 @@ def test_neither_threads_nor_blocks_change_anything(
                 patch.setattr("rfsize.walking.quantising._MOST_ROWS", block)
                 fast.n_jobs = n_jobs
                 some = slice(0, 200 * block)
-                labels, trees = rfsize.inference.compiled.CompiledForest(fast.forest, stops, n_jobs=n_jobs).predict(
-                    many[some], return_trees=True
-                )
+                again = rfsize.CompiledForest(fast.forest, stops, n_jobs=n_jobs)
+                labels, trees = answers(again)(many[some], return_trees=True)
             assert np.array_equal(labels, expected[some])
             assert np.array_equal(trees, asked[some])
 

@@ -19,7 +19,7 @@ def test_tables_that_do_not_fit_are_refused(models: Models, rows: np.ndarray, da
         rfsize.compile(three, labels)
     with pytest.raises(ValueError, match="for 21 trees and 2 classes, the forest has 20"):
         rfsize.compile(rfsize.truncate(binary, n_trees=20), labels)
-    with pytest.raises(ValueError, match=r"another threshold than 0\.3"):
+    with pytest.raises(ValueError, match=r"class 1 above a probability of 0\.5, and threshold is 0\.3"):
         rfsize.compile(binary, labels, threshold=0.3)
     with pytest.raises(ValueError, match="the table is of averaged scores, but labels are to go by votes"):
         rfsize.compile(binary, labels, voting="hard")
@@ -37,8 +37,11 @@ def test_tables_that_do_not_fit_are_refused(models: Models, rows: np.ndarray, da
 
 def test_what_a_forest_cannot_say_is_refused(models: Models, rows: np.ndarray, data: Data) -> None:
     numbers = models("random forest regression")
-    with pytest.raises(ValueError, match="of which there is no majority vote"):
-        rfsize.compile(numbers, voting="hard")
+    for option in ({"voting": "hard"}, {"voting": "soft"}, {"threshold": 0.5}):
+        with pytest.raises(ValueError, match="decides labels, and the forest predicts numbers"):
+            rfsize.compile(numbers, **option)
+    with pytest.raises(rfsize.NotAForestError, match="no labels"):
+        rfsize.compile(numbers).predict_labels(rows)
     with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
         rfsize.compile(numbers).votes(rows)
     with pytest.raises(rfsize.NotAForestError, match="no probabilities"):

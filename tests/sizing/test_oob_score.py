@@ -120,7 +120,7 @@ def test_members_that_answer_with_labels(data: Data) -> None:
 
 
 def test_threshold(lgb_booster: Any, data: Data) -> None:
-    label = rfsize.oob_predict(lgb_booster, data.X, threshold=0.2)
+    label = rfsize.oob_predict_proba(lgb_booster, data.X)[:, 1] > 0.2
     found = rfsize.oob_score(lgb_booster, data.X, data.y, threshold=0.2)
     assert found.value == np.mean(label == data.y)
 

@@ -49,10 +49,11 @@ def column(rows: Any, udf: Any) -> list[Any]:
 def test_predictions(rows: Any, booster: Any, data: Data) -> None:
     table = rfsize.StopTable.build(rfsize.compile(booster).n_trees, alpha=0.9)
     for fast in (rfsize.compile(booster), rfsize.compile(booster, table)):
-        labels, trees = fast.predict(data.X, return_trees=True)
-        assert column(rows, rfsize.spark.predict_udf(fast)) == labels.tolist()
+        shares, trees = fast.predict(data.X, return_trees=True)
+        assert column(rows, rfsize.spark.predict_udf(fast)) == shares.tolist()
         both = column(rows, rfsize.spark.predict_udf(fast, "prediction and trees"))
-        assert [tuple(one) for one in both] == list(zip(labels.tolist(), trees.tolist(), strict=True))
+        assert [tuple(one) for one in both] == list(zip(shares.tolist(), trees.tolist(), strict=True))
+        assert column(rows, rfsize.spark.predict_udf(fast, "label")) == fast.predict_labels(data.X).tolist()
     fast = rfsize.compile(booster)
     assert column(rows, rfsize.spark.predict_udf(fast, "probability")) == fast.predict_proba(data.X).tolist()
 
@@ -62,11 +63,20 @@ def test_labels_of_any_kind(rows: Any, data: Data) -> None:
     for y in (np.where(data.y, "yes", "no"), data.y.astype(bool), data.y / 2.0):
         if y.dtype.kind == "f":
             fast = rfsize.compile(RandomForestRegressor(10, random_state=0).fit(frame, y))
-            with pytest.raises(ValueError, match="no probabilities"):
-                rfsize.spark.predict_udf(fast, "probability")
+            for output in ("label", "probability"):
+                with pytest.raises(ValueError, match="is for classes"):
+                    rfsize.spark.predict_udf(fast, output)
         else:
             fast = rfsize.compile(RandomForestClassifier(10, random_state=0).fit(frame, y))
         assert column(rows, rfsize.spark.predict_udf(fast)) == fast.predict(frame).tolist()
+
+
+def test_probabilities_of_each_class(rows: Any, xgb_multiclass: Any, data: Data) -> None:
+    fast = rfsize.compile(xgb_multiclass)
+    expected = fast.predict(data.X).tolist()
+    assert column(rows, rfsize.spark.predict_udf(fast)) == expected
+    both = column(rows, rfsize.spark.predict_udf(fast, "prediction and trees"))
+    assert [one.prediction for one in both] == expected
 
 
 def test_what_is_refused(rows: Any, spark: Any, booster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

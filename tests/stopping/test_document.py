@@ -129,7 +129,7 @@ EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + l
 
 FORGERIES = [
     ({"n_trees": 21}, {"format": "other"}, "another kind of file"),
-    ({"n_trees": 21}, {"version": 3}, "upgrade rfsize"),
+    ({"n_trees": 21}, {"version": 2}, "reads version 3"),
     ({"n_trees": 21}, {"version": True}, "version"),
     ({"n_trees": 21}, {"version": 10**400}, "more than 64 bits"),
     ({"n_trees": 21}, {"extra": 1}, "has the keys"),

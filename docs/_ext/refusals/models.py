@@ -145,7 +145,7 @@ def labels_of_another_regression(at: AtHand) -> object:
 @GROUP.refuses(
     "the majority vote of a regression forest",
     ValueError,
-    "predicts numbers, of which there is no majority vote",
+    "voting='hard' decides labels, and the forest predicts numbers",
     why="its trees cast no votes",
     instead="leave `voting` out: a compiled forest then predicts the forest's own numbers",
 )

@@ -20,11 +20,22 @@ GROUP = Group(
     "labels of rows that every tree saw",
     FewVotesError,
     "no tree may be asked, since each saw them or others of their groups, and have no label: name one by fill=",
-    why="any label would be made up; XGBoost puts two rows into every bag",
+    why="any label would be made up",
     instead="`fill=` with a label for them; or `oob_predict_proba`, which is NaN there",
 )
 def labels_of_all_rows(at: AtHand) -> object:
-    return rfsize.oob_predict(at.booster, at.X)
+    return rfsize.oob_predict(RandomForestClassifier(2, random_state=0).fit(at.X, at.y), at.X)
+
+
+@GROUP.refuses(
+    "`threshold` for the out-of-bag predictions of a Booster",
+    ValueError,
+    "decides labels, and the model's own predict gives probabilities, as oob_predict does",
+    why="it would have no effect",
+    instead="`rfsize.oob_predict_proba`, compared with the threshold",
+)
+def threshold_of_probabilities(at: AtHand) -> object:
+    return rfsize.oob_predict(at.booster, at.X, threshold=0.3)
 
 
 @GROUP.refuses(

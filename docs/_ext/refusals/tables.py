@@ -1,6 +1,7 @@
 """Stop tables that would not keep what they promise."""
 
 import numpy as np
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from refusals.at_hand import AtHand
@@ -18,6 +19,42 @@ GROUP = Group("Stop tables", "A table promises something about one number of tre
 )
 def another_forest(at: AtHand) -> object:
     return rfsize.compile(at.model, rfsize.StopTable.build(11, alpha=0.99))
+
+
+@GROUP.refuses(
+    "a table of labels above another threshold than the forest's",
+    ValueError,
+    "the table is for labels that are class 1 above a probability of 0.2, and threshold is 0.5",
+    why="its promise would be of other labels",
+    instead="leave `threshold` out, which takes that of the table; or a table for the threshold",
+)
+def another_threshold(at: AtHand) -> object:
+    votes = rfsize.votes(at.model, at.X_val, threshold=0.2)
+    return rfsize.compile(at.model, rfsize.StopTable.build(10, prior=votes), threshold=0.5)
+
+
+@GROUP.refuses(
+    "a table for other classes than the forest's",
+    ValueError,
+    "the table is for the classes 'ash', 'elm', the forest has",
+    why="its promise is of another forest",
+    instead="a table from this forest",
+)
+def other_classes(at: AtHand) -> object:
+    table = rfsize.StopTable.build(10, prior=rfsize.Votes([[3, 7], [8, 2]], classes=["ash", "elm"]))
+    named = RandomForestClassifier(10, random_state=0).fit(at.X, np.array(["oak", "yew"])[at.y])
+    return rfsize.compile(named, table)
+
+
+@GROUP.refuses(
+    "a threshold for a regression forest",
+    ValueError,
+    "threshold=0.3 decides labels, and the forest predicts numbers",
+    why="it would have no effect",
+    instead="leave it out",
+)
+def threshold_of_numbers(at: AtHand) -> object:
+    return rfsize.compile(at.lightgbm(y=at.X[:, 0], objective="regression"), threshold=0.3)
 
 
 @GROUP.refuses(

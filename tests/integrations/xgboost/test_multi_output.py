@@ -48,8 +48,8 @@ def test_one_tree_for_all_classes_compiled(multi_output: xgb.Booster, data: Data
     fast = rfsize.compile(multi_output)
     votes = rfsize.votes(multi_output, data.fresh)
     assert fast.votes(data.fresh) == votes
-    assert np.array_equal(fast.predict(data.fresh), predict(multi_output, data.fresh).argmax(axis=1))
-    assert np.array_equal(rfsize.compile(multi_output, voting="hard").predict(data.fresh), votes.winner())
+    assert np.array_equal(fast.predict_labels(data.fresh), predict(multi_output, data.fresh).argmax(axis=1))
+    assert np.array_equal(rfsize.compile(multi_output, voting="hard").predict_labels(data.fresh), votes.winner())
     assert fast.predict_proba(data.fresh) == pytest.approx(predict(multi_output, data.fresh), abs=1e-6)
     fast.save(tmp_path / "forest")
     assert rfsize.load(tmp_path / "forest").votes(data.fresh) == votes

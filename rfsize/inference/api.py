@@ -1,0 +1,168 @@
+"""`rfsize.compile` and `rfsize.load`: a compiled forest from a model, or from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from rfsize.adapters.base import Adapter, shrinking_of
+from rfsize.adapters.registry import adapter_for, weighted_adapter_for
+from rfsize.errors import ForestFileError
+from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.file import load_forest
+from rfsize.inference.tables import checked_table
+from rfsize.stopping.table import StopTable
+from rfsize.utils.validation import choice
+from rfsize.utils.warn import give
+from rfsize.walking.layout import Forest
+
+
+def compile(
+    model: Any,
+    table: StopTable | None = None,
+    *,
+    voting: Literal["auto", "soft", "hard"] = "auto",
+    threshold: float | None = None,
+    n_jobs: int = -1,
+    missing: float | None = None,
+) -> CompiledForest:
+    """A forest that predicts what the model's own ``predict`` does, many times faster.
+
+    Labels ask trees until those left can no longer change them; probabilities and numbers ask all trees. With a table,
+    what the table is for asks trees until the table says that it is settled. An ``AdaBoostClassifier`` of decision
+    trees predicts exactly as it does itself, and each row asks trees from the heaviest down until the remaining weight
+    cannot change its label.
+
+    Parameters
+    ----------
+    model : booster or estimator
+        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
+        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given.
+    table : StopTable, optional
+        For as many trees and classes as the forest has: of labels, by averaged scores (`StopTable.calibrate`) or by
+        votes (`StopTable.build`); of probabilities; or of a regression's scores. Printing the compiled forest says
+        which of its methods stop by the table. Leave it out for AdaBoost, whose own weights say when to stop.
+    voting : {"auto", "soft", "hard"}
+        What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
+        table, or without one the same as the model's own ``predict``. Forests of classes only.
+    threshold : float, optional
+        Probability of class 1 above which it is predicted, and voted for by a tree; two classes only. By default that
+        of the table, or without one 0.5.
+    n_jobs : int, default -1
+        Threads that predict; -1 for one per core. The predictions are the same for any number.
+    missing : float, optional
+        Value that means missing in the rows to come, besides NaN, as in `votes`; the compiled forest keeps it, and so
+        does its file.
+
+    Returns
+    -------
+    CompiledForest
+        Independent of the framework; `CompiledForest.save` writes it to one file.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees, or cannot be compiled.
+    ValueError
+        If the table is for other trees, classes, labels above another threshold, or another way of voting; or an option
+        has no effect on the forest.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(101, random_state=0).fit(X[:400], y[:400])
+    >>> fast = rfsize.compile(forest)
+    >>> fast
+    CompiledForest(101 scikit-learn trees, 2 classes; predict gives labels, by averaged scores; no stop table)
+    >>> bool((fast.predict(X) == forest.predict(X)).all())
+    True
+
+    A Booster predicts probabilities, and so does what is compiled from it; ``predict_labels`` gives labels:
+
+    >>> import lightgbm as lgb
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbose": -1}
+    >>> booster = lgb.train(params, lgb.Dataset(X[:400], y[:400]), 50)
+    >>> fast = rfsize.compile(booster)
+    >>> bool((fast.predict(X) == booster.predict(X)).all())
+    True
+    >>> fast.predict_labels(X[:3]).tolist()
+    [0, 0, 0]
+
+    With a table of the out-of-bag votes most rows ask a few trees for the majority of all:
+
+    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X[:400], oob=True))
+    >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
+    >>> bool(asked.mean() < 20)
+    True
+    """
+    choice("voting", voting, ("auto", "soft", "hard"))
+    adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
+    if adapter.holder is not None and table is None and voting == "auto" and threshold is None:
+        table = adapter.holder.table
+    table = checked_table(adapter, table)
+    voting, at = _resolved(voting, adapter, table), _labels_above(threshold, adapter, table)
+    give(shrinking_of(adapter))
+    return CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=voting, n_jobs=n_jobs)
+
+
+def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
+    """What the labels go by, where "auto" may be asked for."""
+    if voting == "auto":
+        return adapter.predict_obeys if table is None else table.voting
+    if voting == "soft" and adapter.vote_weights is not None:
+        raise ValueError("the members of AdaBoost vote, and its own predict goes by their weights: leave voting out")
+    if not adapter.classes.size:
+        raise ValueError(f"voting={voting!r} decides labels, and the forest predicts numbers: leave voting out")
+    return voting
+
+
+def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | None) -> float:
+    """The threshold that labels go by: the one asked for, or that of the table."""
+    if threshold is not None and not adapter.classes.size:
+        raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")
+    if threshold is None and table is not None and adapter.classes.size == 2:
+        threshold = table.threshold
+    return 0.5 if threshold is None else adapter.checked_threshold(threshold)
+
+
+def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
+    """Read what `CompiledForest.save` wrote; neither LightGBM nor XGBoost need be installed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it may come from anyone: it holds no code, and everything in it is checked.
+    n_jobs : int, default -1
+        Threads that predict; -1 for one per core.
+
+    Returns
+    -------
+    CompiledForest
+        Predicts as the one saved.
+
+    Raises
+    ------
+    ForestFileError, TableError
+        If the file is damaged, or was not written by rfsize.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> rfsize.compile(forest).save("forest.npz")
+    >>> rfsize.load("forest.npz")
+    CompiledForest(50 scikit-learn trees, 3 classes; predict gives labels, by averaged scores; no stop table)
+    """
+    forest, table, voting = load_forest(Path(path))
+    try:
+        return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
+    except ValueError as error:
+        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
