@@ -23,7 +23,8 @@ struct Strided {
     std::ptrdiff_t row_stride, column_stride;
 
     T at(std::size_t row, std::size_t column) const {
-        const auto offset = static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;
+        const auto offset =
+            static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;
         return *reinterpret_cast<const T*>(data + offset);
     }
 };

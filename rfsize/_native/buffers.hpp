@@ -21,16 +21,26 @@ namespace nb = nanobind;
 template <class T>
 constexpr auto dtype_name() {
     using Plain = std::remove_const_t<T>;
-    if constexpr (std::is_same_v<Plain, bool>) return nb::detail::const_name("numpy.bool");
-    else if constexpr (std::is_same_v<Plain, float>) return nb::detail::const_name("numpy.float32");
-    else if constexpr (std::is_same_v<Plain, double>) return nb::detail::const_name("numpy.float64");
-    else if constexpr (std::is_same_v<Plain, std::int8_t>) return nb::detail::const_name("numpy.int8");
-    else if constexpr (std::is_same_v<Plain, std::uint8_t>) return nb::detail::const_name("numpy.uint8");
-    else if constexpr (std::is_same_v<Plain, std::uint16_t>) return nb::detail::const_name("numpy.uint16");
-    else if constexpr (std::is_same_v<Plain, std::int32_t>) return nb::detail::const_name("numpy.int32");
-    else if constexpr (std::is_same_v<Plain, std::uint32_t>) return nb::detail::const_name("numpy.uint32");
-    else if constexpr (std::is_same_v<Plain, std::int64_t>) return nb::detail::const_name("numpy.int64");
-    else return nb::detail::const_name("numpy.uint64");
+    if constexpr (std::is_same_v<Plain, bool>)
+        return nb::detail::const_name("numpy.bool");
+    else if constexpr (std::is_same_v<Plain, float>)
+        return nb::detail::const_name("numpy.float32");
+    else if constexpr (std::is_same_v<Plain, double>)
+        return nb::detail::const_name("numpy.float64");
+    else if constexpr (std::is_same_v<Plain, std::int8_t>)
+        return nb::detail::const_name("numpy.int8");
+    else if constexpr (std::is_same_v<Plain, std::uint8_t>)
+        return nb::detail::const_name("numpy.uint8");
+    else if constexpr (std::is_same_v<Plain, std::uint16_t>)
+        return nb::detail::const_name("numpy.uint16");
+    else if constexpr (std::is_same_v<Plain, std::int32_t>)
+        return nb::detail::const_name("numpy.int32");
+    else if constexpr (std::is_same_v<Plain, std::uint32_t>)
+        return nb::detail::const_name("numpy.uint32");
+    else if constexpr (std::is_same_v<Plain, std::int64_t>)
+        return nb::detail::const_name("numpy.int64");
+    else
+        return nb::detail::const_name("numpy.uint64");
 }
 
 // A buffer that is held, of whatever type.
@@ -62,10 +72,14 @@ public:
         const char* format = view_.format;
         if (*format == '@' || *format == '=') ++format;
         if (*format == '\0' || format[1] != '\0') return false;
-        if constexpr (std::is_same_v<std::remove_const_t<T>, bool>) return *format == '?';
-        else if constexpr (std::is_floating_point_v<T>) return *format == 'f' || *format == 'd';
-        else if constexpr (std::is_signed_v<T>) return std::strchr("bhilq", *format) != nullptr;
-        else return std::strchr("BHILQ", *format) != nullptr;
+        if constexpr (std::is_same_v<std::remove_const_t<T>, bool>)
+            return *format == '?';
+        else if constexpr (std::is_floating_point_v<T>)
+            return *format == 'f' || *format == 'd';
+        else if constexpr (std::is_signed_v<T>)
+            return std::strchr("bhilq", *format) != nullptr;
+        else
+            return std::strchr("BHILQ", *format) != nullptr;
     }
 
     const Py_buffer& view() const { return view_; }
@@ -107,8 +121,8 @@ public:
         for (int axis = 0; axis < N; ++axis)
             if (shape(axis) != wanted[static_cast<std::size_t>(axis)])
                 throw std::invalid_argument(std::string(name) + " has " + std::to_string(shape(axis)) + " along axis " +
-                                            std::to_string(axis) + " where " + std::to_string(wanted[static_cast<std::size_t>(axis)]) +
-                                            " are expected");
+                                            std::to_string(axis) + " where " +
+                                            std::to_string(wanted[static_cast<std::size_t>(axis)]) + " are expected");
     }
 
 private:
@@ -119,7 +133,8 @@ private:
 class AnyMatrix {
 public:
     bool hold(nb::handle from) {
-        return buffer_.hold(from, PyBUF_STRIDED_RO) && buffer_.view().ndim == 2 && (buffer_.is<float>() || buffer_.is<double>());
+        return buffer_.hold(from, PyBUF_STRIDED_RO) && buffer_.view().ndim == 2 &&
+               (buffer_.is<float>() || buffer_.is<double>());
     }
     bool is_single() const { return buffer_.is<float>(); }
     std::size_t rows() const { return static_cast<std::size_t>(buffer_.view().shape[0]); }

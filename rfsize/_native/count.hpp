@@ -12,13 +12,15 @@ namespace rfsize {
 
 // An index that a framework gave: no loop may read or write beyond a table.
 inline std::size_t checked(std::int64_t index, std::size_t size) {
-    if (static_cast<std::uint64_t>(index) >= size) throw std::out_of_range("a leaf_index names a leaf that its tree does not have");
+    if (static_cast<std::uint64_t>(index) >= size)
+        throw std::out_of_range("a leaf_index names a leaf that its tree does not have");
     return static_cast<std::size_t>(index);
 }
 
 // Add to counts, of rows and classes, the votes of the members that may vote, both of rows and members.
 template <class Vote>
-void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_vote, const Matrix<std::int32_t>& counts) {
+void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_vote,
+                 const Matrix<std::int32_t>& counts) {
     for (std::size_t i = 0; i < vote.rows; ++i) {
         const Vote* of = vote.data + i * vote.columns;
         const bool* may = may_vote.data + i * vote.columns;
@@ -32,7 +34,8 @@ void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_v
             counts[i][1] += ones;
         } else {
             for (std::size_t member = 0; member < vote.columns; ++member) {
-                if (static_cast<std::uint64_t>(of[member]) >= counts.columns) throw std::out_of_range("a vote is for no class");
+                if (static_cast<std::uint64_t>(of[member]) >= counts.columns)
+                    throw std::out_of_range("a vote is for no class");
                 counts[i][static_cast<std::size_t>(of[member])] += may[member];
             }
         }
@@ -60,7 +63,8 @@ inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& ma
         for (std::size_t member = 0; member < scores.n_members; ++member) {
             if (!may_vote[i][member]) continue;
             for (std::size_t k = 0; k < n_scores; ++k)
-                score[n * n_scores + k] = scores.n_outputs > 1 ? scores.raw[scores.at(i, member, k)][0] : scores.raw[scores.at(i, member, 0)][k];
+                score[n * n_scores + k] = scores.n_outputs > 1 ? scores.raw[scores.at(i, member, k)][0]
+                                                               : scores.raw[scores.at(i, member, 0)][k];
             ++n;
         }
         asked[i] = static_cast<std::int32_t>(n);
@@ -81,8 +85,8 @@ inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& ma
 }
 
 // The same where members are one tree of one score.
-inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>& may_vote, std::span<std::int32_t> asked,
-                             const Matrix<double>& mean, const Matrix<double>& scatter) {
+inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>& may_vote,
+                             std::span<std::int32_t> asked, const Matrix<double>& mean, const Matrix<double>& scatter) {
     std::vector<double> score(scores.n_members + 1);
     for (std::size_t i = 0; i < scores.n_rows; ++i) {
         std::size_t n = 0;
@@ -127,8 +131,9 @@ struct Bins {
 };
 
 // Add the weight of each row to the bin that its score is in, of its class; scores of replicates and rows.
-inline void add_to_bins(const Matrix<const double>& score, std::span<const bool> is_high, std::span<const double> weight, const Bins& bins,
-                        const Matrix<double>& low, const Matrix<double>& high) {
+inline void add_to_bins(const Matrix<const double>& score, std::span<const bool> is_high,
+                        std::span<const double> weight, const Bins& bins, const Matrix<double>& low,
+                        const Matrix<double>& high) {
     const double last_cell = static_cast<double>(bins.at.size() - 2);
     const std::size_t last_bin = low.columns - 1;
     for (std::size_t replicate = 0; replicate < score.rows; ++replicate)

@@ -37,7 +37,8 @@ struct FewRows {
         ByScores<Real> rule(forest, stop, {total.data(), X.rows, start.size()}, answers, X.rows);
         Predictor(forest, q.data(), X.rows, rule).run();
         for (std::size_t row = 0; row < X.rows; ++row)
-            if (answers.label[row] < 0) answers.label[row] = label_of(std::span(total).subspan(row * start.size(), start.size()));
+            if (answers.label[row] < 0)
+                answers.label[row] = label_of(std::span(total).subspan(row * start.size(), start.size()));
     }
 
     // What is predicted, of rows and classes or of rows and 1.
@@ -56,7 +57,8 @@ struct FewRows {
 private:
     void quantise(const Matrix<const double>& X, std::vector<std::uint16_t>& q) const {
         for (std::size_t row = 0; row < X.rows; ++row)
-            forest.quantise_row([&](std::size_t feature) { return X[row][feature]; }, q.data() + row * forest.n_columns());
+            forest.quantise_row([&](std::size_t feature) { return X[row][feature]; },
+                                q.data() + row * forest.n_columns());
     }
 
     // The class that the framework predicts from its probabilities.

@@ -1,4 +1,5 @@
-// A forest as one object, which owns its arrays. Everything is checked when it is made, so that no later index goes astray.
+// A forest as one object, which owns its arrays. Everything is checked when it is made, so that no later index goes
+// astray.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +77,11 @@ struct LeafPlaces {
 class Forest {
 public:
     Forest(Nodes nodes, Columns columns, std::size_t n_outputs, std::size_t n_features, Reading reading)
-        : nodes_(std::move(nodes)), columns_(std::move(columns)), n_outputs_(n_outputs), n_features_(n_features), reading_(reading) {
+        : nodes_(std::move(nodes)),
+          columns_(std::move(columns)),
+          n_outputs_(n_outputs),
+          n_features_(n_features),
+          reading_(reading) {
         check_sizes();
         check_columns();
         const std::vector<std::size_t> entry_of_column = entries_of_columns();
@@ -84,7 +89,8 @@ public:
         number_leaves();
         absent_.resize(n_columns());
         const double absent = reading_.absent_is_missing ? std::numeric_limits<double>::quiet_NaN() : 0.0;
-        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) quantise_one(absent, entry, absent_.data());
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+            quantise_one(absent, entry, absent_.data());
     }
 
     const Nodes& nodes() const { return nodes_; }
@@ -102,7 +108,9 @@ public:
     bool has_categories() const { return !nodes_.bits.empty(); }
     const std::vector<std::uint16_t>& absent() const { return absent_; }
 
-    NodesView view() const { return {nodes_.nodes.data(), has_categories() ? nodes_.bit_start.data() : nullptr, nodes_.bits.data()}; }
+    NodesView view() const {
+        return {nodes_.nodes.data(), has_categories() ? nodes_.bit_start.data() : nullptr, nodes_.bits.data()};
+    }
 
     // ------------------------------------------------------------------------------------------------- leaves
 
@@ -170,18 +178,21 @@ public:
                     key[i] = key_of(value[i], entry);
                 }
                 primitives().rank(key.data(), rows, cuts(entry).data(), cuts(entry).size(), rank.data());
-                for (std::size_t i = 0; i < rows; ++i) fill(value[i], key[i], rank[i], entry, out + (first + i) * n_columns());
+                for (std::size_t i = 0; i < rows; ++i)
+                    fill(value[i], key[i], rank[i], entry, out + (first + i) * n_columns());
             }
         }
     }
 
     // The rows of a compressed sparse row matrix, whose indices were checked.
-    void quantise_sparse(std::span<const double> data, std::span<const std::int64_t> index, std::span<const std::int64_t> start,
-                         std::uint16_t* out) const {
+    void quantise_sparse(std::span<const double> data, std::span<const std::int64_t> index,
+                         std::span<const std::int64_t> start, std::uint16_t* out) const {
         for (std::size_t i = 0; i + 1 < start.size(); ++i, out += n_columns()) {
             std::copy(absent_.begin(), absent_.end(), out);
-            for (auto stored = static_cast<std::size_t>(start[i]); stored < static_cast<std::size_t>(start[i + 1]); ++stored) {
-                const auto [first, last] = std::equal_range(columns_.feature.begin(), columns_.feature.end(), index[stored]);
+            for (auto stored = static_cast<std::size_t>(start[i]); stored < static_cast<std::size_t>(start[i + 1]);
+                 ++stored) {
+                const auto [first, last] =
+                    std::equal_range(columns_.feature.begin(), columns_.feature.end(), index[stored]);
                 for (auto entry = first; entry != last; ++entry)
                     quantise_one(data[stored], static_cast<std::size_t>(entry - columns_.feature.begin()), out);
             }
@@ -211,7 +222,9 @@ private:
         return std::span(columns_.cuts).subspan(first, static_cast<std::size_t>(columns_.cut_start[entry + 1]) - first);
     }
 
-    bool is_category(std::size_t entry) const { return columns_.missing[static_cast<std::size_t>(columns_.start[entry])] == CATEGORY; }
+    bool is_category(std::size_t entry) const {
+        return columns_.missing[static_cast<std::size_t>(columns_.start[entry])] == CATEGORY;
+    }
 
     // What is compared with the cuts.
     double key_of(double value, std::size_t entry) const {
@@ -226,7 +239,8 @@ private:
             return;
         }
         for (std::size_t column = first; column < static_cast<std::size_t>(columns_.start[entry + 1]); ++column)
-            out[column] = compared(value, rank, columns_.missing[column], static_cast<std::size_t>(columns_.base[column]));
+            out[column] =
+                compared(value, rank, columns_.missing[column], static_cast<std::size_t>(columns_.base[column]));
     }
 
     // What a column of numbers holds for a value of some rank among the thresholds of its feature.
@@ -247,15 +261,19 @@ private:
         return static_cast<std::uint16_t>(found);
     }
 
-    [[noreturn]] static void refuse(const std::string& what) { throw std::invalid_argument("the forest is damaged: " + what); }
+    [[noreturn]] static void refuse(const std::string& what) {
+        throw std::invalid_argument("the forest is damaged: " + what);
+    }
 
     static void expect(bool holds, const char* what) {
         if (!holds) refuse(what);
     }
 
     // Whether parts of something begin at 0 and end where that does, none before the last.
-    static bool are_parts(const std::vector<std::int64_t>& start, std::size_t parts, std::size_t size, std::int64_t smallest) {
-        if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size)) return false;
+    static bool are_parts(const std::vector<std::int64_t>& start, std::size_t parts, std::size_t size,
+                          std::int64_t smallest) {
+        if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size))
+            return false;
         for (std::size_t i = 0; i < parts; ++i)
             if (start[i + 1] - start[i] < smallest) return false;
         return true;
@@ -264,13 +282,17 @@ private:
     void check_sizes() {
         const std::size_t n = n_nodes();
         expect(n > 0 && n <= std::size_t{1} << 28, "it has no nodes, or more than a node can name");
-        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1), "its trees are not parts of its nodes");
+        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1),
+               "its trees are not parts of its nodes");
         expect(n_outputs_ > 0 && n_trees() % n_outputs_ == 0, "its trees are not as many for each output");
-        expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1), "its leaves hold too few or too many scores");
-        expect(nodes_.single.size() + nodes_.twofold.size() == n * nodes_.width && (nodes_.single.empty() || nodes_.twofold.empty()),
+        expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1),
+               "its leaves hold too few or too many scores");
+        expect(nodes_.single.size() + nodes_.twofold.size() == n * nodes_.width &&
+                   (nodes_.single.empty() || nodes_.twofold.empty()),
                "it has not one value for each node and score");
         expect(nodes_.vote.empty() || nodes_.vote.size() == n, "it has not one vote for each node");
-        expect(nodes_.bits.empty() ? nodes_.bit_start.empty() : nodes_.bit_start.size() == n, "it has not one set for each node");
+        expect(nodes_.bits.empty() ? nodes_.bit_start.empty() : nodes_.bit_start.size() == n,
+               "it has not one set for each node");
         if (!nodes_.vote.empty()) n_voted_ = std::size_t{*std::max_element(nodes_.vote.begin(), nodes_.vote.end())} + 1;
     }
 
@@ -282,17 +304,22 @@ private:
         expect(are_parts(columns_.start, entries, columns_.missing.size(), 1), "its columns are not parts of all");
         for (std::size_t entry = 0; entry < entries; ++entry) {
             const std::int64_t feature = columns_.feature[entry];
-            expect(feature >= (entry ? columns_.feature[entry - 1] : 0) && feature < static_cast<std::int64_t>(n_features_),
+            expect(feature >= (entry ? columns_.feature[entry - 1] : 0) &&
+                       feature < static_cast<std::int64_t>(n_features_),
                    "a column is of a feature that the rows do not have");
             const std::int64_t first = columns_.start[entry], last = columns_.start[entry + 1];
             const std::span<const double> own = cuts(entry);
             for (std::size_t i = 0; i < own.size(); ++i)
-                expect(i == 0 ? !std::isnan(own[i]) : own[i - 1] < own[i], "the thresholds of a feature are out of order");
-            expect(!is_category(entry) || (last == first + 1 && own.size() < HIGHEST_RANK), "a column holds too many categories");
+                expect(i == 0 ? !std::isnan(own[i]) : own[i - 1] < own[i],
+                       "the thresholds of a feature are out of order");
+            expect(!is_category(entry) || (last == first + 1 && own.size() < HIGHEST_RANK),
+                   "a column holds too many categories");
             for (auto column = static_cast<std::size_t>(first); column < static_cast<std::size_t>(last); ++column) {
-                expect(columns_.missing[column] <= CATEGORY && (columns_.missing[column] == CATEGORY) == is_category(entry),
+                expect(columns_.missing[column] <= CATEGORY &&
+                           (columns_.missing[column] == CATEGORY) == is_category(entry),
                        "a column treats missing values in an unknown way");
-                expect(columns_.base[column] >= 0 && (is_category(entry) || static_cast<std::size_t>(columns_.base[column]) < own.size()),
+                expect(columns_.base[column] >= 0 &&
+                           (is_category(entry) || static_cast<std::size_t>(columns_.base[column]) < own.size()),
                        "a column has no thresholds");
             }
         }
@@ -306,22 +333,29 @@ private:
     }
 
     void check_tree(std::size_t tree, const std::vector<std::size_t>& entry_of_column) const {
-        const auto first = static_cast<std::uint64_t>(nodes_.tree_start[tree]), last = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1]);
+        const auto first = static_cast<std::uint64_t>(nodes_.tree_start[tree]),
+                   last = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1]);
         std::uint64_t splits = 0;
         for (std::uint64_t place = first; place < last; ++place) {
-            const std::uint64_t node = nodes_.nodes[place], left = node >> LEFT_SHIFT, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
+            const std::uint64_t node = nodes_.nodes[place], left = node >> LEFT_SHIFT,
+                                column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
             if ((node & RANK_MASK) == RANK_MASK) {
                 expect(node == (place << LEFT_SHIFT | RANK_MASK), "a leaf of a tree leads on");
                 continue;
             }
             // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
-            expect(left == first + 2 * splits + 1 && left > place && left + 1 < last, "a split of a tree has other children than its own");
+            expect(left == first + 2 * splits + 1 && left > place && left + 1 < last,
+                   "a split of a tree has other children than its own");
             ++splits;
             expect(column < columns_.missing.size(), "a split tests a column that rows do not have");
             const std::size_t entry = entry_of_column[column];
-            expect(((node & CATEGORICAL) != 0) == is_category(entry), "a split tests a category of a number, or a number of a category");
-            if (is_category(entry)) check_set(place, cuts(entry).size() + 2);
-            else expect((node & RANK_MASK) + static_cast<std::uint64_t>(columns_.base[column]) < cuts(entry).size(), "a split has no threshold");
+            expect(((node & CATEGORICAL) != 0) == is_category(entry),
+                   "a split tests a category of a number, or a number of a category");
+            if (is_category(entry))
+                check_set(place, cuts(entry).size() + 2);
+            else
+                expect((node & RANK_MASK) + static_cast<std::uint64_t>(columns_.base[column]) < cuts(entry).size(),
+                       "a split has no threshold");
         }
         expect(2 * splits + 1 == last - first, "a tree has not one leaf more than splits");
     }
@@ -339,7 +373,8 @@ private:
         is_narrow_ = ranks_fit_a_byte();
         std::vector<std::int32_t> id;
         for (std::size_t tree = 0; tree < n_trees(); ++tree) {
-            const auto first = static_cast<std::size_t>(nodes_.tree_start[tree]), last = static_cast<std::size_t>(nodes_.tree_start[tree + 1]);
+            const auto first = static_cast<std::size_t>(nodes_.tree_start[tree]),
+                       last = static_cast<std::size_t>(nodes_.tree_start[tree + 1]);
             id.assign(last - first, -1);
             id[0] = 0;
             std::size_t n_splits = 0;
@@ -357,8 +392,9 @@ private:
                 }
                 const auto left = static_cast<std::size_t>(node >> LEFT_SHIFT) - first;
                 ++n_splits;
-                splits_.push_back({static_cast<std::uint32_t>((node >> COLUMN_SHIFT) & COLUMN_MASK), static_cast<std::uint16_t>(rank),
-                                   static_cast<std::uint8_t>(own), static_cast<std::uint8_t>(n_splits)});
+                splits_.push_back({static_cast<std::uint32_t>((node >> COLUMN_SHIFT) & COLUMN_MASK),
+                                   static_cast<std::uint16_t>(rank), static_cast<std::uint8_t>(own),
+                                   static_cast<std::uint8_t>(n_splits)});
                 id[left] = own;
                 id[left + 1] = static_cast<std::int32_t>(n_splits);
                 place_of_id.push_back(0);
@@ -373,8 +409,10 @@ private:
         for (const std::uint32_t place : places) {
             place_of_id_.push_back(place);
             for (std::size_t part = 0; part < nodes_.width; ++part) {
-                if (is_single()) value_of_id_.single.push_back(nodes_.single[place * nodes_.width + part]);
-                else value_of_id_.twofold.push_back(nodes_.twofold[place * nodes_.width + part]);
+                if (is_single())
+                    value_of_id_.single.push_back(nodes_.single[place * nodes_.width + part]);
+                else
+                    value_of_id_.twofold.push_back(nodes_.twofold[place * nodes_.width + part]);
             }
             if (!nodes_.vote.empty()) value_of_id_.vote.push_back(nodes_.vote[place]);
         }

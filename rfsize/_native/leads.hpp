@@ -11,8 +11,8 @@
 
 namespace rfsize {
 
-// Lead of the first class in the mean of the first 1, …, T trees' scores, and which class that is. scores are of rows, trees
-// and classes; of one score, the lead is the distance of the mean from the cut.
+// Lead of the first class in the mean of the first 1, …, T trees' scores, and which class that is. scores are of rows,
+// trees and classes; of one score, the lead is the distance of the mean from the cut.
 inline void running_leads(std::span<const double> scores, std::size_t n_scores, double cut, const Matrix<double>& lead,
                           const Matrix<std::int32_t>& label) {
     std::vector<double> total(n_scores);
@@ -48,13 +48,14 @@ inline void running_leads(std::span<const double> scores, std::size_t n_scores, 
 
 // What rows say of many rules, each of which stops a row where its evidence reaches the rule's limit.
 struct Evidence {
-    Matrix<const double> lead;   // of rows and trees asked
-    Matrix<const bool> differs;  // whether the answer would then differ from that of all trees
+    Matrix<const double> lead;                    // of rows and trees asked
+    Matrix<const bool> differs;                   // whether the answer would then differ from that of all trees
     std::span<const std::int64_t> number, group;  // trees that are asked about the row at most, and the class all give
 };
 
-// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, from cautious to bold,
-// so that a row stops ever sooner. They are multiplied by scale after 1, …, T trees; where that is empty, by √((n − t)/(tn)).
+// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, from cautious to
+// bold, so that a row stops ever sooner. They are multiplied by scale after 1, …, T trees; where that is empty, by √((n
+// − t)/(tn)).
 inline void count_stops(const Evidence& evidence, std::span<const double> limits, std::span<const double> scale,
                         const Matrix<std::int64_t>& differing, const Matrix<std::int64_t>& trees) {
     for (std::size_t row = 0; row < evidence.number.size(); ++row) {
@@ -63,7 +64,8 @@ inline void count_stops(const Evidence& evidence, std::span<const double> limits
         std::size_t going = limits.size();
         for (std::int64_t t = 1; t < n && going > 0; ++t) {
             const auto column = static_cast<std::size_t>(t - 1);
-            const double here = scale.empty() ? std::sqrt(static_cast<double>(n - t) / static_cast<double>(t * n)) : scale[column];
+            const double here =
+                scale.empty() ? std::sqrt(static_cast<double>(n - t) / static_cast<double>(t * n)) : scale[column];
             while (going > 0 && evidence.lead[row][column] >= limits[going - 1] * here) {
                 --going;
                 trees[k][going] += t;

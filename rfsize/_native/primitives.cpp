@@ -33,7 +33,8 @@ void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cu
         for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i]] < key[i];
 }
 
-void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int8_t* out) {
+void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
+                  std::int8_t* out) {
     for (std::size_t j = 0; j < n; ++j) {
         const std::uint16_t* from = q + row[j] * n_columns;
         for (std::size_t column = 0; column < n_columns; ++column) {
@@ -43,7 +44,8 @@ void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint
     }
 }
 
-void gather_words(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int16_t* out) {
+void gather_words(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
+                  std::int16_t* out) {
     for (std::size_t j = 0; j < n; ++j) {
         const std::uint16_t* from = q + row[j] * n_columns;
         for (std::size_t column = 0; column < n_columns; ++column)
@@ -58,7 +60,8 @@ void pass_vectors(const Split* splits, std::size_t n_splits, const Number* colum
     for (std::size_t s = 0; s < n_splits; ++s) {
         const auto* column = reinterpret_cast<const Vector*>(columns + splits[s].column * TOGETHER);
         const Vector rank = Vector{} + static_cast<Number>(splits[s].rank - BIAS);
-        const Vector id = Vector{} + static_cast<Number>(splits[s].id), right = Vector{} + static_cast<Number>(splits[s].right);
+        const Vector id = Vector{} + static_cast<Number>(splits[s].id),
+                     right = Vector{} + static_cast<Number>(splits[s].right);
 #pragma GCC unroll 8
         for (int i = 0; i < N; ++i) {
             const Vector goes_right = (here[i] == id) & (column[i] > rank);
@@ -72,22 +75,28 @@ template <class Vector, class Number, int BIAS>
 void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t n, Number* at) {
     constexpr std::size_t lanes = VECTOR / sizeof(Number);
     std::size_t first = 0;
-    for (; first + 6 * lanes < n; first += 8 * lanes) pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, at + first);
-    for (; first + 2 * lanes < n; first += 4 * lanes) pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, at + first);
-    for (; first < n; first += 2 * lanes) pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, at + first);
+    for (; first + 6 * lanes < n; first += 8 * lanes)
+        pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, at + first);
+    for (; first + 2 * lanes < n; first += 4 * lanes)
+        pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, at + first);
+    for (; first < n; first += 2 * lanes)
+        pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, at + first);
 }
 
-void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n, std::uint8_t* at) {
+void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n,
+                std::uint8_t* at) {
     pass<Bytes, std::int8_t, BYTE_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int8_t*>(at));
 }
 
-void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n, std::uint16_t* at) {
+void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n,
+                std::uint16_t* at) {
     pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int16_t*>(at));
 }
 
 // The node that a row goes to from a node; from a leaf, the leaf itself.
 template <bool CATEGORIES>
-inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, std::uint32_t row, std::uint32_t place) {
+inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, std::uint32_t row,
+                           std::uint32_t place) {
     const std::uint64_t node = trees.nodes[place];
     const std::uint16_t value = q[row * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
     if (CATEGORIES && (node & CATEGORICAL)) {
@@ -123,8 +132,8 @@ void descend_to(const NodesView& trees, const std::uint16_t* q, std::size_t n_co
     }
 }
 
-void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::uint32_t* place,
-             std::uint32_t* open, std::size_t n, std::size_t steps) {
+void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
+             std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
     if (trees.bit_start != nullptr)
         descend_to<true>(trees, q, n_columns, row, place, open, n, steps);
     else

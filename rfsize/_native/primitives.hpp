@@ -9,8 +9,8 @@
 
 namespace rfsize {
 
-// A split that all rows of a block pass together. Rows carry the id of their node: the left child inherits its parent's,
-// and the right child gets a new one, so that 255 splits fit a byte.
+// A split that all rows of a block pass together. Rows carry the id of their node: the left child inherits its
+// parent's, and the right child gets a new one, so that 255 splits fit a byte.
 struct Split {
     std::uint32_t column;
     std::uint16_t rank;
@@ -36,11 +36,16 @@ struct Primitives {
     // How many of the ascending cuts are below each key.
     void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank);
     // Lay out by columns the rows of a matrix that are named.
-    void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int8_t* out);
-    void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n, std::int16_t* out);
-    // Take n rows past splits; at holds the id of each afterwards. Columns and at are aligned, and padded to a multiple.
-    void (*pass_bytes)(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n, std::uint8_t* at);
-    void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n, std::uint16_t* at);
+    void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
+                         std::int8_t* out);
+    void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
+                         std::int16_t* out);
+    // Take n rows past splits; at holds the id of each afterwards. Columns and at are aligned, and padded to a
+    // multiple.
+    void (*pass_bytes)(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n,
+                       std::uint8_t* at);
+    void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n,
+                       std::uint16_t* at);
     // Take n walkers some steps down, and then those on that have not reached a leaf.
     void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
                     std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);

@@ -63,7 +63,8 @@ public:
 
     void enter(const Matrix<T>& from, std::span<const std::uint32_t> rows) {
         for (std::size_t column = 0; column < columns_; ++column)
-            for (std::size_t j = 0; j < rows.size(); ++j) (*this)[column][j] = from.data[rows[j] * from.columns + column];
+            for (std::size_t j = 0; j < rows.size(); ++j)
+                (*this)[column][j] = from.data[rows[j] * from.columns + column];
     }
     void leave(const Matrix<T>& to, const std::vector<std::uint32_t>& rows, std::size_t n) {
         for (std::size_t column = 0; column < columns_; ++column)
@@ -91,7 +92,7 @@ void add_values(const Forest& forest, std::size_t output, const Leaves& leaves, 
     }
 }
 
-// ------------------------------------------------------------------------------------------------ averaged scores
+// ------------------------------------------------------------------------------------------ averaged scores
 
 // See `ScoreStop` in rfsize/inference/score_stops.py.
 struct ScoreStop {
@@ -129,7 +130,9 @@ public:
         return asked >= stop_.first_look && asked != stop_.n_members() && (asked - stop_.first_look) % stop_.every == 0;
     }
 
-    std::size_t settle(std::size_t asked, std::size_t n) { return total_.columns == 1 ? settle_one(asked, n) : settle_several(asked, n); }
+    std::size_t settle(std::size_t asked, std::size_t n) {
+        return total_.columns == 1 ? settle_one(asked, n) : settle_several(asked, n);
+    }
 
 private:
     const Forest& forest_;
@@ -153,11 +156,13 @@ private:
     }
 
     std::size_t settle_several(std::size_t asked, std::size_t n) {
-        const double left = 1.0 - static_cast<double>(asked) / static_cast<double>(stop_.n_members()), lead = stop_.needed[asked];
+        const double left = 1.0 - static_cast<double>(asked) / static_cast<double>(stop_.n_members()),
+                     lead = stop_.needed[asked];
         std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
             std::int64_t leader = 0;
-            double most = static_cast<double>(sums_[0][j]) - left * stop_.drift[0], next = -std::numeric_limits<double>::infinity();
+            double most = static_cast<double>(sums_[0][j]) - left * stop_.drift[0],
+                   next = -std::numeric_limits<double>::infinity();
             for (std::size_t other = 1; other < total_.columns; ++other) {
                 const double score = static_cast<double>(sums_[other][j]) - left * stop_.drift[other];
                 if (score > most) {
@@ -222,8 +227,16 @@ template <class Real>
 class BySpread : public Going {
 public:
     BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* asked, std::size_t most)
-        : Going(most), forest_(forest), stop_(stop), total_(total), asked_(asked), sums_(total.columns, most),
-          values_(total.columns, most), squares_(total.columns, most), mean_(total.columns), predicted_(total.columns) {}
+        : Going(most),
+          forest_(forest),
+          stop_(stop),
+          total_(total),
+          asked_(asked),
+          sums_(total.columns, most),
+          values_(total.columns, most),
+          squares_(total.columns, most),
+          mean_(total.columns),
+          predicted_(total.columns) {}
 
     std::size_t first_stage() const { return forest_.n_members(); }
 
@@ -298,7 +311,8 @@ private:
         for (std::size_t k = 0; k < mean_.size(); ++k) {
             const double sum = values_[k][j];
             const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
-            const double variance = (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
+            const double variance =
+                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
             largest = std::max(largest, std::sqrt(variance) * steepness(k));
         }
         return largest * std::sqrt(1.0 / asked - 1.0 / all);
@@ -314,14 +328,15 @@ private:
     }
 };
 
-// ----------------------------------------------------------------------------------------------------------- votes
+// ------------------------------------------------------------------------------------------ votes
 
 // Place of a state of votes of three classes; see `ternary_index` in rfsize/stopping/stops.py.
 inline std::size_t ternary_index(std::size_t asked, std::size_t n_0, std::size_t n_1) {
     return asked * (asked + 1) * (asked + 2) / 6 + n_0 * (asked + 1) - (n_0 == 0 ? 0 : n_0 * (n_0 - 1) / 2) + n_1;
 }
 
-// Kinds of stops on votes, as rfsize/stopping/stops.py has them. Rows stop after every so many members, or after the last.
+// Kinds of stops on votes, as rfsize/stopping/stops.py has them. Rows stop after every so many members, or after the
+// last.
 struct NeverStops {};
 struct BinaryStops {
     std::size_t every;
@@ -351,7 +366,8 @@ struct Alone {
 template <class Real>
 class Ballot {
 public:
-    Ballot(const Forest& forest, const Alone<Real>& alone, std::size_t most) : forest_(forest), alone_(alone), vote_(most), best_(most) {}
+    Ballot(const Forest& forest, const Alone<Real>& alone, std::size_t most)
+        : forest_(forest), alone_(alone), vote_(most), best_(most) {}
 
     template <class Leaves>
     void add(std::size_t output, const Leaves& leaves, std::size_t n) {
@@ -384,9 +400,16 @@ class ByVotes : public Going {
 public:
     using Count = std::conditional_t<std::is_same_v<Stop, WeightedStops>, double, std::int32_t>;
 
-    ByVotes(const Forest& forest, const Alone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers, std::size_t most)
-        : Going(most), forest_(forest), stop_(stop), counts_(counts), answers_(answers), ballot_(forest, alone, most),
-          tally_(counts.columns, most), leaders_(follows() ? 2 : 0, most),
+    ByVotes(const Forest& forest, const Alone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
+            std::size_t most)
+        : Going(most),
+          forest_(forest),
+          stop_(stop),
+          counts_(counts),
+          answers_(answers),
+          ballot_(forest, alone, most),
+          tally_(counts.columns, most),
+          leaders_(follows() ? 2 : 0, most),
           kept_leaders_(follows() ? 2 * counts.rows : 0) {
         for (std::size_t i = 1; i < kept_leaders_.size(); i += 2) kept_leaders_[i] = 1;
     }
@@ -498,11 +521,13 @@ private:
             const std::int32_t votes = tally_[1][j], low = stop_.lower[asked];
             return votes <= low || votes >= stop_.upper[asked] ? votes > low : -1;
         } else if constexpr (std::is_same_v<Stop, TernaryStops>) {
-            return stop_.decision[ternary_index(asked, static_cast<std::size_t>(tally_[0][j]), static_cast<std::size_t>(tally_[1][j]))];
+            return stop_.decision[ternary_index(asked, static_cast<std::size_t>(tally_[0][j]),
+                                                static_cast<std::size_t>(tally_[1][j]))];
         } else if constexpr (std::is_same_v<Stop, LeaderStops>) {
             const std::uint16_t leader = leaders_[0][j], rival = leaders_[1][j];
             const std::int64_t most = tally_[leader][j], next = tally_[rival][j];
-            const bool is_settled = most - next + (leader < rival) > static_cast<std::int64_t>(forest_.n_members() - asked);
+            const bool is_settled =
+                most - next + (leader < rival) > static_cast<std::int64_t>(forest_.n_members() - asked);
             return is_settled || most >= stop_.upper[static_cast<std::size_t>(most + next)] ? leader : -1;
         } else if constexpr (std::is_same_v<Stop, WeightedStops>) {
             std::uint16_t leader = tally_[1][j] > tally_[0][j], rival = 1 - leader;

@@ -1,14 +1,14 @@
 // How often a rival overtakes the leader among T votes.
 //
-// Of T votes on a row, a share a of all trees votes for the leader, a share b for a rival, and the rest for neither. The
-// difference of the two counts is the sum of T independent steps of -1, 0 and 1; by a change of contour its distribution
-// function is an integral of a real function, and with u = tan(θ/2) = exp(v) and κ = (√a − √b)/(√a + √b)
+// Of T votes on a row, a share a of all trees votes for the leader, a share b for a rival, and the rest for neither.
+// The difference of the two counts is the sum of T independent steps of -1, 0 and 1; by a change of contour its
+// distribution function is an integral of a real function, and with u = tan(θ/2) = exp(v) and κ = (√a − √b)/(√a + √b)
 //
 //     P(rival ahead) + ½ P(level) = (2π)⁻¹ ∫ (1 − a − b − 2√(ab) · tanh v)ᵀ / cosh(v − log κ) dv,
 //                      ½ P(level) = (2π)⁻¹ ∫ (1 − a − b − 2√(ab) · tanh v)ᵀ / cosh(v) dv.
 //
-// The integrands are analytic in a strip around the real axis, where the trapezoidal rule converges geometrically: a step
-// of 1/4 gives the probabilities to 1e-8, whatever T is.
+// The integrands are analytic in a strip around the real axis, where the trapezoidal rule converges geometrically: a
+// step of 1/4 gives the probabilities to 1e-8, whatever T is.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ inline constexpr double NEGLIGIBLE = -27.0;  // a logarithm; below it a probabil
 inline double overtakes(std::int64_t n_trees, double a, double b, bool wins_ties) {
     using namespace overtaking;
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    const double trees = static_cast<double>(n_trees), root_a = std::sqrt(a), root_b = std::sqrt(b), gap = root_a - root_b;
+    const double trees = static_cast<double>(n_trees), root_a = std::sqrt(a), root_b = std::sqrt(b),
+                 gap = root_a - root_b;
     // Chernoff's bound on the probability; it is also the largest value of the power in the integrals.
     if (trees * std::log1p(-gap * gap) < NEGLIGIBLE) return 0.0;
     const double neither = std::max(1.0 - a - b, 0.0), cross = 2.0 * root_a * root_b;
@@ -70,7 +71,8 @@ inline void disagreement(std::int64_t n_trees, std::span<const double> leader, s
                          std::span<const double> rival, std::span<const bool> wins_ties, std::span<double> out) {
     for (std::size_t row = 0; row < leader.size(); ++row) {
         double log_agreement = 0.0;
-        for (auto pair = static_cast<std::size_t>(first[row]); pair < static_cast<std::size_t>(first[row + 1]); ++pair) {
+        for (auto pair = static_cast<std::size_t>(first[row]); pair < static_cast<std::size_t>(first[row + 1]);
+             ++pair) {
             const double lost = overtakes(n_trees, leader[row], rival[pair], wins_ties[pair]);
             log_agreement += lost < 1.0 ? std::log1p(-lost) : -std::numeric_limits<double>::infinity();
             if (log_agreement < overtaking::NEGLIGIBLE) break;

@@ -1,8 +1,8 @@
 // Recursions over the urn's lattice of tallies.
 //
-// Each goes back from all T votes to none in place, one row per mass, so that memory is O(T) for two classes and O(T²) for
-// three. wins_0 and wins_1 are the masses of rfsize/stopping/urn.py; a stop that answers class 0 is wrong on the mass
-// wins_1, and the other way round.
+// Each goes back from all T votes to none in place, one row per mass, so that memory is O(T) for two classes and O(T²)
+// for three. wins_0 and wins_1 are the masses of rfsize/stopping/urn.py; a stop that answers class 0 is wrong on the
+// mass wins_1, and the other way round.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ inline std::size_t at(Int index) { return static_cast<std::size_t>(index); }
 inline void step_back(std::span<double> row, Int asked, Int first, Int last) {
     const double share = 1.0 / static_cast<double>(asked + 1);
     for (Int n = first; n <= last; ++n)
-        row[at(n)] = (row[at(n + 1)] * static_cast<double>(n + 1) + row[at(n)] * static_cast<double>(asked + 1 - n)) * share;
+        row[at(n)] =
+            (row[at(n + 1)] * static_cast<double>(n + 1) + row[at(n)] * static_cast<double>(asked + 1 - n)) * share;
 }
 
 // A row of masses, which goes back from layer to layer.
@@ -48,7 +49,9 @@ public:
 
     void step_back(Int asked, Int first, Int last) { rfsize::step_back(row_, asked, first, last); }
     // The same where only what can occur is of interest, with so many votes left.
-    void step_back_within(Int asked, Int left) { step_back(asked, std::max<Int>(0, first_ - left), std::min(asked, last_)); }
+    void step_back_within(Int asked, Int left) {
+        step_back(asked, std::max<Int>(0, first_ - left), std::min(asked, last_));
+    }
 
 private:
     std::vector<double> row_;
@@ -59,7 +62,8 @@ private:
 //
 // The probability that class 1 wins grows with its votes over the tallies that can occur, so the stops are found from
 // outside in; a tally that cannot occur stops only beyond one that can and does.
-inline void threshold_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span<std::int32_t> lower, std::span<std::int32_t> upper) {
+inline void threshold_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span<std::int32_t> lower,
+                             std::span<std::int32_t> upper) {
     const Int n_trees = static_cast<Int>(wins_0.size()) - 1;
     Masses zero(wins_0), one(wins_1);
     for (Int asked = n_trees - 1; asked > 0; --asked) {
@@ -115,20 +119,27 @@ struct Costs {
 
 // The stops that minimise expected trees plus penalised errors, for several penalties in one pass.
 //
-// prior weighs the final tallies, under which trees are counted; answering class 1, or class 0, is wrong on wins_0, or wins_1;
-// a penalty is how many trees a unit of wrong answers is worth. lower and upper hold the lossless bounds of each penalty, and
-// are overwritten.
+// prior weighs the final tallies, under which trees are counted; answering class 1, or class 0, is wrong on wins_0, or
+// wins_1; a penalty is how many trees a unit of wrong answers is worth. lower and upper hold the lossless bounds of
+// each penalty, and are overwritten.
 //
-// Backward induction: a tally stops where the penalty on answering now is at most the expected cost of going on. Where both
-// tallies that a tally leads to answer alike, answering at once makes the same errors with fewer trees; so each layer's
-// region of going on is that of the next, widened by one, or less, and only it is visited. Stops are found from outside in,
-// which keeps both regions intervals.
+// Backward induction: a tally stops where the penalty on answering now is at most the expected cost of going on. Where
+// both tallies that a tally leads to answer alike, answering at once makes the same errors with fewer trees; so each
+// layer's region of going on is that of the next, widened by one, or less, and only it is visited. Stops are found from
+// outside in, which keeps both regions intervals.
 class CheapestBounds {
 public:
-    CheapestBounds(Doubles prior, Doubles wins_0, Doubles wins_1, Doubles penalty_0, Doubles penalty_1, Matrix<std::int32_t> lower,
-                   Matrix<std::int32_t> upper)
-        : n_trees_(static_cast<Int>(prior.size()) - 1), mass_(prior), zero_(wins_0), one_(wins_1), penalty_0_(penalty_0),
-          penalty_1_(penalty_1), lower_(lower), upper_(upper), costs_(penalty_0.size(), Costs(n_trees_)) {}
+    CheapestBounds(Doubles prior, Doubles wins_0, Doubles wins_1, Doubles penalty_0, Doubles penalty_1,
+                   Matrix<std::int32_t> lower, Matrix<std::int32_t> upper)
+        : n_trees_(static_cast<Int>(prior.size()) - 1),
+          mass_(prior),
+          zero_(wins_0),
+          one_(wins_1),
+          penalty_0_(penalty_0),
+          penalty_1_(penalty_1),
+          lower_(lower),
+          upper_(upper),
+          costs_(penalty_0.size(), Costs(n_trees_)) {}
 
     // Mass answered 0 wrongly, mass answered 1 wrongly, expected trees, of each penalty.
     void run(const Matrix<double>& found) {
@@ -165,12 +176,14 @@ private:
 
     void layer(Int asked, std::size_t which) {
         Costs& cost = costs_[which];
-        Int first = std::max<Int>(0, lower_[which][at(asked + 1)]), last = std::min<Int>(asked, upper_[which][at(asked + 1)] - 1);
+        Int first = std::max<Int>(0, lower_[which][at(asked + 1)]),
+            last = std::min<Int>(asked, upper_[which][at(asked + 1)] - 1);
         if (asked == 0) first = last = 0;
         for (Masses* row : {&cost.wrong_0, &cost.wrong_1, &cost.trees}) row->step_back(asked, first, last);
         if (asked == 0) return;
         const double trees = static_cast<double>(asked);
-        Int low = std::max<Int>(lower_[which][at(asked)], first - 1), high = std::min<Int>(upper_[which][at(asked)], last + 1);
+        Int low = std::max<Int>(lower_[which][at(asked)], first - 1),
+            high = std::min<Int>(upper_[which][at(asked)], last + 1);
         const Int end = high;
         for (Int n = low + 1; n < end; ++n) {
             if (one_[n] > zero_[n]) break;
@@ -186,7 +199,8 @@ private:
         }
         // Going on from no votes is never pruned: it reads both tallies of one vote.
         for (Int n = asked > 1 ? std::max<Int>(low, 0) : 0; n <= low; ++n) answer(cost, n, one_[n], 0.0, trees);
-        for (Int n = high, stop = asked > 1 ? std::min(high, asked) + 1 : 2; n < stop; ++n) answer(cost, n, 0.0, zero_[n], trees);
+        for (Int n = high, stop = asked > 1 ? std::min(high, asked) + 1 : 2; n < stop; ++n)
+            answer(cost, n, 0.0, zero_[n], trees);
         lower_[which][at(asked)] = static_cast<std::int32_t>(low);
         upper_[which][at(asked)] = static_cast<std::int32_t>(high);
     }
@@ -225,8 +239,8 @@ private:
 // What stopping at one more tally would change, for the innermost tally beside each bound; see `extensions` in
 // rfsize/stopping/rules.py.
 //
-// outcome: mass answered 0 wrongly, mass answered 1 wrongly, expected trees. changes, 2 × (T + 1) × 3 zeros: what they become
-// more if lower[t] were one more, or upper[t] one less; 0 where the two would meet.
+// outcome: mass answered 0 wrongly, mass answered 1 wrongly, expected trees. changes, 2 × (T + 1) × 3 zeros: what they
+// become more if lower[t] were one more, or upper[t] one less; 0 where the two would meet.
 inline void extensions(Doubles prior, Doubles wins_0, Doubles wins_1, Ints lower, Ints upper, std::span<double> outcome,
                        std::span<double> changes) {
     const Int n_trees = static_cast<Int>(prior.size()) - 1;
@@ -281,18 +295,21 @@ inline void answers_by_tally(Ints lower, Ints upper, const Matrix<double>& answe
         for (Int n = going.first(asked); n <= going.last(asked); ++n) {
             if (going[n] == 0.0 || (lower[at(asked)] < n && n < upper[at(asked)])) continue;
             const auto answer = answers[n >= upper[at(asked)] ? 1 : 0];
-            const double ways = log_factorial[at(asked)] - log_factorial[at(n)] - log_factorial[at(asked - n)] - log_factorial[at(n_trees)];
+            const double ways = log_factorial[at(asked)] - log_factorial[at(n)] - log_factorial[at(asked - n)] -
+                                log_factorial[at(n_trees)];
             const Int rest = n_trees - asked;
             for (Int tally = n; tally <= rest + n; ++tally) {
-                const double ways_on = log_factorial[at(rest)] - log_factorial[at(tally - n)] - log_factorial[at(rest - (tally - n))];
-                answer[at(tally)] += going[n] * std::exp(ways + ways_on + log_factorial[at(tally)] + log_factorial[at(n_trees - tally)]);
+                const double ways_on =
+                    log_factorial[at(rest)] - log_factorial[at(tally - n)] - log_factorial[at(rest - (tally - n))];
+                answer[at(tally)] +=
+                    going[n] * std::exp(ways + ways_on + log_factorial[at(tally)] + log_factorial[at(n_trees - tally)]);
             }
             going[n] = 0.0;
         }
     }
 }
 
-// ------------------------------------------------------------------------------------------------------- three classes
+// ------------------------------------------------------------------------------------------ three classes
 
 // The class that wins whatever the remaining votes are, or -1.
 inline int ternary_lossless(Int n_trees, Int asked, Int n_0, Int n_1) {
@@ -328,7 +345,8 @@ inline void step_back_plane(std::span<double> mass, Int size, Int asked) {
         for (Int n_1 = 0; n_1 <= asked - n_0; ++n_1) {
             double* own = mass.data() + n_0 * size + n_1;
             *own = (own[size] * static_cast<double>(n_0 + 1) + own[1] * static_cast<double>(n_1 + 1) +
-                    *own * static_cast<double>(asked + 1 - n_0 - n_1)) * share;
+                    *own * static_cast<double>(asked + 1 - n_0 - n_1)) *
+                   share;
         }
 }
 
@@ -338,7 +356,8 @@ public:
     explicit Plane(Int n_trees) : size_(n_trees + 2), mass_(at(size_ * size_), 0.0) {}
     // Of T + 1 by T + 1 masses of the last layer.
     Plane(Int n_trees, const double* of) : Plane(n_trees) {
-        for (Int n_0 = 0; n_0 <= n_trees; ++n_0) std::copy_n(of + n_0 * (n_trees + 1), n_trees + 1, mass_.begin() + n_0 * size_);
+        for (Int n_0 = 0; n_0 <= n_trees; ++n_0)
+            std::copy_n(of + n_0 * (n_trees + 1), n_trees + 1, mass_.begin() + n_0 * size_);
     }
 
     double& operator()(Int n_0, Int n_1) { return mass_[at(n_0 * size_ + n_1)]; }
@@ -356,7 +375,8 @@ struct ThreeMasses {
     std::array<Plane, 3> of;
 
     ThreeMasses(Int n_trees, const double* wins)
-        : of{Plane(n_trees, wins), Plane(n_trees, wins + (n_trees + 1) * (n_trees + 1)), Plane(n_trees, wins + 2 * (n_trees + 1) * (n_trees + 1))} {}
+        : of{Plane(n_trees, wins), Plane(n_trees, wins + (n_trees + 1) * (n_trees + 1)),
+             Plane(n_trees, wins + 2 * (n_trees + 1) * (n_trees + 1))} {}
 
     void step_back(Int asked) {
         for (Plane& plane : of) plane.step_back(asked);
@@ -384,14 +404,16 @@ inline void threshold_decisions(Int n_trees, const double* wins, double alpha, s
         masses.step_back(asked);
         each_state(asked, [&](Int n_0, Int n_1, std::size_t index) {
             const std::int8_t leader = masses.leader(n_0, n_1);
-            if (decision[index] < 0 && masses.of[at(leader)](n_0, n_1) > alpha * masses.total(n_0, n_1)) decision[index] = leader;
+            if (decision[index] < 0 && masses.of[at(leader)](n_0, n_1) > alpha * masses.total(n_0, n_1))
+                decision[index] = leader;
         });
     }
 }
 
-// The stops that minimise expected trees plus penalised errors, by backward induction: decision holds the lossless stops and
-// is overwritten. Returns the mass answered wrongly, and the expected trees.
-inline std::pair<double, double> cheapest_decisions(Int n_trees, const double* wins, double penalty, std::span<std::int8_t> decision) {
+// The stops that minimise expected trees plus penalised errors, by backward induction: decision holds the lossless
+// stops and is overwritten. Returns the mass answered wrongly, and the expected trees.
+inline std::pair<double, double> cheapest_decisions(Int n_trees, const double* wins, double penalty,
+                                                    std::span<std::int8_t> decision) {
     ThreeMasses masses(n_trees, wins);
     Plane wrong(n_trees), trees(n_trees);
     for (Int asked = n_trees; asked >= 0; --asked) {
@@ -418,7 +440,8 @@ inline std::pair<double, double> cheapest_decisions(Int n_trees, const double* w
 }
 
 // Mass answered wrongly, expected trees, and unsettled mass (see binary_outcome), under the prior.
-inline std::array<double, 3> ternary_outcome(Int n_trees, const double* wins, std::span<const std::int8_t> decision, double alpha) {
+inline std::array<double, 3> ternary_outcome(Int n_trees, const double* wins, std::span<const std::int8_t> decision,
+                                             double alpha) {
     ThreeMasses masses(n_trees, wins);
     Plane wrong(n_trees), trees(n_trees), unsettled(n_trees);
     for (Int asked = n_trees; asked >= 0; --asked) {

@@ -32,7 +32,8 @@ inline void leaves_of_row_by(const Forest& forest, const std::uint16_t* q, std::
     constexpr int steps_between_looks = 3;
     const NodesView trees = forest.view();
     const std::size_t last = forest.n_trees() - 1;
-    for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = static_cast<std::uint32_t>(forest.nodes().tree_start[std::min(first + j, last)]);
+    for (std::size_t j = 0; j < AT_ONCE; ++j)
+        place[j] = static_cast<std::uint32_t>(forest.nodes().tree_start[std::min(first + j, last)]);
     for (std::size_t step = forest.balanced_depth(first); step > 0; --step)
         for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = child<CATEGORIES>(trees, q, place[j]);
     while (true) {
@@ -56,7 +57,8 @@ inline void leaves_of_row(const Forest& forest, const std::uint16_t* q, std::siz
 template <class T>
 class Aligned {
 public:
-    explicit Aligned(std::size_t n) : data_(static_cast<T*>(::operator new(n * sizeof(T) + ALIGNMENT, std::align_val_t{ALIGNMENT}))) {
+    explicit Aligned(std::size_t n)
+        : data_(static_cast<T*>(::operator new(n * sizeof(T) + ALIGNMENT, std::align_val_t{ALIGNMENT}))) {
         std::fill_n(data_.get(), n, T{0});
     }
     T* data() const { return data_.get(); }
@@ -72,10 +74,16 @@ private:
 class Group {
 public:
     Group(const Forest& forest, const std::uint16_t* q, std::size_t most)
-        : forest_(forest), q_(q), has_columns_(most >= FEWEST),
+        : forest_(forest),
+          q_(q),
+          has_columns_(most >= FEWEST),
           bytes_(has_columns_ && forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
           words_(has_columns_ && !forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
-          byte_(TOGETHER), word_(TOGETHER), row_(TOGETHER), place_(TOGETHER), open_(TOGETHER) {}
+          byte_(TOGETHER),
+          word_(TOGETHER),
+          row_(TOGETHER),
+          place_(TOGETHER),
+          open_(TOGETHER) {}
 
     // Take these rows, no more than there is room for.
     void take(std::span<const std::uint32_t> rows) {
@@ -170,7 +178,8 @@ private:
     }
 
     void descend(std::size_t steps) {
-        primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n_, steps);
+        primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n_,
+                             steps);
     }
 };
 

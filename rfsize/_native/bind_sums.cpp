@@ -1,0 +1,182 @@
+// Sums over rows and trees, leads, theory and bags, as Python sees them.
+#include "bags.hpp"
+#include "bindings.hpp"
+#include "count.hpp"
+#include "leads.hpp"
+#include "theory.hpp"
+
+namespace rfsize {
+
+namespace {
+
+template <class Vote>
+void bind_count_votes(nb::module_& m) {
+    m.def(
+        "count_votes",
+        [](const Array<const Vote, 2>& vote, const Array<const bool, 2>& may_vote,
+           const Array<std::int32_t, 2>& counts) {
+            may_vote.expect({vote.shape(0), vote.shape(1)}, "may_vote");
+            counts.expect({vote.shape(0), counts.shape(1)}, "counts");
+            Released released;
+            count_votes(vote.matrix(), may_vote.matrix(), counts.matrix());
+        },
+        nb::arg("vote"), nb::arg("may_vote"), nb::arg("counts"));
+}
+
+void bind_counting(nb::module_& m) {
+    bind_count_votes<bool>(m);
+    bind_count_votes<std::int64_t>(m);
+    m.def(
+        "add_up_scores",
+        [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 2>& may_vote,
+           const Array<const double, 2>& raw, const Array<std::int32_t, 1>& asked, const Array<double, 2>& mean,
+           const Array<double, 2>& scatter) {
+            const std::size_t n_rows = leaf.shape(0), n_scores = mean.shape(1);
+            may_vote.expect({n_rows, leaf.shape(1)}, "may_vote");
+            asked.expect({n_rows}, "asked");
+            mean.expect({n_rows, n_scores}, "mean");
+            scatter.expect({n_rows, n_scores * (n_scores + 1) / 2}, "scatter");
+            expect(n_scores > 0 && raw.shape(1) > 0 && (leaf.shape(2) > 1 ? leaf.shape(2) : raw.shape(1)) >= n_scores,
+                   "the leaves have fewer scores than there are means");
+            Released released;
+            const LeafScores scores{leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()};
+            if (n_scores == 1 && leaf.shape(2) == 1)
+                add_up_one_score(scores, may_vote.matrix(), asked.span(), mean.matrix(), scatter.matrix());
+            else
+                add_up_scores(scores, may_vote.matrix(), asked.span(), mean.matrix(), scatter.matrix());
+        },
+        nb::arg("leaf"), nb::arg("may_vote"), nb::arg("raw"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
+    m.def(
+        "add_at_leaves",
+        [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& seen,
+           const Array<const double, 3>& value, const Array<double, 1>& total) {
+            const std::size_t n_members = leaf.shape(1), n_outputs = leaf.shape(2);
+            const auto fits = [&](std::size_t rows, std::size_t members, std::size_t outputs) {
+                return rows == leaf.shape(0) && (members == 1 || members == n_members) &&
+                       (outputs == 1 || outputs == n_outputs);
+            };
+            expect(fits(seen.shape(0), seen.shape(1), seen.shape(2)), "seen does not fit the leaves");
+            expect(fits(value.shape(0), value.shape(1), value.shape(2)), "value does not fit the leaves");
+            Released released;
+            add_at_leaves(leaf.data(), leaf.shape(0), n_members, n_outputs, {seen.data(), seen.shape(1), seen.shape(2)},
+                          {value.data(), value.shape(1), value.shape(2)}, total.span());
+        },
+        nb::arg("leaf"), nb::arg("seen"), nb::arg("value"), nb::arg("total"));
+    m.def(
+        "add_to_bins",
+        [](const Array<const double, 2>& score, const Array<const bool, 1>& is_high, const ConstDoubles& weight,
+           double start, double per_unit, const ConstDoubles& bin_at, const Array<double, 2>& low,
+           const Array<double, 2>& high) {
+            is_high.expect({score.shape(1)}, "is_high");
+            weight.expect({score.shape(1)}, "weight");
+            expect(bin_at.size() >= 2, "bin_at needs two knots at least");
+            for (const double each : bin_at.span()) expect(each >= 0.0, "bin_at must rise from 0");
+            for (const double each : score.matrix().rows ? score.span() : std::span<const double>{})
+                expect(!std::isnan(each), "a score is not a number");
+            low.expect({score.shape(0), low.shape(1)}, "low");
+            high.expect({score.shape(0), low.shape(1)}, "high");
+            expect(low.shape(1) > 0, "there are no bins");
+            Released released;
+            add_to_bins(score.matrix(), is_high.span(), weight.span(), {start, per_unit, bin_at.span()}, low.matrix(),
+                        high.matrix());
+        },
+        nb::arg("score"), nb::arg("is_high"), nb::arg("weight"), nb::arg("start"), nb::arg("per_unit"),
+        nb::arg("bin_at"), nb::arg("low"), nb::arg("high"));
+}
+
+void bind_leads(nb::module_& m) {
+    m.def(
+        "running_leads",
+        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
+           const Array<std::int32_t, 2>& label) {
+            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
+            label.expect({scores.shape(0), scores.shape(1)}, "label");
+            expect(scores.shape(2) > 0, "there are no scores");
+            Released released;
+            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
+        },
+        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
+    m.def(
+        "count_stops",
+        [](const Array<const double, 2>& evidence, const Array<const bool, 2>& differs,
+           const Array<const std::int64_t, 1>& number, const Array<const std::int64_t, 1>& group,
+           const ConstDoubles& limits, const ConstDoubles& scale, const Array<std::int64_t, 2>& differing,
+           const Array<std::int64_t, 2>& trees) {
+            const std::size_t n_rows = evidence.shape(0), n_trees = evidence.shape(1), n_classes = differing.shape(0);
+            differs.expect({n_rows, n_trees}, "differs");
+            number.expect({n_rows}, "number");
+            group.expect({n_rows}, "group");
+            expect(scale.size() == 0 || scale.size() == n_trees, "scale is of another number of trees");
+            differing.expect({n_classes, limits.size()}, "differing");
+            trees.expect({n_classes, limits.size()}, "trees");
+            for (const std::int64_t each : number.span())
+                expect(each >= 0 && static_cast<std::size_t>(each) <= n_trees, "a row asks more trees than there are");
+            for (const std::int64_t each : group.span())
+                expect(static_cast<std::uint64_t>(each) < n_classes, "a row is of a class that is none");
+            Released released;
+            count_stops({evidence.matrix(), differs.matrix(), number.span(), group.span()}, limits.span(), scale.span(),
+                        differing.matrix(), trees.matrix());
+        },
+        nb::arg("evidence"), nb::arg("differs"), nb::arg("number"), nb::arg("group"), nb::arg("limits"),
+        nb::arg("scale"), nb::arg("differing"), nb::arg("trees"));
+}
+
+void bind_theory(nb::module_& m) {
+    m.def("overtakes", &overtakes, nb::arg("n_trees"), nb::arg("a"), nb::arg("b"), nb::arg("wins_ties"));
+    m.def(
+        "disagreement",
+        [](std::int64_t n_trees, const ConstDoubles& leader, const Array<const std::int64_t, 1>& first,
+           const ConstDoubles& rival, const Array<const bool, 1>& wins_ties, const Array<double, 1>& out) {
+            first.expect({leader.size() + 1}, "first");
+            wins_ties.expect({rival.size()}, "wins_ties");
+            out.expect({leader.size()}, "out");
+            std::int64_t last = 0;
+            for (const std::int64_t each : first.span()) {
+                expect(last <= each && static_cast<std::size_t>(each) <= rival.size(),
+                       "the rivals of a row do not begin where those of another end");
+                last = each;
+            }
+            Released released;
+            disagreement(n_trees, leader.span(), first.span(), rival.span(), wins_ties.span(), out.span());
+        },
+        nb::arg("n_trees"), nb::arg("leader"), nb::arg("first"), nb::arg("rival"), nb::arg("wins_ties"),
+        nb::arg("out"));
+}
+
+void bind_bags(nb::module_& m) {
+    m.def(
+        "draw_lightgbm",
+        [](const Array<const std::uint32_t, 1>& first, const Array<const std::uint32_t, 1>& multiplier,
+           const Array<const std::uint32_t, 1>& increment, const Array<const std::int64_t, 1>& level,
+           const Array<bool, 2>& inbag, std::size_t row, std::size_t tree) {
+            increment.expect({multiplier.size()}, "increment");
+            level.expect({first.size()}, "level");
+            expect(row + first.size() <= inbag.shape(0) && tree + multiplier.size() <= inbag.shape(1),
+                   "inbag has no room for the draws");
+            Released released;
+            draw_lightgbm(first.span(), multiplier.span(), increment.span(), level.span(),
+                          inbag.data() + row * inbag.shape(1) + tree, inbag.shape(1));
+        },
+        nb::arg("first"), nb::arg("multiplier"), nb::arg("increment"), nb::arg("level"), nb::arg("inbag"),
+        nb::arg("row"), nb::arg("tree"));
+    m.def(
+        "draw_xgboost",
+        [](const Array<const std::uint64_t, 1>& step, const Array<const std::uint64_t, 1>& tree_seed, double level,
+           const Array<bool, 2>& inbag) {
+            inbag.expect({step.size(), tree_seed.size()}, "inbag");
+            Released released;
+            draw_xgboost(step.span(), tree_seed.span(), level, inbag.matrix());
+        },
+        nb::arg("step"), nb::arg("tree_seed"), nb::arg("level"), nb::arg("inbag"));
+}
+
+}  // namespace
+
+void bind_sums(nb::module_& m) {
+    bind_counting(m);
+    bind_leads(m);
+    bind_theory(m);
+    bind_bags(m);
+}
+
+}  // namespace rfsize

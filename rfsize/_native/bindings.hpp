@@ -1,0 +1,42 @@
+// What the bindings share: arrays that are checked, and the GIL that is released. Types and sizes are checked in the
+// bindings, and nothing else knows Python.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "buffers.hpp"
+
+namespace rfsize {
+
+using Released = nb::gil_scoped_release;
+using ConstDoubles = Array<const double, 1>;
+using ConstBounds = Array<const std::int32_t, 1>;
+
+void bind_forest(nb::module_& m);
+void bind_sums(nb::module_& m);
+void bind_urn(nb::module_& m);
+
+template <class T>
+std::vector<T> copied(const Array<const T, 1>& array) {
+    return {array.data(), array.data() + array.size()};
+}
+
+inline void expect(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+// An array of NumPy's that owns these numbers.
+inline nb::ndarray<nb::numpy, double> numpy_of(std::vector<double>&& numbers,
+                                               std::initializer_list<std::size_t> shape) {
+    auto kept = std::make_unique<std::vector<double>>(std::move(numbers));
+    double* data = kept->data();
+    const nb::capsule owner(kept.get(), [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
+    kept.release();
+    return {data, shape, owner};
+}
+
+}  // namespace rfsize
