@@ -12,7 +12,9 @@ from pathlib import Path
 # Folders all files of which are installed, and where.
 INSTALLED = {"rfsize": "rfsize", "integrations": "rfsize/integrations"}
 OF_THE_REPOSITORY_ALONE = (".github/", ".gitignore")
-WRITTEN_BY_THE_BUILD = r"PKG-INFO|setup\.cfg|rfsize\.egg-info/.*"
+WRITTEN_BY_THE_BUILD = r"PKG-INFO|rfsize/_core\.[\w.-]+\.(so|pyd)"
+# What the wheel is compiled from.
+SOURCES = "rfsize/_native/"
 
 
 def written_by_us(names: Iterable[str]) -> set[str]:
@@ -34,7 +36,9 @@ def in_sdist(path: Path) -> set[str]:
 def in_wheel(path: Path) -> set[str]:
     """Paths that a wheel installs, without what describes it."""
     with zipfile.ZipFile(path) as wheel:
-        return {name for name in wheel.namelist() if ".dist-info/" not in name}
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert len(names - written_by_us(names)) == 1, "the wheel has not one compiled module"
+    return written_by_us(names)
 
 
 def compare(what: str, found: set[str], expected: set[str]) -> bool:
@@ -51,6 +55,7 @@ def main(folder: Path, sdist: Path, wheel: Path) -> int:
     shipped = {name for name in there if not name.startswith(OF_THE_REPOSITORY_ALONE)}
     parts = (name.partition("/") for name in there)
     installed = {f"{INSTALLED[top]}/{rest}" for top, _, rest in parts if top in INSTALLED}
+    installed = {name for name in installed if not name.startswith(SOURCES)}
     assert {"LICENSE", "tests/test_package.py"} <= shipped
     assert "rfsize/py.typed" in installed
     same = compare(sdist.name, in_sdist(sdist), shipped), compare(wheel.name, in_wheel(wheel), installed)
