@@ -103,9 +103,9 @@ def compile(
     if adapter.holder is not None and table is None and voting == "auto" and threshold is None:
         table = adapter.holder.table
     table = checked_table(adapter, table)
-    voting, at = _resolved(voting, adapter, table), _labels_above(threshold, adapter, table)
+    at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
     give(shrinking_of(adapter))
-    return CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=voting, n_jobs=n_jobs)
+    return CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
 
 
 def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
