@@ -39,7 +39,7 @@ from rfsize.integrations.xgboost.first_round import (
     start_of,
 )
 from rfsize.integrations.xgboost.leaf_labels import leaf_labels
-from rfsize.integrations.xgboost.learning_rate import learning_rate, shrinking, was_sampled
+from rfsize.integrations.xgboost.learning_rate import are_alike, learning_rate, shrinking, was_sampled
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
@@ -100,7 +100,7 @@ class XgboostForest(Adapter):
         if not was_sampled(config["tree_train_param"]):
             stored = learner["gradient_booster"]["model"]["trees"]
             of_members = ([stored[tree] for tree in trees] for trees in self.tree_of)
-            refuse_identical(of_members, _are_alike, _in_one_round(model))
+            refuse_identical(of_members, are_alike, _in_one_round(model))
         self.n_features = int(learner["learner_model_param"]["num_feature"])
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
@@ -409,13 +409,6 @@ def _boosted(found: str, model: Any) -> NotAForestError:
         f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
         f"round, as {_in_one_round(model)} does"
     )
-
-
-def _are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
-    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
-    pairs = zip(trees, others, strict=True)
-    are_split = any(len(tree["left_children"]) > 1 for tree in trees)
-    return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)
 
 
 def _in_one_round(model: Any) -> str:

@@ -24,6 +24,13 @@ def was_sampled(settings: dict[str, Any]) -> bool:
     return any(float(settings.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
 
 
+def are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    pairs = zip(trees, others, strict=True)
+    are_split = any(len(tree["left_children"]) > 1 for tree in trees)
+    return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)
+
+
 def learning_rate(found: Gradients | None, n_trees: int, settings: dict[str, Any]) -> float | None:
     """That of a forest of ``n_trees``; None where neither its nodes nor its settings tell.
 
