@@ -123,7 +123,7 @@ def _counted(judge: Metric, rows: Int64s, *views: tuple[NDArray[Any], NDArray[An
         own = np.take_along_axis(of_classes, truth[:, None, None], axis=2)[:, :, 0]
         giving = np.maximum(giving, np.count_nonzero(own > 0.0, axis=1))
         asked = np.maximum(asked, np.count_nonzero(of_trees[:, :, 0], axis=1))
-        without = (of_classes <= 0.0).all(axis=1).any(axis=1)
+        without = np.asarray(np.any(np.max(of_classes, axis=1) <= 0.0, axis=1))
     counts &= asked > 0
     is_few = counts & (2 * giving < asked)
     hanging, near = (int(np.count_nonzero(is_few & (giving <= most))) for most in (_HANGS, _NEAR))

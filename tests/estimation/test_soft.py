@@ -18,7 +18,7 @@ import rfsize
 from helpers.curves import interval_of
 from helpers.forests import Data
 from rfsize.estimation import soft
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.scores import Scores
 
 ALPHAS = (0.9, 0.95, 0.99)
@@ -29,7 +29,9 @@ def in_blocks(score: np.ndarray) -> TreeBlocks:
     n_rows, n_trees, n_scores = score.shape
     counts = np.zeros((n_rows, n_scores), dtype=np.int32)
     parts = {"votes": np.zeros((n_rows, N_BLOCKS, n_scores), dtype=np.int32), "total": dealt(score)}
-    parts |= {"squares": dealt(score**2), "asked": dealt(np.ones((n_rows, n_trees, 1), dtype=np.int32))}
+    all_asked = np.ones((n_rows, n_trees, 1), dtype=np.bool_)
+    parts |= {"squares": dealt(score**2), "asked": dealt(all_asked.astype(np.int32))}
+    parts |= {"first": first_asked(score, all_asked)}
     return TreeBlocks(np.arange(n_rows), counts, Scores.of(score), n_trees=n_trees, **parts)
 
 
