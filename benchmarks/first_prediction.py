@@ -1,25 +1,20 @@
-"""Seconds to the first prediction of a fresh install, of later processes, of `import rfsize`, and of loading a file.
+"""Seconds of the first calls of a process: a prediction, one row, and the steps of a first notebook.
 
     python benchmarks/first_prediction.py
 
-A fresh install has compiled nothing: each repetition gives numba an empty folder, and each prediction a process of its
-own, which imports rfsize, loads a compiled forest from its file and predicts; the same folder is then used again.
-"Process" is from its start to its answer, "prediction" the calls alone, "processor" what the process took of all cores,
-which says more where others use the machine; medians. "All of them" makes the three predictions in one process.
+Each repetition is a process of its own, which imports rfsize. "First" and "second" are two equal calls in a row of a compiled
+forest that was loaded from its file; the notebook's steps are each called once, after its forest is trained. Medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from forests import train_lightgbm, train_xgboost
@@ -27,75 +22,72 @@ from problems import draw
 
 import rfsize
 
-TREES, LEAVES, ROWS = 101, 31, 1000
+TREES, LEAVES, ROWS = 101, 31, 10_000
 LARGE = 501, 255
 TRAIN = {"LightGBM": train_lightgbm, "XGBoost": train_xgboost}
 
-# By name, what is predicted after another; ``X`` are 1000 rows.
 PREDICTIONS = {
-    "labels": ["fast.predict_labels(X)"],
-    "probabilities": ["fast.predict_proba(X)"],
-    "label of one row": ["fast.predict_labels(X[:1])"],
-    "all of them": ["fast.predict_labels(X)", "fast.predict_proba(X)", "fast.predict_labels(X[:1])"],
+    "labels": "fast.predict_labels(X)",
+    "probabilities": "fast.predict_proba(X)",
+    "label of one row": "fast.predict_labels(X[:1])",
+    "probabilities of one row": "fast.predict_proba(X[:1])",
 }
 
-PROCESS = """
+PREDICT = """
 import json, sys, time
 started = time.perf_counter()
 import rfsize
 imported = time.perf_counter()
 import numpy
-forest, rows, predictions = sys.argv[1:]
+forest, rows, prediction = sys.argv[1:]
 fast, X = rfsize.load(forest), numpy.load(rows)
-loaded = time.perf_counter()
-for prediction in json.loads(predictions):
+taken = [imported - started]
+for _ in range(2):
+    before = time.perf_counter()
     eval(prediction)
-done = time.perf_counter()
-print(json.dumps([time.time(), imported - started, done - loaded, time.process_time()]))
+    taken.append(time.perf_counter() - before)
+print(json.dumps(taken))
+"""
+
+NOTEBOOK = """
+import json, sys, time
+started = time.perf_counter()
+import lightgbm as lgb
+import numpy as np
+trained_on, validation = (dict(np.load(path)) for path in sys.argv[1:])
+settings = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "feature_fraction": 0.5}
+model = lgb.train(settings | {"verbose": -1}, lgb.Dataset(trained_on["X"], trained_on["y"]), 200)
+X, y = validation["X"], validation["y"]
+taken, begun = {}, time.perf_counter()
+
+def step(name, call):
+    before = time.perf_counter()
+    found = call()
+    taken[name] = time.perf_counter() - before
+    return found
+
+def imported():
+    import rfsize
+    return rfsize
+
+rfsize = step("import", imported)
+step("size", lambda: rfsize.size(model, X))
+step("size by AUC", lambda: rfsize.size(model, X, y, criterion="auc", tolerance=0.005))
+small = step("truncate", lambda: rfsize.truncate(model, X))
+fast = step("compile", lambda: rfsize.compile(model))
+step("10,000 rows", lambda: fast.predict_proba(X))
+step("one row", lambda: fast.predict_proba(X[:1]))
+table = step("calibrate", lambda: rfsize.StopTable.calibrate(model, X))
+step("table of votes", lambda: rfsize.StopTable.build(200, prior=rfsize.votes(model, X)))
+taken["together"] = time.perf_counter() - begun
+print(json.dumps(taken))
 """
 
 
-class Taken(NamedTuple):
-    """Seconds of one process."""
-
-    process: float
-    importing: float
-    predicting: float
-    processor: float
-
-
-def run(forest: Path, rows: Path, predictions: list[str], cache: Path) -> Taken:
-    """One process that predicts, with what was compiled before in the folder ``cache``."""
-    started = time.time()
-    done = subprocess.run(
-        [sys.executable, "-c", PROCESS, str(forest), str(rows), json.dumps(predictions)],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ended, *others = json.loads(done.stdout)
-    return Taken(ended - started, *others)
-
-
-def compiled_forests(folder: Path, frameworks: list[str]) -> dict[str, Path]:
-    """Forests in files, without and with a table certified on rows of their own."""
-    rng = np.random.default_rng(0)
-    (X, y), (others, _) = draw(rng, 10_000), draw(rng, 10_000)
-    files = {}
-    for framework in frameworks:
-        model = TRAIN[framework](X, y, TREES, LEAVES)
-        tables = {"all trees": None, "certified table": rfsize.StopTable.calibrate(model, others)}
-        for name, table in tables.items():
-            files[f"{framework}, {name}"] = folder / f"{framework}-{name}.npz"
-            rfsize.compile(model, table).save(files[f"{framework}, {name}"])
-    return files
-
-
-def large_forest(folder: Path) -> Path:
-    """A forest of many leaves in a file."""
-    rfsize.compile(train_lightgbm(*draw(np.random.default_rng(0), 10_000), *LARGE)).save(folder / "large.npz")
-    return folder / "large.npz"
+def run(code: str, *arguments: object) -> list[float] | dict[str, float]:
+    """What a process of its own prints as JSON."""
+    command = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def loading(file: Path) -> float:
@@ -108,37 +100,51 @@ def loading(file: Path) -> float:
     return float(np.median(taken))
 
 
-def main() -> None:
-    """Print the table, a line for each prediction of each forest."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--frameworks", nargs="+", choices=list(TRAIN), default=list(TRAIN))
-    options = parser.parse_args()
+def predictions(folder: Path, repetitions: int) -> None:
+    """Print the first and second call of each kind, and how long files take to load."""
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, ROWS)
+    np.save(folder / "rows.npy", draw(rng, ROWS)[0])
     importing = []
+    print(f"| {TREES} trees of {LEAVES} leaves, {ROWS:,} rows | | first call | second call |")
+    print("|---|---|---|---|")
+    for framework, train in TRAIN.items():
+        file = folder / f"{framework}.npz"
+        rfsize.compile(train(X, y, TREES, LEAVES)).save(file)
+        for what, prediction in PREDICTIONS.items():
+            runs = [run(PREDICT, file, folder / "rows.npy", prediction) for _ in range(repetitions)]
+            imported, first, second = np.median(runs, axis=0)
+            importing.append(imported)
+            print(f"| {framework} | {what} | {1e3 * first:.2f} ms | {1e3 * second:.2f} ms |", flush=True)
+    print(f"\n`import rfsize`: {np.median(importing):.2f} s")
+    large = folder / "large.npz"
+    rfsize.compile(train_lightgbm(X, y, *LARGE)).save(large)
+    for what, path in (("101 trees of 31 leaves", folder / "LightGBM.npz"), ("501 trees of 255 leaves", large)):
+        print(f"file of {what}: {path.stat().st_size / 1e6:.2f} MB, loaded in {loading(path):.3f} s")
+
+
+def notebook(folder: Path, repetitions: int) -> None:
+    """Print how long each step of a first notebook takes."""
+    rng = np.random.default_rng(1)
+    for name in ("trained_on", "validation"):
+        X, y = draw(rng, ROWS)
+        np.savez(folder / f"{name}.npz", X=X, y=y)
+    files = folder / "trained_on.npz", folder / "validation.npz"
+    runs = [run(NOTEBOOK, *files) for _ in range(repetitions)]
+    print("\n| a first notebook: LightGBM, 200 trees, 10,000 validation rows | seconds |")
+    print("|---|---|")
+    for step in runs[0]:
+        print(f"| {step} | {np.median([one[step] for one in runs]):.3f} |")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        rows = folder / "rows.npy"
-        np.save(rows, draw(np.random.default_rng(1), ROWS)[0])
-        files = compiled_forests(folder, options.frameworks)
-        print("| | | fresh install: process | prediction | processor | later: process | prediction | processor |")
-        print("|" + "---|" * 8)
-        for forest, file in files.items():
-            taken = defaultdict(list)
-            for _ in range(options.repetitions):
-                for what, predictions in PREDICTIONS.items():
-                    with tempfile.TemporaryDirectory() as cache:
-                        taken[what].append([run(file, rows, predictions, Path(cache)) for _ in range(2)])
-            for what, runs in taken.items():
-                fresh, later = (Taken(*seconds) for seconds in np.median(np.array(runs), axis=0))
-                cells = [
-                    getattr(one, kind) for one in (fresh, later) for kind in ("process", "predicting", "processor")
-                ]
-                print(f"| {forest} | {what} | " + " | ".join(f"{cell:.3f} s" for cell in cells) + " |", flush=True)
-                importing += [one.importing for pair in runs for one in pair]
-        sizes = [(Path(file).stat().st_size / 1e6, loading(file)) for file in (*files.values(), large_forest(folder))]
-    print(f"\n`import rfsize`: {np.median(importing):.2f} s (median of {len(importing)} processes)")
-    for what, (size, seconds) in zip([*files, f"LightGBM, {LARGE[0]} trees of {LARGE[1]} leaves"], sizes, strict=True):
-        print(f"file of {what}: {size:.2f} MB, loaded in {seconds:.3f} s")
+        predictions(Path(name), options.repetitions)
+        notebook(Path(name), options.repetitions)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,10 @@ public:
         const std::vector<std::size_t> entry_of_column = entries_of_columns();
         for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, entry_of_column);
         number_leaves();
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
+            std::vector<double>& padded = padded_cuts_.emplace_back(cuts(entry).begin(), cuts(entry).end());
+            padded.insert(padded.end(), CUTS_AT_ONCE, std::numeric_limits<double>::infinity());
+        }
         absent_.resize(n_columns());
         const double absent = reading_.absent_is_missing ? std::numeric_limits<double>::quiet_NaN() : 0.0;
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
@@ -173,13 +177,13 @@ public:
             const std::size_t rows = std::min(block, X.rows - first);
             for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
                 const auto feature = static_cast<std::size_t>(columns_.feature[entry]);
-                for (std::size_t i = 0; i < rows; ++i) {
-                    value[i] = reading_.read(static_cast<double>(X.at(first + i, feature)));
-                    key[i] = key_of(value[i], entry);
-                }
-                primitives().rank(key.data(), rows, cuts(entry).data(), cuts(entry).size(), rank.data());
-                for (std::size_t i = 0; i < rows; ++i)
-                    fill(value[i], key[i], rank[i], entry, out + (first + i) * n_columns());
+                for (std::size_t i = 0; i < rows; ++i) value[i] = static_cast<double>(X.at(first + i, feature));
+                primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
+                                  reading_.zero_within);
+                keys(value.data(), rows, entry, key.data());
+                const std::vector<double>& padded = padded_cuts_[entry];
+                primitives().rank(key.data(), rows, padded.data(), padded.size() - CUTS_AT_ONCE, rank.data());
+                fill_many(value.data(), key.data(), rank.data(), rows, entry, out + first * n_columns());
             }
         }
     }
@@ -205,6 +209,7 @@ private:
     std::size_t n_outputs_, n_features_, n_voted_ = 0;
     Reading reading_;
     std::vector<std::uint16_t> absent_;
+    std::vector<std::vector<double>> padded_cuts_;  // of each entry, as primitives take them
     bool is_narrow_ = true;
     std::vector<Split> splits_;
     std::vector<std::size_t> split_start_{0}, id_start_{0};
@@ -230,6 +235,29 @@ private:
     double key_of(double value, std::size_t entry) const {
         const double number = std::isnan(value) ? 0.0 : value;
         return is_category(entry) ? std::trunc(number) : number;
+    }
+
+    void keys(const double* value, std::size_t n, std::size_t entry, double* key) const {
+        if (is_category(entry))
+            for (std::size_t i = 0; i < n; ++i) key[i] = key_of(value[i], entry);
+        else
+            for (std::size_t i = 0; i < n; ++i) key[i] = std::isnan(value[i]) ? 0.0 : value[i];
+    }
+
+    // Fill the columns of an entry from many values.
+    void fill_many(const double* value, const double* key, const std::uint32_t* rank, std::size_t n, std::size_t entry,
+                   std::uint16_t* out) const {
+        const std::size_t width = n_columns();
+        if (is_category(entry)) {
+            for (std::size_t i = 0; i < n; ++i) fill(value[i], key[i], rank[i], entry, out + i * width);
+            return;
+        }
+        for (auto column = static_cast<std::size_t>(columns_.start[entry]);
+             column < static_cast<std::size_t>(columns_.start[entry + 1]); ++column) {
+            const std::uint8_t missing = columns_.missing[column];
+            const auto lowest = static_cast<std::size_t>(columns_.base[column]);
+            for (std::size_t i = 0; i < n; ++i) out[i * width + column] = compared(value[i], rank[i], missing, lowest);
+        }
     }
 
     void fill(double value, double key, std::size_t rank, std::size_t entry, std::uint16_t* out) const {

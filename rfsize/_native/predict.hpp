@@ -2,6 +2,7 @@
 #pragma once
 
 #include <numeric>
+#include <optional>
 
 #include "stop.hpp"
 
@@ -14,13 +15,15 @@ template <class Rule>
 class Predictor {
 public:
     Predictor(const Forest& forest, const std::uint16_t* q, std::size_t n_rows, Rule& rule)
-        : forest_(forest), q_(q), rule_(rule), group_(forest, q, std::min(n_rows, TOGETHER)), going_(n_rows) {
+        : forest_(forest), q_(q), rule_(rule), going_(n_rows) {
         std::iota(going_.begin(), going_.end(), std::uint32_t{0});
     }
 
     // Ask trees until each row is settled, or has asked all of them.
     void run() {
         std::size_t n = going_.size(), member = 0, last = rule_.first_stage();
+        // A few rows need no memory for many.
+        if (n > FEW) group_.emplace(forest_, q_, std::min(n, TOGETHER));
         // Stage by stage, so that those who ask on are many enough to go down trees together.
         while (n > FEW && member < forest_.n_members()) {
             last = std::min(last, forest_.n_members());
@@ -46,19 +49,19 @@ private:
     const Forest& forest_;
     const std::uint16_t* q_;
     Rule& rule_;
-    Group group_;
+    std::optional<Group> group_;
     std::vector<std::uint32_t> going_;
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
-        group_.take(some);
+        group_->take(some);
         rule_.enter(some);
         std::vector<std::uint32_t> kept(some.size());
         std::size_t n = some.size(), open = n;
         while (member < last && open > 0) {
             for (std::size_t output = 0; output < forest_.n_outputs(); ++output)
-                group_.reach(member * forest_.n_outputs() + output,
-                             [&](auto leaves) { rule_.add(member, output, leaves, n); });
+                group_->reach(member * forest_.n_outputs() + output,
+                              [&](auto leaves) { rule_.add(member, output, leaves, n); });
             ++member;
             if (!rule_.looks(member)) continue;
             open -= rule_.settle(member, n);
@@ -66,7 +69,7 @@ private:
                 rule_.leave(n);
                 kept_open(some.first(n), kept);
                 rule_.keep(std::span(kept).first(open));
-                group_.keep(std::span(kept).first(open));
+                group_->keep(std::span(kept).first(open));
                 n = open;
             }
         }

@@ -1,6 +1,10 @@
 // Compiled once for each level of processors, with RFSIZE_LEVEL for its name; see primitives.hpp.
 #include "primitives.hpp"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512BW__)
 #define RFSIZE_VECTOR 64
 #elif defined(__AVX2__)
@@ -20,17 +24,48 @@ constexpr std::size_t VECTOR = RFSIZE_VECTOR;
 typedef std::int8_t Bytes __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
 typedef std::int16_t Words __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
 
+// How many of CUTS_AT_ONCE cuts are below a key.
+std::uint32_t below(const double* cuts, double key) {
+    static_assert(CUTS_AT_ONCE == 16);
+#if defined(__AVX512F__)
+    const __m512d all = _mm512_set1_pd(key);
+    const unsigned low = _mm512_cmp_pd_mask(_mm512_loadu_pd(cuts), all, _CMP_LT_OQ);
+    const unsigned high = _mm512_cmp_pd_mask(_mm512_loadu_pd(cuts + 8), all, _CMP_LT_OQ);
+    return static_cast<std::uint32_t>(__builtin_popcount(low | high << 8));
+#elif defined(__AVX2__)
+    const __m256d all = _mm256_set1_pd(key);
+    unsigned mask = 0;
+    for (int i = 0; i < 4; ++i)
+        mask |= static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(cuts + 4 * i), all, _CMP_LT_OQ)))
+                << 4 * i;
+    return static_cast<std::uint32_t>(__builtin_popcount(mask));
+#else
+    std::uint32_t found = 0;
+    for (std::uint32_t size = CUTS_AT_ONCE / 2; size > 0; size /= 2) found += cuts[found + size - 1] < key ? size : 0;
+    return found + (cuts[found] < key);
+#endif
+}
+
 void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank) {
     for (std::size_t i = 0; i < n; ++i) rank[i] = 0;
     std::size_t size = n_cuts;
     // All values take each step of the bisection together, so that none waits for its comparison to be decided.
-    while (size > 1) {
+    while (size > CUTS_AT_ONCE) {
         const auto half = static_cast<std::uint32_t>(size >> 1);
         for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i] + half - 1] < key[i] ? half : 0;
         size -= half;
     }
-    if (size == 1)
-        for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i]] < key[i];
+    // Cuts behind those in question are not below the key.
+    for (std::size_t i = 0; i < n; ++i) rank[i] += below(cuts + rank[i], key[i]);
+}
+
+void read(double* value, std::size_t n, bool single_precision, double missing, double zero_within) {
+    const double nothing = __builtin_nan("");
+    for (std::size_t i = 0; i < n; ++i) {
+        double number = single_precision ? static_cast<double>(static_cast<float>(value[i])) : value[i];
+        number = number == missing ? nothing : number;
+        value[i] = __builtin_fabs(number) <= zero_within ? 0.0 : number;
+    }
 }
 
 void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
@@ -143,6 +178,7 @@ void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_colum
 }  // namespace
 
 extern const Primitives table;
-const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL), rank, gather_bytes, gather_words, pass_bytes, pass_words, descend};
+const Primitives table = {
+    RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words, descend};
 
 }  // namespace rfsize::RFSIZE_LEVEL

@@ -24,6 +24,9 @@ inline constexpr int BYTE_BIAS = 0x80, WORD_BIAS = 0x8000;
 // Rows between two columns of a block, and what blocks are aligned to, in bytes.
 inline constexpr std::size_t TOGETHER = 2048, ALIGNMENT = 64;
 
+// Cuts that are compared with a value together.
+inline constexpr std::size_t CUTS_AT_ONCE = 16;
+
 // What walkers down the trees need to know of the nodes.
 struct NodesView {
     const std::uint64_t* nodes;
@@ -33,7 +36,9 @@ struct NodesView {
 
 struct Primitives {
     const char* level;
-    // How many of the ascending cuts are below each key.
+    // Values as a framework reads them; see `Reading`.
+    void (*read)(double* value, std::size_t n, bool single_precision, double missing, double zero_within);
+    // How many of the ascending cuts are below each key; behind the cuts come CUTS_AT_ONCE infinite ones.
     void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank);
     // Lay out by columns the rows of a matrix that are named.
     void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
