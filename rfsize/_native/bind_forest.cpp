@@ -181,7 +181,7 @@ void settle_numbers(const Rows& rows, const SpreadStop& stop, const Array<Real, 
 }
 
 template <class Real>
-Alone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
+TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
     alone.expect({forest.n_outputs() + 1}, "alone");
     expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
     expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
@@ -217,7 +217,7 @@ template <class Real, class Count>
 void decide(const Rows& rows, const Array<const Real, 1>& alone, const VoteStop& stop, const Array<Count, 2>& counts,
             const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
     const Forest& forest = rows.forest();
-    const Alone<Real> of = alone_of(forest, alone);
+    const TreeAlone<Real> of = alone_of(forest, alone);
     const std::size_t n_classes = counts.shape(1);
     counts.expect({rows.n_rows(), n_classes}, "counts");
     expect(n_classes >= 2 && n_classes >= (forest.n_outputs() > 1 ? forest.n_outputs() : forest.n_voted()),
@@ -240,7 +240,7 @@ void decide(const Rows& rows, const Array<const Real, 1>& alone, const VoteStop&
 
 template <class Real>
 void cast_votes(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int64_t, 2>& votes) {
-    const Alone<Real> of = alone_of(rows.forest(), alone);
+    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
     votes.expect({rows.n_rows(), rows.forest().n_members()}, "votes");
     Released released;
     EveryVote<Real> rule(rows.forest(), of, votes.matrix(), rows.most());

@@ -38,8 +38,9 @@ public:
             member = last;
             last *= STAGES_GROW;
         }
-        if (member < forest_.n_members())
-            for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member);
+        if (member == forest_.n_members()) return;
+        Alone alone(forest_, together_ * forest_.n_outputs());
+        for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member, alone);
     }
 
 private:
@@ -51,6 +52,8 @@ private:
     Rule& rule_;
     std::optional<Group> group_;
     std::vector<std::uint32_t> going_;
+    // Members that a row asks at once; where it may stop, those beyond its stop are asked in vain.
+    std::size_t together_ = std::max<std::size_t>(1, (Rule::stops ? 16 : AT_ONCE) / forest_.n_outputs());
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
@@ -89,19 +92,16 @@ private:
     }
 
     // Take one row to its answer, several members at a time; those beyond it do not count.
-    void ask_alone(std::span<const std::uint32_t> row, std::size_t member) {
+    void ask_alone(std::span<const std::uint32_t> row, std::size_t member, Alone& alone) {
         const std::size_t n_outputs = forest_.n_outputs(), n_members = forest_.n_members();
-        const std::size_t together = std::max<std::size_t>(1, AT_ONCE / n_outputs);
-        std::vector<std::uint32_t> place((together * n_outputs + AT_ONCE - 1) / AT_ONCE * AT_ONCE);
         const std::uint16_t* q = q_ + row[0] * forest_.n_columns();
         rule_.enter(row);
         while (member < n_members) {
-            const std::size_t ahead = std::min(together, n_members - member), first = member * n_outputs;
-            for (std::size_t start = 0; start < ahead * n_outputs; start += AT_ONCE)
-                leaves_of_row(forest_, q, first + start, place.data() + start);
+            const std::size_t ahead = std::min(together_, n_members - member);
+            const std::uint32_t* place = alone.reach(q, member * n_outputs, ahead * n_outputs);
             for (std::size_t j = 0; j < ahead; ++j) {
                 for (std::size_t output = 0; output < n_outputs; ++output)
-                    rule_.add(member, output, LeafPlaces{place.data() + j * n_outputs + output}, 1);
+                    rule_.add(member, output, LeafPlaces{place++}, 1);
                 ++member;
                 if (rule_.looks(member) && rule_.settle(member, 1) > 0) {
                     rule_.leave(1);

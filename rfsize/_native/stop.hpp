@@ -106,6 +106,8 @@ struct ScoreStop {
 template <class Real>
 class ByScores : public Going {
 public:
+    static constexpr bool stops = true;
+
     ByScores(const Forest& forest, const ScoreStop& stop, Matrix<Real> total, Answers answers, std::size_t most)
         : Going(most), forest_(forest), stop_(stop), total_(total), answers_(answers), sums_(total.columns, most) {}
 
@@ -186,6 +188,8 @@ private:
 template <class Real>
 class AllScores : public Going {
 public:
+    static constexpr bool stops = false;
+
     AllScores(const Forest& forest, Matrix<Real> total, std::size_t most)
         : Going(most), forest_(forest), total_(total), sums_(total.columns, most) {}
 
@@ -226,6 +230,8 @@ struct SpreadStop {
 template <class Real>
 class BySpread : public Going {
 public:
+    static constexpr bool stops = true;
+
     BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* asked, std::size_t most)
         : Going(most),
           forest_(forest),
@@ -357,7 +363,7 @@ using VoteStop = std::variant<NeverStops, BinaryStops, TernaryStops, LeaderStops
 
 // What a tree alone scores, where members are a tree of each class: factor times its value, and more of each class.
 template <class Real>
-struct Alone {
+struct TreeAlone {
     Real factor;
     std::vector<Real> more;
 };
@@ -366,7 +372,7 @@ struct Alone {
 template <class Real>
 class Ballot {
 public:
-    Ballot(const Forest& forest, const Alone<Real>& alone, std::size_t most)
+    Ballot(const Forest& forest, const TreeAlone<Real>& alone, std::size_t most)
         : forest_(forest), alone_(alone), vote_(most), best_(most) {}
 
     template <class Leaves>
@@ -389,7 +395,7 @@ public:
 
 private:
     const Forest& forest_;
-    const Alone<Real>& alone_;
+    const TreeAlone<Real>& alone_;
     std::vector<std::uint16_t> vote_;
     std::vector<Real> best_;
 };
@@ -398,9 +404,11 @@ private:
 template <class Real, class Stop>
 class ByVotes : public Going {
 public:
+    static constexpr bool stops = !std::is_same_v<Stop, NeverStops>;
+
     using Count = std::conditional_t<std::is_same_v<Stop, WeightedStops>, double, std::int32_t>;
 
-    ByVotes(const Forest& forest, const Alone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
+    ByVotes(const Forest& forest, const TreeAlone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
             std::size_t most)
         : Going(most),
           forest_(forest),
@@ -547,7 +555,9 @@ private:
 template <class Real>
 class EveryVote : public Going {
 public:
-    EveryVote(const Forest& forest, const Alone<Real>& alone, Matrix<std::int64_t> votes, std::size_t most)
+    static constexpr bool stops = false;
+
+    EveryVote(const Forest& forest, const TreeAlone<Real>& alone, Matrix<std::int64_t> votes, std::size_t most)
         : Going(most), forest_(forest), votes_(votes), ballot_(forest, alone, most) {}
 
     std::size_t first_stage() const { return forest_.n_members(); }
@@ -572,6 +582,8 @@ private:
 // Write down the index of every leaf.
 class EveryLeaf : public Going {
 public:
+    static constexpr bool stops = false;
+
     EveryLeaf(const Forest& forest, std::span<const std::int64_t> index, Matrix<std::int64_t> leaf, std::size_t most)
         : Going(most), forest_(forest), index_(index), leaf_(leaf) {}
 

@@ -13,45 +13,26 @@
 namespace rfsize {
 
 // Trees that a row goes down together, so that none waits for the memory of another.
-inline constexpr std::size_t AT_ONCE = 16;
+inline constexpr std::size_t AT_ONCE = 64;
 
-// The node that a row goes to from a node; from a leaf, the leaf itself.
-template <bool CATEGORIES>
-inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::uint32_t place) {
-    const std::uint64_t node = trees.nodes[place];
-    const std::uint16_t value = q[(node >> COLUMN_SHIFT) & COLUMN_MASK];
-    if (CATEGORIES && (node & CATEGORICAL)) {
-        const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
-        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
+// Takes one row down several trees at once.
+class Alone {
+public:
+    Alone(const Forest& forest, std::size_t most) : forest_(forest), row_(most), place_(most), open_(most) {}
+
+    // The leaves that a row reaches in n trees from the first on; the next call overwrites them.
+    const std::uint32_t* reach(const std::uint16_t* q, std::size_t first, std::size_t n) {
+        for (std::size_t j = 0; j < n; ++j)
+            place_[j] = static_cast<std::uint32_t>(forest_.nodes().tree_start[first + j]);
+        primitives().descend(forest_.view(), q, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n,
+                             forest_.balanced_depth(first));
+        return place_.data();
     }
-    return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
-}
 
-template <bool CATEGORIES>
-inline void leaves_of_row_by(const Forest& forest, const std::uint16_t* q, std::size_t first, std::uint32_t* place) {
-    constexpr int steps_between_looks = 3;
-    const NodesView trees = forest.view();
-    const std::size_t last = forest.n_trees() - 1;
-    for (std::size_t j = 0; j < AT_ONCE; ++j)
-        place[j] = static_cast<std::uint32_t>(forest.nodes().tree_start[std::min(first + j, last)]);
-    for (std::size_t step = forest.balanced_depth(first); step > 0; --step)
-        for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = child<CATEGORIES>(trees, q, place[j]);
-    while (true) {
-        std::uint64_t leaf = RANK_MASK;
-        for (std::size_t j = 0; j < AT_ONCE; ++j) leaf &= trees.nodes[place[j]];
-        if ((leaf & RANK_MASK) == RANK_MASK) return;
-        for (int step = 0; step < steps_between_looks; ++step)
-            for (std::size_t j = 0; j < AT_ONCE; ++j) place[j] = child<CATEGORIES>(trees, q, place[j]);
-    }
-}
-
-// The leaves that a row reaches in AT_ONCE trees from the first on, of which there may be fewer.
-inline void leaves_of_row(const Forest& forest, const std::uint16_t* q, std::size_t first, std::uint32_t* place) {
-    if (forest.has_categories())
-        leaves_of_row_by<true>(forest, q, first, place);
-    else
-        leaves_of_row_by<false>(forest, q, first, place);
-}
+private:
+    const Forest& forest_;
+    std::vector<std::uint32_t> row_, place_, open_;
+};
 
 // Numbers that lie where a vector of the processor begins.
 template <class T>
