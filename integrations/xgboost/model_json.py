@@ -167,7 +167,7 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
     left = whole_numbers(tree["left_children"], f"left_children of {name}", -1, n_nodes - 1)
     right = whole_numbers(tree["right_children"], f"right_children of {name}", -1, n_nodes - 1)
     inner = left != -1
-    n_leaves = n_nodes - np.count_nonzero(inner)
+    n_leaves = n_nodes - int(np.count_nonzero(inner))
     sizes = dict.fromkeys([*_OF_NODES, "sum_hessian", "loss_changes"], n_nodes) | {"base_weights": n_nodes * width}
     if width > 1:
         sizes["leaf_weights"] = n_leaves * width
