@@ -123,6 +123,7 @@ class Bins:
 
     def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
         """Count rows; scores have the shape (n_replicates, n_rows)."""
+        score, is_high, weight = (np.ascontiguousarray(each) for each in (score, is_high, weight))
 
         def add(start: int, stop: int) -> None:
             some, low, high = score[start:stop], self.low[start:stop], self.high[start:stop]

@@ -139,7 +139,9 @@ class TreeBlocks:
             *(one + np.roll(other, turn, axis=1) for one, other in zip(self._dealt(), more._dealt(), strict=True)),
         ]
         first = np.concatenate([self.first, more.first], axis=1)
-        is_tree = np.concatenate([_up_to(self.n_first), _up_to(more.n_first)], axis=1)
+        # Scores may have been asked of each tree alike, or of each by itself.
+        one, other = np.broadcast_arrays(_up_to(self.n_first), _up_to(more.n_first))
+        is_tree = np.concatenate([one, other], axis=1)
         found = self._with(self.scores.plus(more.scores), [self.rows, *arrays, first_asked(first, is_tree)])
         return replace(found, n_trees=self.n_trees + more.n_trees)
 
