@@ -255,6 +255,9 @@ def _children(tree: str, n_leaves: int) -> list[NDArray[np.int64]]:
 def numbers(tree: str, name: str) -> NDArray[np.float64]:
     """The numbers of one line of a tree's text; none where it has no such line."""
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
+    if not (line.isascii() and line.isprintable()):
+        # Python takes other characters for spaces than LightGBM does.
+        refuse(f"{name} of {tree_name(tree)} holds what is no number: {line[:40]!r}")
     try:
         return np.array(line.split(), dtype=np.float64)
     except ValueError as error:

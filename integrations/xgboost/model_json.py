@@ -164,6 +164,7 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
     if n_nodes == 0:
         refuse(f"{name} has no nodes")
     whole_number(tree["tree_param"]["num_nodes"], f"num_nodes of {name}", n_nodes, n_nodes)
+    whole_number(tree["tree_param"]["num_feature"], f"num_feature of {name}", n_features, n_features)
     left = whole_numbers(tree["left_children"], f"left_children of {name}", -1, n_nodes - 1)
     right = whole_numbers(tree["right_children"], f"right_children of {name}", -1, n_nodes - 1)
     inner = left != -1
@@ -174,6 +175,8 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
     for of_nodes, size in sizes.items():
         if of_nodes in tree and len(tree[of_nodes]) != size:
             refuse(f"{name} has {len(tree[of_nodes])} {of_nodes}, expected {size}")
+    if "leaf_weights" in tree:  # of which each leaf has those of its own number
+        whole_numbers(right[~inner], f"the numbers of the leaves of {name}", 0, n_leaves - 1)
     check_children(left[inner], right[inner], n_nodes, name)
     if (right[inner] != left[inner] + 1).any():
         refuse(f"a split of {name} has not its right child after its left one, where XGBoost looks for it")

@@ -85,6 +85,7 @@ def test_no_file_kills_the_process(text: str, document: dict[str, Any], tmp_path
         ("\nleft_child=", "\nleft_child=+", r"left_child of tree 0 is '\+.*', not whole numbers"),
         ("\nleft_child=", "\nleft_child= ", "left_child of tree 0 is ' .*', not whole numbers"),
         ("\nsplit_gain=", "\nsplit_gain=1 ", "tree 0 has 6 split_gain, expected 5"),
+        ("\nsplit_gain=", "\nsplit_gain=\x1c", "split_gain of tree 0 holds what is no number"),
         ("\ncat_boundaries=0 ", "\ncat_boundaries=1 ", "do not begin and end where it says"),
         ("\nis_linear=0", "\nis_linear=2", "is_linear of tree 0 is '2'"),
         ("\nshrinkage=1", "\nshrinkage", "tree 0 has the line 'shrinkage' twice, or where there should be none"),
@@ -147,6 +148,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
         ((*TREE, "loss_changes"), lambda found: found[1:], "loss_changes, expected"),
         ((*TREE, "id"), 1, "id of tree 0 is '1', not a number from 0 to 0"),
         ((*TREE, "tree_param", "num_nodes"), "1", "num_nodes of tree 0 is '1'"),
+        ((*TREE, "tree_param", "num_feature"), "-2147483648", "num_feature of tree 0 is '-2147483648'"),
         ((*TREE, "tree_param", "num_deleted"), "1", "num_deleted of tree 0 is '1', not a number from 0 to 0"),
         ((*MODEL, "gbtree_model_param", "num_trees"), "3", "num_trees is '3', not a number from 2 to 2"),
         ((*MODEL, "gbtree_model_param", "num_parallel_tree"), "0", "num_parallel_tree is '0'"),
@@ -175,6 +177,10 @@ def test_trees_of_several_scores_as_older_xgboost_wrote_them(data: Data, tmp_pat
     if "leaf_weights" not in found["learner"]["gradient_booster"]["model"]["trees"][0]:
         pytest.skip("this XGBoost keeps no more in such trees than older ones")
     assert load(tmp_path, json.dumps(found).encode()).num_boosted_rounds() == 1
+    leaf = found["learner"]["gradient_booster"]["model"]["trees"][0]["left_children"].index(-1)
+    astray = changed(found, (*TREE, "right_children", leaf), 5)
+    with pytest.raises(rfsize.NotAForestError, match="the numbers of the leaves of tree 0 holds what is not"):
+        load(tmp_path, json.dumps(astray).encode())
     older = changed(found, (*TREE, "loss_changes"), None)
     with pytest.raises(rfsize.NotAForestError, match="have no loss_changes, as those of XGBoost before"):
         load(tmp_path, json.dumps(older).encode())
