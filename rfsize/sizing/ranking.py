@@ -123,10 +123,10 @@ class Bins:
 
     def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
         """Count rows; scores have the shape (n_replicates, n_rows)."""
-        score, is_high, weight = (np.ascontiguousarray(each) for each in (score, is_high, weight))
+        score, of_one, of_row = np.ascontiguousarray(score), np.ascontiguousarray(is_high), np.ascontiguousarray(weight)
 
         def add(start: int, stop: int) -> None:
             some, low, high = score[start:stop], self.low[start:stop], self.high[start:stop]
-            _core.add_to_bins(some, is_high, weight, self._start, self._per_unit, self._bin_at, low, high)
+            _core.add_to_bins(some, of_one, of_row, self._start, self._per_unit, self._bin_at, low, high)
 
         each_range(add, len(score), _AT_ONCE)
