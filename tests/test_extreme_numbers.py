@@ -205,12 +205,13 @@ def test_any_votes_and_confidence(alpha: float, counts: list[tuple[int, int]]) -
 
 @pytest.fixture(scope="module")
 def regression() -> Callable[[float], tuple[RandomForestRegressor, np.ndarray]]:
+    """A forest of a target in some unit, and rows that it was not trained on."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4))
+    X, fresh = rng.normal(size=(2, 300, 4))
     y = X[:, 0] + rng.normal(size=300)
 
     def fitted(unit: float) -> tuple[RandomForestRegressor, np.ndarray]:
-        return RandomForestRegressor(20, max_depth=4, random_state=0).fit(X, y * unit), X
+        return RandomForestRegressor(20, max_depth=4, random_state=0).fit(X, y * unit), fresh
 
     return fitted
 

@@ -13,14 +13,21 @@ _ROUND_SHARES = (*(part / 100 for part in range(1, 100)), 0.632)
 
 
 def can_be_of(n_rows: int, sizes: Floats, subsample: float) -> bool:
-    """Whether bags of such sizes, of the trees of a forest, may have been drawn from so many rows; yes of NaN."""
+    """Whether bags of such sizes, of the trees of a forest, may have been drawn from so many rows.
+
+    Yes where none of the sizes is known, as of trees that are one leaf each, and of NaN.
+    """
+    if not sizes.size:
+        return True
     deviation = math.sqrt(n_rows * (1.0 / subsample - 1.0) / sizes.size)
     # XGBoost puts two rows in every bag.
     return not abs(sizes.mean() / subsample - n_rows) > _DEVIATIONS * deviation + 2
 
 
 def round_shares(n_rows: int, sizes: Floats) -> list[float]:
-    """Round shares of so many rows by which the bags may have been drawn."""
+    """Round shares of so many rows by which the bags may have been drawn; none where no size is known."""
+    if not sizes.size:
+        return []
     drawn = float(sizes.mean()) / n_rows
     deviation = math.sqrt(max(drawn * (1.0 - drawn), 0.0) / (n_rows * sizes.size))
     return [part for part in _ROUND_SHARES if abs(drawn - part) < _DEVIATIONS * deviation]

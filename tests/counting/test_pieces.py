@@ -203,14 +203,28 @@ def test_each_row_is_read_once(lgb_booster: Any, data: Data, monkeypatch: pytest
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 15)
     monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
-    rows = Slices(data.X)
+    rows = Slices(data.fresh)
     for ask in (rfsize.size, rfsize.count, lambda model, X: rfsize.compile(model).predict(X)):
         rows.read = 0
         ask(lgb_booster, rows)
-        assert rows.read == len(data.X)
-    batches = Batches(np.array_split(data.X, 7))
+        assert rows.read == len(data.fresh)
+    batches = Batches(np.array_split(data.fresh, 7))
     rfsize.size(lgb_booster, batches)
     assert batches.begun == 2  # once to know how many rows there are
+
+
+def test_rows_as_many_as_those_of_training_are_read_again_until_they_are_seen_to_be_others(
+    lgb_booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
+    monkeypatch.setattr("rfsize.counting.training_rows._FEWEST_ROWS", 53)
+    rows = Slices(data.X)
+    with pytest.warns(rfsize.TrainingRowsWarning):
+        rfsize.size(lgb_booster, rows)
+    assert rows.read == 2 * len(data.X)
+    others = Slices(data.X * 3.0)
+    rfsize.size(lgb_booster, others)
+    assert len(data.X) < others.read < 1.7 * len(data.X)
 
 
 def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) -> None:

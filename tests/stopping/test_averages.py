@@ -23,6 +23,7 @@ COUNTS = ClassCounts(rows=(400, 100), disagreements=(0, 0), trees=(800, 200))
 def average_table(needed: Any, *, cut: float = 0.5, n_classes: int = 2, **more: Any) -> StopTable:
     known = more or {"certificate": Certificate(COUNTS, 0.95)}
     stops = AverageStops(np.array([math.inf, *needed]), cut)
+    known["threshold"] = 0.5 if n_classes == 2 else None
     return StopTable(len(needed), n_classes, 0.99, "lead", "ensemble", None, stops, **known)
 
 
@@ -86,7 +87,7 @@ def test_tables_survive_their_dictionary() -> None:
         assert (restored.classes, restored.counts) == (table.classes, table.counts)
 
 
-CERTIFICATE = {"rows": [400, 100], "disagreements": [0, 0], "trees": [800, 200], "confidence": 0.95, "average": "micro"}
+CERTIFICATE = average_table([1.0, 0.0]).to_dict()["certificate"]
 FORGERIES: list[tuple[dict[str, Any], str]] = [
     ({"stops": {"needed": [1.0, 0.5], "cut": 0.5}}, "list of 3"),
     ({"stops": {"needed": [1.0, 1.5, 0.0], "cut": 0.5}}, "must fall"),

@@ -325,7 +325,7 @@ def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message:
 
 def test_tables_of_other_forests_are_not_certified() -> None:
     forest = MODELS["lightgbm"][0]()
-    with pytest.raises(ValueError, match="the forest has 61 and 2"):
+    with pytest.raises(ValueError, match="for 21 trees and 2 classes, the forest has 61 trees"):
         rfsize.StopTable.build(21).certified(forest, X2[REST])
     for table in (
         rfsize.StopTable.build(61, alpha=1.0),

@@ -169,10 +169,10 @@ def test_labels_need_classes() -> None:
 
 
 def test_plots_show_what_is_certified() -> None:
-    forest = train_lightgbm(X[TRAIN], LABEL[TRAIN], trees=21)
+    forest = train_lightgbm(X[TRAIN], LABEL[TRAIN], trees=41)
     labels = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95)
     numbers = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95, criterion="probability", tolerance=0.1)
-    votes = rfsize.StopTable.build(21, alpha=0.95).certified(forest, X[REST])
+    votes = rfsize.StopTable.build(41, alpha=0.95).certified(forest, X[REST])
     expected = rfsize.StopTable.calibrate(forest, X[TRAIN], alpha=0.95, oob=True, groups="rows")
     for table in (labels, numbers, votes, expected):
         texts = [text.get_text() for text in table.plot().get_legend().get_texts()]
