@@ -261,8 +261,10 @@ def test_tied_counts_converge() -> None:
 def test_votes_of_equal_fraction_say_the_more_the_more_they_are() -> None:
     few, many = (smooth_size(votes_of(np.full(300, asked // 4), np.full(300, asked))) for asked in (8, 800))
     assert many < few
+    # Rows of so unequal numbers of votes are strata that are sized by themselves.
     mixed = votes_of(np.array([2, 20, 200] * 100), np.array([8, 80, 800] * 100))
-    assert many <= smooth_size(mixed) < few
+    parts = [smooth_size(votes_of(np.full(100, asked // 4), np.full(100, asked))) for asked in (8, 80, 800)]
+    assert min(parts) <= smooth_size(mixed) <= max(parts)
 
 
 def test_a_million_rows_are_a_few_hundred_cells() -> None:

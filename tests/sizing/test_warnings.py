@@ -43,16 +43,18 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
     assert report.converged
-    changing, ranking = report.warnings[:2]
+    changing, probabilities = report.warnings[:2]
     changed = 1.0 - report.agreement_by_class(report.n_kept)[1]
     assert changed > 0.08
-    assert changing.category is ranking.category is rfsize.LabelsOnlyWarning
+    assert changing.category is probabilities.category is rfsize.LabelsOnlyWarning
     share = report.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
-    assert ranking.text.startswith(f"ranking suffers: AUC -{report.price().metrics['auc']:.2g} with ")
+    price = report.price()
+    assert probabilities.text.startswith(f"probabilities suffer: Brier score +{price.metrics['brier']:.2g}, of ")
+    assert price.at_most == ("auc",)  # of which nothing is said to suffer, since the trees tell no more than a bound
 
     lines = str(report).splitlines()
-    assert lines[1:3] == [f"! {changing.text}", f"! {ranking.text}"]
+    assert lines[1:3] == [f"! {changing.text}", f"! {probabilities.text}"]
     assert str(report).index("!") < str(report).index("enough")
     values = json.loads(json.dumps(report.to_dict()))
     assert next(iter(values)) == "warnings"
@@ -62,7 +64,7 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     assert 'class="good"' not in page
     assert page.index("! Class 1 (") < page.index('class="figures"')
     title = " ".join(report.plot().get_title().split())
-    assert title.startswith(f"! {changing.text} ! {ranking.text}")
+    assert title.startswith(f"! {changing.text} ! {probabilities.text}")
     assert pickle.loads(pickle.dumps(report)).warnings == report.warnings
 
 

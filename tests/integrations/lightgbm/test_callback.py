@@ -120,7 +120,8 @@ def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch)
     assert callback.report_.votes_per_row == pytest.approx((~inbag[read]).sum() / callback.report_.n_rows)
     alone = np.stack([model.predict(data.X, start_iteration=tree, num_iteration=1) > 0.5 for tree in read])
     for_class_1 = (alone & ~inbag[read]).sum(axis=0)
-    votes = rfsize.Votes(np.stack([(~inbag[read]).sum(axis=0) - for_class_1, for_class_1], axis=1))
+    counts = np.stack([(~inbag[read]).sum(axis=0) - for_class_1, for_class_1], axis=1)
+    votes = rfsize.Votes(counts, n_trees=len(read))  # which tells that rows have as many votes as chance gives
     assert rfsize.size(votes, alpha=0.9999).n_trees == callback.report_.n_trees
 
 
