@@ -45,6 +45,9 @@ FEWEST_VOTES = 10
 # Numbers of votes are uneven where chance would scatter them so much less, and would not do it in a million forests.
 _OVERDISPERSED, _BY_CHANCE = 1.5, 1e-6
 
+# Fewer rows do not tell: of so few, the index of dispersion is not distributed as χ².
+_ROWS_THAT_TELL = 30
+
 # How many standard errors a kind of rows has fewer votes than the others, and rows of it without any that are too many.
 _FEWER, _WITHOUT = 4.0, 0.1
 
@@ -250,6 +253,8 @@ class RowsAsked:
     def is_uneven(self) -> bool:
         """Whether rows' numbers of votes differ by more than chance, beside what the sizes of their groups do."""
         own = self._first_of_units
+        if np.count_nonzero(own) < _ROWS_THAT_TELL:
+            return False
         asked, sizes = self.asked[own], np.ones(1) if self.sizes is None else self.sizes[own]
         squares, freedom = 0.0, 0
         for size in np.unique(sizes):

@@ -277,7 +277,9 @@ def test_a_million_rows_are_a_few_hundred_cells() -> None:
     assert (losing <= asked / 2).all()
 
 
-histograms = st.lists(st.integers(1, 40).flatmap(lambda v: st.tuples(st.integers(0, v), st.just(v))), min_size=1)
+# So few rows that numbers of votes as odd as these do not tell of uneven bags, which are refused.
+rows_of_votes = st.integers(1, 40).flatmap(lambda v: st.tuples(st.integers(0, v), st.just(v)))
+histograms = st.lists(rows_of_votes, min_size=1, max_size=29)
 
 
 @settings(max_examples=60, deadline=None)
@@ -302,9 +304,9 @@ def test_report_names_the_estimator() -> None:
 
 def test_rows_without_votes_are_dropped() -> None:
     votes = drawn(DENSITIES["arcsine"], 300, 100, 0)
-    more = rfsize.Votes(np.concatenate([votes.counts, np.zeros((7, 2), dtype=int)]), n_trees=votes.n_trees)
+    more = rfsize.Votes(np.concatenate([votes.counts, np.zeros((2, 2), dtype=int)]), n_trees=votes.n_trees)
     report = rfsize.size(more, estimator="smooth")
-    assert report.n_dropped == 7
+    assert report.n_dropped == 2
     assert report.n_trees == smooth_size(votes)
 
 

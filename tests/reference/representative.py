@@ -8,7 +8,9 @@ from scipy.stats import chi2
 
 
 def is_uneven(asked: list[int], sizes: list[int], n_trees: int) -> bool:
-    """Whether numbers of votes scatter half as much again as binomial ones, and not by chance."""
+    """Whether votes of 30 rows or more scatter half as much again as binomial ones, and not by chance."""
+    if len(asked) < 30:
+        return False
     by_size: dict[int, list[int]] = defaultdict(list)
     for votes, size in zip(asked, sizes, strict=True):
         by_size[size].append(votes)
