@@ -71,12 +71,12 @@ class NotConvergedWarning(UserWarning):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    >>> forest = RandomForestClassifier(40, random_state=0).fit(X, y)
     >>> warnings.simplefilter("error", rfsize.NotConvergedWarning)
     >>> rfsize.truncate(forest, X, oob=True)
     Traceback (most recent call last):
         ...
-    rfsize.errors.NotConvergedWarning: ... Train more trees
+    rfsize.errors.NotConvergedWarning: ... Train more trees, or ask for a lower alpha
     """
 
 

@@ -85,7 +85,7 @@ def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) ->
     with pytest.raises(rfsize.FewVotesError, match="too few to size a forest by"):
         RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
     # The next fit forgets it.
-    assert three.set_params(estimator=xgboost()).fit(data.X, data.three).oob_refusal_ is None
+    assert three.set_params(estimator=xgboost(), max_trees=200).fit(data.X, data.three).oob_refusal_ is None
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,7 @@ class MetricReport(Report):
             aim=f"keep the {self.criterion} within {self.tolerance!r} of that of infinitely many",
             pictures=(Picture("Expected loss over the number of trees", self.plot),),
             options={"criterion": self.criterion, "tolerance": self.tolerance},
-            method="what forests drawn from the trees at hand, of one tree up to half of them, lose against all",
+            method="what forests drawn from these trees, of one tree up to half of them, lose against all",
             label_shares={},
         )
 

@@ -54,7 +54,7 @@ def test_a_column_goes_before_a_word(grouped: Path, capsys: pytest.CaptureFixtur
 def test_training(command: str, grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = ["--target", "sick", "--framework", "lightgbm", "--alpha", "0.8", "--max-trees", "60", "--groups", "patient"]
     output = ["-o", str(grouped / f"{command}.txt"), "--json"]
-    more = ["--fractions", "0.5", "--n-trees", "30"] if command == "fraction" else []
+    more = ["--fractions", "0.5", "--n-trees", "50"] if command == "fraction" else []
     assert run(grouped, command, "rows.csv", *told, *output, *more) in (0, 1)
     printed = capsys.readouterr().out
     document = json.loads(printed[printed.index("{") :])

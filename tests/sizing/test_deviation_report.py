@@ -75,7 +75,7 @@ def test_few_scores_are_too_few_to_tell() -> None:
     report = report_of(some_scores(asked=9), 10.0, available=24)
     assert report.n_trees == 1
     assert not report.converged
-    assert "9.0 scores per row" in report.not_converged()
+    assert "9.0 votes per row" in report.not_converged()
 
 
 def test_report(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
     options = {"alpha": 0.95, "voting": voting, "threshold": 0.1, "return_report": True}
     booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), **options)
     assert report.available == 100
-    expected = rfsize.size(xgboost(100, 3), X, oob=True, alpha=0.95, voting=voting, threshold=0.1)
+    expected = rfsize.size(xgboost(100, 3), X, Y, oob=True, alpha=0.95, voting=voting, threshold=0.1)
     assert same(as_sure(report), as_sure(expected))
     on_fresh = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), X_val=FRESH, **options)[1]
     assert on_fresh.n_trees == rfsize.size(xgboost(100, 3), FRESH, alpha=0.95, voting=voting, threshold=0.1).n_trees
@@ -136,7 +136,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         _, report = rfsize.grow(forest, X, Y, max_trees=100, **options)
-    expected = rfsize.size(forest.fit(X, Y), X, oob=True, alpha=0.95, voting=voting, threshold=0.1)
+    expected = rfsize.size(forest.fit(X, Y), X, Y, oob=True, alpha=0.95, voting=voting, threshold=0.1)
     assert same(as_sure(report), as_sure(expected))
 
 
@@ -146,7 +146,7 @@ def test_a_resumed_lightgbm_forest_keeps_to_the_threshold() -> None:
     same_forest, report = rfsize.grow(
         first, dataset, alpha=0.9, voting="soft", threshold=0.1, max_trees=60, return_report=True
     )
-    expected = rfsize.size(first, X, oob=True, alpha=0.9, voting="soft", threshold=0.1)
+    expected = rfsize.size(first, X, Y, oob=True, alpha=0.9, voting="soft", threshold=0.1)
     assert same(as_sure(report), as_sure(expected))
     assert same_forest.num_trees() == 60
 

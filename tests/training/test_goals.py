@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -41,6 +42,8 @@ def target(objective: str, data: Data) -> np.ndarray:
 # Of training, which is to be sure, and knows the labels, by which the price is told in metrics too.
 _OTHERWISE = {"sure", "price"}
 
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
+
 
 def agrees(found: Any, expected: Any) -> bool:
     """Whether a report in training is that of the finished forest, but for how sure it is to be, and for rounding."""
@@ -54,6 +57,10 @@ def alike(found: Any, expected: Any) -> bool:
         return found.keys() == expected.keys() and all(alike(found[name], expected[name]) for name in found)
     if isinstance(found, list):
         return len(found) == len(expected) and all(map(alike, found, expected))
+    if isinstance(found, str):  # with numbers in it, as warnings have
+        words, numbers = _NUMBER.split(found), [float(one.replace(",", "")) for one in _NUMBER.findall(found)]
+        of_expected = [float(one.replace(",", "")) for one in _NUMBER.findall(expected)]
+        return words == _NUMBER.split(expected) and numbers == pytest.approx(of_expected, rel=1e-3)
     if isinstance(found, float) or (isinstance(found, int) and found > 1000):
         return bool(found == pytest.approx(expected, rel=1e-3, abs=1e-9))
     return bool(found == expected)

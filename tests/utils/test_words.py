@@ -41,7 +41,7 @@ def test_how_many() -> None:
 def test_one_of_a_kind_is_told_in_the_singular() -> None:
     X = np.linspace(0.0, 1.0, 200)[:, None]
     y = (X[:, 0] > 0.5).astype(int)
-    forest = RandomForestClassifier(20, bootstrap=False, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     alone = RandomForestClassifier(1, random_state=0).fit(X, y)
     grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(X, y), alpha=0.9, return_report=True)
     assert (grown.num_trees(), report.n_trees) == (1, 1)
