@@ -177,7 +177,7 @@ def xgboost_json() -> Loader:
             start, nodes = start_of(learner, margins), Nodes.of(learner)
             if start is not None:
                 refuse_other_starts(start, nodes, gradients(nodes))
-            model_json.conventions(learner, np.nan)
+            model_json.conventions(learner, np.nan, margins)
             model_json.tree_table(learner, members.ravel(), value.reshape(len(value), -1), np.zeros(0))
 
     X, y = problem()
