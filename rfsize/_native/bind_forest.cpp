@@ -18,22 +18,22 @@ ForestPointer make_forest(const Array<const std::uint64_t, 1>& nodes, nb::handle
                           const Array<const std::uint8_t, 1>& missing, const Array<const std::int64_t, 1>& base,
                           std::size_t n_outputs, std::size_t n_features, bool single_precision, double missing_value,
                           double zero_within, double lowest_category, bool absent_is_missing) {
-    Array<const float, 2> single;
-    Array<const double, 2> twofold;
-    const bool is_single = single.hold(value);
-    if (!is_single && !twofold.hold(value)) throw nb::type_error("value must be a matrix of float32 or float64");
+    Array<const float, 2> floats;
+    Array<const double, 2> doubles;
+    const bool is_single = floats.hold(value);
+    if (!is_single && !doubles.hold(value)) throw nb::type_error("value must be a matrix of float32 or float64");
     Nodes of_trees{copied(nodes),
                    {},
                    {},
-                   is_single ? single.shape(1) : twofold.shape(1),
+                   is_single ? floats.shape(1) : doubles.shape(1),
                    copied(vote),
                    copied(tree_start),
                    copied(bit_start),
                    copied(bits)};
     if (is_single)
-        of_trees.single.assign(single.data(), single.data() + single.size());
+        of_trees.floats.assign(floats.data(), floats.data() + floats.size());
     else
-        of_trees.twofold.assign(twofold.data(), twofold.data() + twofold.size());
+        of_trees.doubles.assign(doubles.data(), doubles.data() + doubles.size());
     Columns columns{copied(feature), copied(cut_start), copied(cuts), copied(start), copied(missing), copied(base)};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
     return std::make_shared<const Forest>(std::move(of_trees), std::move(columns), n_outputs, n_features, reading);
@@ -50,7 +50,7 @@ nb::object view(nb::handle owner, const std::vector<T>& of, std::size_t width = 
 nb::tuple views_of_nodes(nb::handle self) {
     const Nodes& nodes = nb::cast<const Forest&>(self).nodes();
     const nb::object value =
-        nodes.single.empty() ? view(self, nodes.twofold, nodes.width) : view(self, nodes.single, nodes.width);
+        nodes.floats.empty() ? view(self, nodes.doubles, nodes.width) : view(self, nodes.floats, nodes.width);
     return nb::make_tuple(view(self, nodes.nodes), value, view(self, nodes.vote), view(self, nodes.tree_start),
                           view(self, nodes.bit_start), view(self, nodes.bits));
 }
@@ -262,8 +262,8 @@ public:
         double threshold, bool refuses_infinite, bool refuses_missing)
         : forest_(std::move(forest)),
           few_{*forest_, stop, predicting, threshold, refuses_infinite, refuses_missing},
-          single_(start.data(), start.data() + start.size()),
-          twofold_(start.data(), start.data() + start.size()) {
+          floats_(start.data(), start.data() + start.size()),
+          doubles_(start.data(), start.data() + start.size()) {
         start.expect({forest_->n_scores()}, "start");
         expect_fit(*forest_, stop);
     }
@@ -275,9 +275,9 @@ public:
         if (!few_.takes(X.matrix())) return false;
         const Answers answers{answer.data(), answer.data() + X.shape(0)};
         if (forest_->is_single())
-            few_.labels(X.matrix(), single_, answers);
+            few_.labels(X.matrix(), floats_, answers);
         else
-            few_.labels(X.matrix(), twofold_, answers);
+            few_.labels(X.matrix(), doubles_, answers);
         return true;
     }
 
@@ -289,17 +289,17 @@ public:
         Released released;
         if (!few_.takes(X.matrix())) return false;
         if (forest_->is_single())
-            few_.predict(X.matrix(), single_, out.matrix());
+            few_.predict(X.matrix(), floats_, out.matrix());
         else
-            few_.predict(X.matrix(), twofold_, out.matrix());
+            few_.predict(X.matrix(), doubles_, out.matrix());
         return true;
     }
 
 private:
     ForestPointer forest_;
     FewRows few_;
-    std::vector<float> single_;
-    std::vector<double> twofold_;
+    std::vector<float> floats_;
+    std::vector<double> doubles_;
 
     void expect_columns(const Array<const double, 2>& X) const {
         expect(X.shape(1) >= forest_->n_features(), "the rows have fewer columns than the forest was trained on");

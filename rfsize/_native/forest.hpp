@@ -38,8 +38,8 @@ struct Reading {
 // The arrays of `Nodes`; values are of either precision, and the other is empty.
 struct Nodes {
     std::vector<std::uint64_t> nodes;
-    std::vector<float> single;
-    std::vector<double> twofold;
+    std::vector<float> floats;
+    std::vector<double> doubles;
     std::size_t width;
     std::vector<std::uint16_t> vote;
     std::vector<std::int64_t> tree_start, bit_start;
@@ -48,9 +48,9 @@ struct Nodes {
     template <class Real>
     const std::vector<Real>& value() const {
         if constexpr (sizeof(Real) == sizeof(float))
-            return single;
+            return floats;
         else
-            return twofold;
+            return doubles;
     }
 };
 
@@ -108,7 +108,7 @@ public:
     std::size_t n_nodes() const { return nodes_.nodes.size(); }
     // Classes that leaves vote for; 0 where they do not.
     std::size_t n_voted() const { return n_voted_; }
-    bool is_single() const { return !nodes_.single.empty(); }
+    bool is_single() const { return !nodes_.floats.empty(); }
     bool has_categories() const { return !nodes_.bits.empty(); }
     const std::vector<std::uint16_t>& absent() const { return absent_; }
 
@@ -315,8 +315,8 @@ private:
         expect(n_outputs_ > 0 && n_trees() % n_outputs_ == 0, "its trees are not as many for each output");
         expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1),
                "its leaves hold too few or too many scores");
-        expect(nodes_.single.size() + nodes_.twofold.size() == n * nodes_.width &&
-                   (nodes_.single.empty() || nodes_.twofold.empty()),
+        expect(nodes_.floats.size() + nodes_.doubles.size() == n * nodes_.width &&
+                   (nodes_.floats.empty() || nodes_.doubles.empty()),
                "it has not one value for each node and score");
         expect(nodes_.vote.empty() || nodes_.vote.size() == n, "it has not one vote for each node");
         expect(nodes_.bits.empty() ? nodes_.bit_start.empty() : nodes_.bit_start.size() == n,
@@ -438,9 +438,9 @@ private:
             place_of_id_.push_back(place);
             for (std::size_t part = 0; part < nodes_.width; ++part) {
                 if (is_single())
-                    value_of_id_.single.push_back(nodes_.single[place * nodes_.width + part]);
+                    value_of_id_.floats.push_back(nodes_.floats[place * nodes_.width + part]);
                 else
-                    value_of_id_.twofold.push_back(nodes_.twofold[place * nodes_.width + part]);
+                    value_of_id_.doubles.push_back(nodes_.doubles[place * nodes_.width + part]);
             }
             if (!nodes_.vote.empty()) value_of_id_.vote.push_back(nodes_.vote[place]);
         }

@@ -22,7 +22,7 @@ Forest drawn_forest(std::size_t depth, std::mt19937& random) {
             const std::uint64_t test =
                 place < splits ? (random() % N_COLUMNS) << COLUMN_SHIFT | random() % N_CUTS : RANK_MASK;
             nodes.nodes.push_back(left << LEFT_SHIFT | test);
-            nodes.twofold.push_back(static_cast<double>(random() % 1000) / 500.0 - 1.0);
+            nodes.doubles.push_back(static_cast<double>(random() % 1000) / 500.0 - 1.0);
         }
         nodes.tree_start.push_back(static_cast<std::int64_t>(first + n));
     }
