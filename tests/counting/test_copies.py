@@ -215,7 +215,7 @@ def test_labels_keep_their_kinds() -> None:
         (np.ma.array(range(40), mask=[True] + [False] * 39), "masked labels"),
         ([{}] * 40, "labels such as numbers or text, found others"),
         ([[1], [1, 2]] * 20, "one label for each training row, found rows of several lengths"),
-        ("copy", "groups must be one of 'copies', 'rows', found 'copy'; or give an array"),
+        ("copy", "groups must be one of 'copies', 'rows', found 'copy' .did you mean 'copies'.*; or give an array"),
     ],
 )
 def test_refusals(groups: Any, message: str) -> None:

@@ -76,18 +76,18 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     y[rare[0]] = 1 if objective == "binary" else 2
     params = {**SEVERAL, "objective": objective, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
     params["num_class"] = 1 if objective == "binary" else 3
-    forest = grown(params, X, y, 40)
+    forest = grown(params, X, y, 60)
     found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
     assert np.array_equal(found.counts, expected.counts)
     alone, outside = each_tree(forest.booster(), X), ~rfsize.inbag(forest.booster(), X)
     assert_scores(found.scores, alone, outside, up_to_constant=objective == "multiclass", rtol=1e-6, atol=1e-6)
     gone = lgb.Dataset(X, y, params=params).construct()
     with pytest.raises(ValueError, match=r"a class is rare it rounds.*free_raw_data=False"):
-        trainer_for(params, gone).start().add(40)
+        trainer_for(params, gone).start().add(60)
     callback = rfsize.SizeCallback(alpha=0.9, voting="hard")
     with pytest.raises(ValueError, match="a class is rare"):
-        lgb.train(params, lgb.Dataset(X, y), 40, callbacks=[callback])
-    lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 40, callbacks=[callback])
+        lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[callback])
+    lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 60, callbacks=[callback])
     assert as_sure(callback.report_) == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True, voting="hard"))
 
 
