@@ -13,7 +13,7 @@ _ROUND_SHARES = (*(part / 100 for part in range(1, 100)), 0.632)
 
 
 def can_be_of(n_rows: int, sizes: Floats, subsample: float) -> bool:
-    """Whether bags of such sizes, of the trees of a forest, may have been drawn from so many rows.
+    """Whether the bags of a forest's trees, which have these sizes, may have been drawn from this number of rows.
 
     Yes where none of the sizes is known, as of trees that are one leaf each, and of NaN.
     """
@@ -25,7 +25,7 @@ def can_be_of(n_rows: int, sizes: Floats, subsample: float) -> bool:
 
 
 def round_shares(n_rows: int, sizes: Floats) -> list[float]:
-    """Round shares of so many rows by which the bags may have been drawn; none where no size is known."""
+    """Round shares of the rows by which the bags may have been drawn; none where no size is known."""
     if not sizes.size:
         return []
     drawn = float(sizes.mean()) / n_rows

@@ -110,7 +110,6 @@ public:
     std::size_t n_voted() const { return n_voted_; }
     bool is_single() const { return !nodes_.floats.empty(); }
     bool has_categories() const { return !nodes_.bits.empty(); }
-    const std::vector<std::uint16_t>& absent() const { return absent_; }
 
     NodesView view() const {
         return {nodes_.nodes.data(), has_categories() ? nodes_.bit_start.data() : nullptr, nodes_.bits.data()};

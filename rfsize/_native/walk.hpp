@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>

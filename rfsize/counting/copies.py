@@ -145,7 +145,7 @@ def _is_by_default(of_copies: Groups) -> bool:
 
 
 def _are_popular(of_copies: Groups) -> bool:
-    """Whether rows have so many copies that every tree sees one, and some have far more than others.
+    """Whether some rows have copies enough for every tree to see one, and far more copies than others.
 
     By Fisher's index of dispersion: where each copy is of any of the rows, as likely of one as of the other, the number
     of copies of a row has a variance as large as its mean, which is estimated with a relative error of √(2/rows).

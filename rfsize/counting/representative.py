@@ -407,7 +407,7 @@ def _fewer(some: NDArray[Any], others: NDArray[Any]) -> bool:
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:
-    """Trees that give so many votes a row, to two digits; None where nobody would train as many."""
+    """Trees that give this number of votes a row, to two digits; None where nobody would train as many."""
     if votes_per_row <= 0.0:
         return None
     trees = 1.1 * fewest * n_trees / votes_per_row

@@ -158,7 +158,7 @@ class MetricLoss:
         return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
 
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
-        """The expected loss of so many trees, or a quantile of what it may be; it does not rise with their number."""
+        """The expected loss of a number of trees, or a quantile of what it may be; more trees never lose more."""
         law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
         sizes, losses = self._measured(law, quantile)
         between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])

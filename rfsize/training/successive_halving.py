@@ -117,7 +117,7 @@ class Candidate:
         self._check_votes()
 
     def check_votes_to_come(self, n_trees: int) -> None:
-        """Raise `FewVotesError` where so many trees will leave rows too few votes to be compared by."""
+        """Raise `FewVotesError` where this number of trees leaves rows too few votes to compare fractions by."""
         groups, label = self.groups, self._trainer.label if len(self._trainer.classes) else None
         numbers = None if groups.index is None else groups.numbers
         rows = RowsAsked(n_trees * self._left_out, n_trees, groups.by, sizes=groups.sizes, units=numbers, y=label)
