@@ -322,7 +322,7 @@ def certified_tables() -> Loader:
     two, three = (
         lgb.train(given, lgb.Dataset(X, y if "num_class" in given else y > 0), 15) for given in (PARAMS, several)
     )
-    wanted = ({"voting": "soft"}, {"voting": "hard"}, {"criterion": "probability", "tolerance": 0.2})
+    wanted = ({"voting": "soft"}, {"voting": "hard"}, {"metric": "probabilities", "tolerance": 0.2})
     tables = [
         (model, rfsize.StopTable.calibrate(model, rows, alpha=0.8, **more)) for model in (two, three) for more in wanted
     ]

@@ -32,5 +32,5 @@ for outcome in table.by_class():
 # %%
 # Probabilities take more trees than labels: here they are to be within 0.05 of those of all trees on 95 % of the rows.
 
-probabilities = rfsize.StopTable.calibrate(forest, X_val, alpha=0.95, criterion="probability", tolerance=0.05)
+probabilities = rfsize.StopTable.calibrate(forest, X_val, alpha=0.95, metric="probabilities", tolerance=0.05)
 print(f"labels {table.expected_trees():.1f} trees a row, probabilities {probabilities.expected_trees():.1f}")

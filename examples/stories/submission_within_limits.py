@@ -102,7 +102,7 @@ judge("T* trees, compiled", fast, "small.npz")
 # of them it keeps the probabilities within 0.02 of those of all the trees, or else the labels.
 
 some = X_hidden[:1500]
-probabilities = rfsize.StopTable.calibrate(small, some, criterion="probability", tolerance=0.02)
+probabilities = rfsize.StopTable.calibrate(small, some, metric="probabilities", tolerance=0.02)
 labels = rfsize.StopTable.calibrate(small, some)
 for what, table in (("probabilities", probabilities), ("labels", labels)):
     print(f"{what} ask {table.expected_trees():.0f} of {report.n_trees} trees")

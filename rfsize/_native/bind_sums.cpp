@@ -99,26 +99,22 @@ void bind_leads(nb::module_& m) {
     m.def(
         "count_stops",
         [](const Array<const double, 2>& evidence, const Array<const bool, 2>& differs,
-           const Array<const std::int64_t, 1>& number, const Array<const std::int64_t, 1>& group,
-           const ConstDoubles& limits, const ConstDoubles& scale, const Array<std::int64_t, 2>& differing,
-           const Array<std::int64_t, 2>& trees) {
+           const Array<const std::int64_t, 1>& group, const ConstDoubles& limits, const ConstDoubles& scale,
+           const Array<std::int64_t, 2>& differing, const Array<std::int64_t, 2>& trees) {
             const std::size_t n_rows = evidence.shape(0), n_trees = evidence.shape(1), n_classes = differing.shape(0);
             differs.expect({n_rows, n_trees}, "differs");
-            number.expect({n_rows}, "number");
             group.expect({n_rows}, "group");
-            expect(scale.size() == 0 || scale.size() == n_trees, "scale is of another number of trees");
+            expect(scale.size() == n_trees, "scale is of another number of trees");
             differing.expect({n_classes, limits.size()}, "differing");
             trees.expect({n_classes, limits.size()}, "trees");
-            for (const std::int64_t each : number.span())
-                expect(each >= 0 && static_cast<std::size_t>(each) <= n_trees, "a row asks more trees than there are");
             for (const std::int64_t each : group.span())
                 expect(static_cast<std::uint64_t>(each) < n_classes, "a row is of a class that is none");
             Released released;
-            count_stops({evidence.matrix(), differs.matrix(), number.span(), group.span()}, limits.span(), scale.span(),
+            count_stops({evidence.matrix(), differs.matrix(), group.span()}, limits.span(), scale.span(),
                         differing.matrix(), trees.matrix());
         },
-        nb::arg("evidence"), nb::arg("differs"), nb::arg("number"), nb::arg("group"), nb::arg("limits"),
-        nb::arg("scale"), nb::arg("differing"), nb::arg("trees"));
+        nb::arg("evidence"), nb::arg("differs"), nb::arg("group"), nb::arg("limits"), nb::arg("scale"),
+        nb::arg("differing"), nb::arg("trees"));
 }
 
 void bind_theory(nb::module_& m) {

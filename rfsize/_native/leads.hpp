@@ -1,6 +1,7 @@
 // Leads in averaged scores tree by tree, and what rules that stop at a lead do; for calibrating tables.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -48,31 +49,27 @@ inline void running_leads(std::span<const double> scores, std::size_t n_scores, 
 
 // What rows say of many rules, each of which stops a row where its evidence reaches the rule's limit.
 struct Evidence {
-    Matrix<const double> lead;                    // of rows and trees asked
-    Matrix<const bool> differs;                   // whether the answer would then differ from that of all trees
-    std::span<const std::int64_t> number, group;  // trees that are asked about the row at most, and the class all give
+    Matrix<const double> lead;            // of rows and trees asked
+    Matrix<const bool> differs;           // whether the answer would then differ from that of all trees
+    std::span<const std::int64_t> group;  // the class that all trees give
 };
 
 // Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, from cautious to
-// bold, so that a row stops ever sooner. They are multiplied by scale after 1, …, T trees; where that is empty, by √((n
-// − t)/(tn)).
+// bold, so that a row stops ever sooner. They are multiplied by scale after 1, …, T trees.
 inline void count_stops(const Evidence& evidence, std::span<const double> limits, std::span<const double> scale,
                         const Matrix<std::int64_t>& differing, const Matrix<std::int64_t>& trees) {
-    for (std::size_t row = 0; row < evidence.number.size(); ++row) {
-        const std::int64_t n = evidence.number[row];
+    const std::size_t n_trees = scale.size();
+    for (std::size_t row = 0; row < evidence.group.size(); ++row) {
         const auto k = static_cast<std::size_t>(evidence.group[row]);
         std::size_t going = limits.size();
-        for (std::int64_t t = 1; t < n && going > 0; ++t) {
-            const auto column = static_cast<std::size_t>(t - 1);
-            const double here =
-                scale.empty() ? std::sqrt(static_cast<double>(n - t) / static_cast<double>(t * n)) : scale[column];
-            while (going > 0 && evidence.lead[row][column] >= limits[going - 1] * here) {
+        for (std::size_t column = 0; column + 1 < n_trees && going > 0; ++column) {
+            while (going > 0 && evidence.lead[row][column] >= limits[going - 1] * scale[column]) {
                 --going;
-                trees[k][going] += t;
+                trees[k][going] += static_cast<std::int64_t>(column + 1);
                 differing[k][going] += evidence.differs[row][column];
             }
         }
-        for (std::size_t rule = 0; rule < going; ++rule) trees[k][rule] += n;
+        for (std::size_t rule = 0; rule < going; ++rule) trees[k][rule] += static_cast<std::int64_t>(n_trees);
     }
 }
 

@@ -25,7 +25,7 @@ from rfsize.sizing.oob_score import oob_score
 from rfsize.stopping.table import StopTable
 
 # What a stop table keeps as well as a size does; of others it keeps the labels.
-_OF_TABLES = ("probability", "score")
+_OF_TABLES = {"probability": "probabilities", "score": "scores"}
 
 
 def add_report(commands: Any) -> None:
@@ -105,6 +105,6 @@ def _table(options: argparse.Namespace, loaded: LoadedModel, counted: Counted) -
 def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
     wanted: dict[str, Any] = {"alpha": options.alpha, "voting": options.voting, "average": options.average}
     if options.criterion in _OF_TABLES:
-        wanted = {"criterion": options.criterion, "tolerance": options.tolerance}
+        wanted = {"metric": _OF_TABLES[options.criterion], "tolerance": options.tolerance}
     given = {name: value for name, value in wanted.items() if value is not None}
     return StopTable.calibrate(loaded.with_class_names(), X, missing=options.missing, **given, **_threshold(options))

@@ -38,7 +38,7 @@ from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
 
 # Of `rfsize table`: those of certified tables, and those of the others.
-_OF_CERTIFIED = ("confidence", "voting", "average", "criterion", "tolerance")
+_OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
 _OF_EXPECTED = ("oob", "limit", "rule")
 
 _PROMISES = {
@@ -59,7 +59,7 @@ def add_table(commands: Any) -> None:
     parser.add_argument("--voting", choices=VOTINGS, help="what is certified to agree (default: labels of predict)")
     parser.add_argument("--average", choices=AVERAGES, help="certify all rows together (micro) or each class (macro)")
     parser.add_argument(
-        "--criterion", choices=("label", "probability", "score"), help="what is certified to agree (default label)"
+        "--metric", choices=("labels", "probabilities", "scores"), help="what is certified to agree (default labels)"
     )
     parser.add_argument("--tolerance", type=float, help="how far off a certified probability or score may be")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write the table to")
@@ -151,7 +151,7 @@ def _expected(options: argparse.Namespace, loaded: LoadedModel, X: Any, y: Any, 
     y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample, "missing": options.missing}
     counted = votes(loaded.model, X, y, oob=options.oob, threshold=options.threshold, groups=groups, **bags)
-    target: Literal["ensemble", "limit"] = "limit" if options.limit else "ensemble"
+    target: Literal["forest", "limit"] = "limit" if options.limit else "forest"
     rule: Rule = options.rule or "threshold"
     return StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=rule, target=target)
 

@@ -29,20 +29,28 @@ def seen_in_training(forest: ForestOnRows, y: Any = None, sample_weight: Any = N
     y, sample_weight : array_like, shape (n_rows,), optional
         What is known of the rows, which the bags or the proof may depend on.
     """
+    bags = _proven_bags(forest, y, sample_weight)
+    if bags is None:
+        return None
+    advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
+    return (
+        f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
+        f"on rows that they have seen: {advice}, or give rows that it was not trained on"
+    )
+
+
+def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | None:
+    """The bags that the rows were drawn into, None where they are no training rows or none can tell."""
     if forest.bags is not None:
         return None
-    adapter, n_rows = forest.adapter, forest.n_rows
+    adapter = forest.adapter
     for known in ((None, None), (y, sample_weight)):
         try:
             bags = adapter.likely_bags(forest.layout, *known)
         except ValueError:  # of labels or weights that are not those of training
             continue
         if bags is not None and _proves(adapter, forest.X, bags):
-            advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
-            return (
-                f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
-                f"on rows that they have seen: {advice}, or give rows that it was not trained on"
-            )
+            return bags
         if y is None and sample_weight is None:
             break
     return None
@@ -54,11 +62,13 @@ def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any
     return () if found is None else (Caution(TrainingRowsWarning, found),)
 
 
-def refuse_training_rows(forest: ForestOnRows, y: Any = None) -> None:
+def refuse_training_rows(forest: ForestOnRows) -> None:
     """Raise ``ValueError`` where rows that are to certify a forest are those that it was trained on."""
-    found = seen_in_training(forest, y)
-    if found is not None:
-        raise ValueError(f"{found}. What is certified on rows of the training does not hold on any others")
+    if _proven_bags(forest, None, None) is not None:
+        raise ValueError(
+            f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and what is "
+            "certified on such rows does not hold on any others: give rows that it was not trained on"
+        )
 
 
 def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:

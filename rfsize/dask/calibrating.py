@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from rfsize.adapters.columns import known_columns
 from rfsize.adapters.registry import adapter_for
 from rfsize.dask.rows import BlocksOnWorkers
-from rfsize.stopping.table import StopTable
+from rfsize.stopping.table import Metric, StopTable
 
 
 def calibrate(
-    model: Any,
-    X: Any,
-    *,
-    client: Any = None,
-    alpha: float = 0.99,
-    confidence: float = 0.95,
-    voting: Literal["auto", "hard", "soft"] = "auto",
-    average: Literal["micro", "macro"] = "micro",
-    criterion: Literal["label", "probability", "score"] = "label",
-    tolerance: float | None = None,
-    threshold: float = 0.5,
-    missing: float | None = None,
+    model: Any, X: Any, *, client: Any = None, metric: Metric = "labels", missing: float | None = None, **options: Any
 ) -> StopTable:
     """Calibrate a stop table on rows that the forest was not trained on, where these lie.
 
@@ -34,7 +23,7 @@ def calibrate(
     ----------
     model, X, client
         As in `count`, with rows that the forest was not trained on.
-    alpha, confidence, voting, average, criterion, tolerance, threshold
+    metric, **options
         As in `rfsize.StopTable.calibrate`.
     missing
         As in `count`.
@@ -68,19 +57,8 @@ def calibrate(
     >>> table.promise, table.certificate == rfsize.StopTable.calibrate(forest, X[1000:], alpha=0.98).certificate
     ('certified', True)
     """
-    adapter = adapter_for(model, casts_votes=criterion == "label", missing=missing)
-    underscores = adapter.spaces_become_underscores
-    X = known_columns(X, adapter.feature_names, spaces_become_underscores=underscores)
+    adapter = adapter_for(model, casts_votes=metric == "labels", missing=missing)
+    X = known_columns(X, adapter.feature_names, spaces_become_underscores=adapter.spaces_become_underscores)
     blocks = BlocksOnWorkers(X, client)
     blocks.tell_missing(adapter, missing)
-    return StopTable.calibrate(
-        adapter,
-        blocks.pieces(),
-        alpha=alpha,
-        confidence=confidence,
-        voting=voting,
-        average=average,
-        criterion=criterion,
-        tolerance=tolerance,
-        threshold=threshold,
-    )
+    return StopTable.calibrate(adapter, blocks.pieces(), metric=metric, **options)

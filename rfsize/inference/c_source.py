@@ -259,7 +259,7 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
     if isinstance(stops, SpreadStops):
         raise ValueError(
             "the table stops where probabilities or scores are near enough, which is not written in C: compile the "
-            "forest without it, or with a table of criterion='label'"
+            "forest without it, or with a table of metric='labels'"
         )
     content = c_source(forest, stops, voting, checked_name(name))
     with written_whole(path) as partial:

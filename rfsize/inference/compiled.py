@@ -113,7 +113,7 @@ class CompiledForest:
         """The stop table, and what it acts on."""
         if self.table is None:
             return "no stop table"
-        of_labels = self.table.criterion == "label"
+        of_labels = self.table.metric == "labels"
         own = "predict_labels" if of_labels else "predict_proba"
         acts = ["predict"] if (self.forest.predict_gives in _LABELS) == of_labels else []
         return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"

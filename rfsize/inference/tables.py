@@ -47,10 +47,10 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
             "the table is certified for another forest of as many trees, and a certificate holds for one forest, its "
             "trees in their order: make one for this forest, StopTable.calibrate(model, X)"
         )
-    if n_classes and table.criterion == "score":
+    if n_classes and table.metric == "scores":
         raise ValueError(
             "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "
-            "criterion='probability'"
+            "metric='probabilities'"
         )
     if table.voting != voting:
         by = {"soft": "averaged scores", "hard": "votes"}

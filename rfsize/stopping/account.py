@@ -64,7 +64,7 @@ def _verdict(table: KnownTable) -> str:
 
 def _other(table: KnownTable) -> str:
     if isinstance(table.stops, SpreadStops):
-        return f"get a {table.stops.criterion} that is off by more than {table.stops.tolerance:g}"
+        return f"get {table.stops.metric} that are off by more than {table.stops.tolerance:g}"
     return "get another label than all trees give"
 
 

@@ -59,16 +59,16 @@ def checked_alpha(alpha: float) -> float:
 
 
 def check_combination(kind: str, rule: str, target: str) -> None:
-    if rule == "robust" and (kind != BinaryStops.kind or target != "ensemble"):
+    if rule == "robust" and (kind != BinaryStops.kind or target != "forest"):
         raise ValueError(
             "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, and "
             "target='limit', have no such bound: use rule='optimal' or 'threshold'"
         )
-    if kind == LeaderStops.kind and (rule != "threshold" or target != "ensemble"):
+    if kind == LeaderStops.kind and (rule != "threshold" or target != "forest"):
         raise ValueError(
             f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
             f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
-            "target='ensemble'"
+            "target='forest'"
         )
 
 
@@ -98,29 +98,29 @@ def checked_outputs(given: ArrayLike, n_trees: int, n_classes: int, voting: str)
     return found
 
 
-def checked_tolerance(criterion: str, tolerance: float | None, voting: str) -> float:
-    """How far predictions may be off, 0 for labels; ``ValueError`` where that does not go with the criterion."""
-    choice("criterion", criterion, ("label", "probability", "score"))
-    if criterion == "label":
+def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
+    """How far predictions may be off, 0 for labels; ``ValueError`` where that does not go with the metric."""
+    choice("metric", metric, ("labels", "probabilities", "scores"))
+    if metric == "labels":
         if tolerance is not None:
             raise ValueError(
-                "tolerance is for criterion='probability' or 'score'; labels agree on a share alpha of the rows: leave "
+                "tolerance is for metric='probabilities' or 'scores'; labels agree on a share alpha of the rows: leave "
                 "it out"
             )
         return 0.0
     if voting == "hard":
-        raise ValueError(f"criterion={criterion!r} goes by the trees' scores, not by votes: leave voting at 'auto'")
+        raise ValueError(f"metric={metric!r} goes by the trees' scores, not by votes: leave voting at 'auto'")
     if tolerance is None:
-        raise ValueError(f"criterion={criterion!r} needs a tolerance: how far off a prediction may be")
+        raise ValueError(f"metric={metric!r} needs a tolerance: how far off a prediction may be")
     return positive("tolerance", tolerance)
 
 
-def check_scores(averages_scores: bool, n_classes: int, criterion: str) -> None:
+def check_scores(averages_scores: bool, n_classes: int, metric: str) -> None:
     """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no probabilities."""
     if not averages_scores:
         raise ValueError(
-            "the members of this ensemble have no scores that are averaged: use criterion='label' with voting='hard' "
+            "the members of this ensemble have no scores that are averaged: use metric='labels' with voting='hard' "
             "or 'auto'"
         )
-    if criterion == "probability" and not n_classes:
-        raise ValueError("criterion='probability' is for classification; a regression forest has criterion='score'")
+    if metric == "probabilities" and not n_classes:
+        raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")

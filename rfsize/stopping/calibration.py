@@ -6,7 +6,8 @@ See `rfsize.stopping.table.StopTable.calibrate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
 from rfsize.stopping.learning import best_shape
-from rfsize.stopping.scoring import Gathering, TreesOnRows
+from rfsize.stopping.scoring import TreesOnRows
 from rfsize.stopping.spread import PRIOR_TREES, TREES_BETWEEN_LOOKS, SpreadStops
 from rfsize.stopping.stops import AverageStops, VoteStops, running_leads
 from rfsize.utils.typing import Floats, Int64s
@@ -44,8 +45,6 @@ class Wanted:
     ----------
     alpha, confidence : float
     average : {"micro", "macro"}
-    certified : bool
-        Whether the rows were not trained on, so that their number bounds what fresh rows do.
     forest : str or None
         `Adapter.digest` of the forest.
     """
@@ -53,7 +52,6 @@ class Wanted:
     alpha: float
     confidence: float
     average: str
-    certified: bool
     forest: str | None = None
 
 
@@ -79,106 +77,85 @@ class Tallies:
         differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
         return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
 
-    def add(self, other: Tallies) -> None:
-        """Add those of other rows."""
+    def __iadd__(self, other: Tallies) -> Tallies:
         for own, others in ((self.rows, other.rows), (self.differing, other.differing), (self.trees, other.trees)):
             own += others
+        return self
 
-    def counts(self, rule: int) -> ClassCounts:
-        """What one rule does."""
-        return ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
+    @classmethod
+    def of(
+        cls, evidence: Floats, differs: NDArray[np.bool_], group: Int64s, limits: Floats, scale: Floats, n_classes: int
+    ) -> Tallies:
+        """What rules do that stop a row where its evidence after t trees reaches limit · scale[t − 1].
 
-    def chosen(self, wanted: Wanted, labels: Sequence[Any]) -> int:
-        """The boldest rule that keeps what is wanted; −1 where none does."""
-        if wanted.certified:
-            check_rows(self.rows, labels, wanted.alpha, wanted.confidence, wanted.average)
-            return boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average)
-        differing, rows = self.differing, self.rows
-        if wanted.average == "micro":
-            differing, rows = differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
-        kept = (differing <= (1.0 - wanted.alpha) * rows[:, None]).all(axis=0)
-        return int(kept.size if kept.all() else np.argmin(kept)) - 1
+        ``evidence`` and ``differs`` are of rows and trees, ``group`` the class that all trees give a row.
+        """
+        found = cls.nothing(n_classes, limits.size)
+        found.rows[:] = np.bincount(group, minlength=n_classes)
+        _core.count_stops(evidence, differs, group, limits, scale, found.differing, found.trees)
+        return found
 
-    def evidence(self, rule: int, wanted: Wanted) -> dict[str, Any]:
-        """The fields of a table that say what its rule did."""
-        counts = self.counts(rule)
-        if not wanted.certified:
-            return {"counts": counts}
-        return {"certificate": Certificate(counts, wanted.confidence, wanted.average, wanted.forest)}
+    def boldest(self, wanted: Wanted, labels: Sequence[Any]) -> int:
+        """The boldest rule that is certified to keep what is wanted; −1 where none is."""
+        check_rows(self.rows, labels, wanted.alpha, wanted.confidence, wanted.average)
+        return boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average)
+
+    def certificate(self, rule: int, wanted: Wanted) -> Certificate:
+        """Of what one rule did."""
+        counts = ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
+        return Certificate(counts, wanted.confidence, wanted.average, wanted.forest)
 
 
-def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, dict[str, Any]]:
-    """The boldest stops on averaged scores that keep what is wanted, and what they did.
+def average_stops(trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, Certificate]:
+    """The boldest stops on averaged scores that are certified.
 
     Where rows are many, some of them tell how the lead that stops should fall, and the others certify.
     """
-    every, plain = _learning_rows(trees, wanted), needed_leads(1.0, trees.adapter.n_trees)[1:]
+    every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
     shape = _learned_shape(trees, wanted, every, plain) if every else plain
-    limits = _limits(trees, shape)
-    tallies, scale = Tallies.nothing(len(labels), limits.size), shape if wanted.certified else np.zeros(0)
-    trees.scores(_LeadsTallied(trees.cut, every, limits, scale, tallies))
-    rule = max(0, tallies.chosen(wanted, labels))  # the first asks all trees about every row
-    return AverageStops(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut), tallies.evidence(rule, wanted)
+    limits, n_classes = _limits(trees, shape), len(labels)
+    read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
+    tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
+    rule = max(0, tallies.boldest(wanted, labels))  # the first asks all trees about every row
+    stops = AverageStops(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
+    return stops, tallies.certificate(rule, wanted)
 
 
-@dataclass(eq=False)
-class _LeadsTallied(Gathering):
-    """What rules on the lead do, on all rows but one in so many, which was learned on."""
-
-    cut: float
-    every: int
-    limits: Floats
-    scale: Floats
-    tallies: Tallies
-
-    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
-        mine, tallies = ~self.chosen(self.every, len(scores)), self.tallies
-        lead, label = running_leads(scores[mine], self.cut)
-        number = number[mine]
-        final = label[np.arange(len(label)), number - 1].astype(np.int64)
-        tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
-        differs = label != final[:, None]
-        _core.count_stops(lead, differs, number, final, self.limits, self.scale, tallies.differing, tallies.trees)
-
-    def add(self, other: _LeadsTallied) -> None:
-        self.tallies.add(other.tallies)
+def _one_in(every: int, place: Int64s) -> NDArray[np.bool_]:
+    """Which rows are one in so many of all; none where that is 0."""
+    return place % every == 0 if every else np.zeros(len(place), dtype=np.bool_)
 
 
-def _learning_rows(trees: TreesOnRows, wanted: Wanted) -> int:
+def _tallied_leads(
+    scores: NDArray[Any], place: Int64s, *, cut: float, every: int, limits: Floats, shape: Floats, n_classes: int
+) -> Tallies:
+    """What rules on the lead do, on all rows but those that were learned on."""
+    lead, label = running_leads(scores[~_one_in(every, place)], cut)
+    final = label[:, -1].astype(np.int64)
+    return Tallies.of(lead, label != final[:, None], final, limits, shape, n_classes)
+
+
+def _learning_rows(trees: TreesOnRows) -> int:
     """One row in how many is learned on; 0 where rows are few."""
     n_rows = trees.rows.n_rows
-    if not wanted.certified or n_rows < _ROWS_TO_LEARN:
+    if n_rows < _ROWS_TO_LEARN:
         return 0
     return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.adapter.n_trees // _LEADS_HELD))
 
 
-@dataclass(eq=False)
-class _Leads(Gathering):
+def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> list[tuple[Floats, NDArray[np.int32]]]:
     """Leads and labels of one row in so many."""
-
-    cut: float
-    every: int
-    blocks: list[tuple[Floats, NDArray[np.int32]]] = field(default_factory=list)
-
-    def __call__(self, scores: NDArray[Any], _: Int64s) -> None:
-        self.blocks.append(running_leads(scores[self.chosen(self.every, len(scores))], self.cut))
-
-    def add(self, other: _Leads) -> None:
-        self.blocks += other.blocks
+    return [running_leads(scores[_one_in(every, place)], cut)]
 
 
 def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats) -> Floats:
     """The shape of leads that asks fewest trees on the rows to learn on."""
-    leads = _Leads(trees.cut, every)
-    trees.scores(leads)
-    lead, label = (np.concatenate(part) for part in zip(*leads.blocks, strict=True))
-    number, one = np.full(len(lead), trees.adapter.n_trees), np.zeros(len(lead), dtype=np.int64)
-    differs = label != label[:, -1:]
+    blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
+    lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    one, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
 
     def price(shape: Floats) -> float:
-        limits = _limits(trees, shape)
-        tallies = Tallies.nothing(1, limits.size)
-        _core.count_stops(lead, differs, number, one, limits, shape, tallies.differing, tallies.trees)
+        tallies = Tallies.of(lead, differs, one, _limits(trees, shape), shape, 1)
         most = (1.0 - wanted.alpha) * len(lead)
         return float(tallies.trees[0, tallies.differing[0] <= most].min())
 
@@ -186,82 +163,54 @@ def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats
 
 
 def spread_stops(
-    trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], criterion: str, tolerance: float
-) -> tuple[SpreadStops, dict[str, Any]]:
-    """The boldest stops on predicted numbers that keep what is wanted, and what they did.
+    trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], metric: str, tolerance: float
+) -> tuple[SpreadStops, Certificate]:
+    """The boldest stops on predicted numbers that are certified.
 
     One row in ten tells the pooled spread, and no more: the sequence of rules must not know the rows that it is tried
     on.
     """
-    link = trees.adapter.link if criterion == "probability" or not trees.adapter.classes.size else Link("identity")
-    cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, TREES_BETWEEN_LOOKS, link, criterion, tolerance)
+    n_classes = trees.adapter.classes.size
+    link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
+    cautious = SpreadStops(0.0, _pooled_spread(trees), PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
     limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS_OF_SPREAD, _RULES - 1)])
-    tallies = Tallies.nothing(len(labels), limits.size)
-    trees.scores(_SpreadTallied(cautious, trees.cut, trees.adapter.classes.size, limits, tallies))
-    rule = tallies.chosen(wanted, labels)
+    read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
+    tallies = trees.added_up("scores", read, partial(Tallies.nothing, len(labels), limits.size))
+    rule = tallies.boldest(wanted, labels)
     if rule < 0:
         raise ValueError(
             f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
             f"alpha={wanted.alpha!r}: give a larger tolerance, more rows or a lower alpha"
         )
-    return replace(cautious, limit=float(limits[rule])), tallies.evidence(rule, wanted)
+    return replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, wanted)
 
 
-@dataclass(eq=False)
-class _SpreadTallied(Gathering):
+def _tallied_spread(
+    scores: NDArray[Any], place: Int64s, *, cautious: SpreadStops, cut: float, n_classes: int, limits: Floats
+) -> Tallies:
     """What rules on the spread do, on all rows but those that told the pooled one."""
-
-    cautious: SpreadStops
-    cut: float
-    n_classes: int
-    limits: Floats
-    tallies: Tallies
-
-    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
-        mine, cautious, tallies = ~self.chosen(_ROWS_PER_POOL, len(scores)), self.cautious, self.tallies
-        scores, number = scores[mine], number[mine]
-        with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
-            left, mean = cautious.left_to_change(scores, number)
-            last = np.arange(len(number)), number - 1
-            predicted = cautious.predictions(mean, self.n_classes)
-            differs = np.abs(predicted - predicted[last][:, None]).max(axis=2) > cautious.tolerance
-        final = _labels_of(mean[last], self.cut, self.n_classes)
-        tallies.rows[:] += np.bincount(final, minlength=tallies.rows.size)
-        always = np.ones(scores.shape[1])
-        _core.count_stops(-left, differs, number, final, -self.limits, always, tallies.differing, tallies.trees)
-
-    def add(self, other: _SpreadTallied) -> None:
-        self.tallies.add(other.tallies)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
+        left, mean = cautious.left_to_change(scores[~_one_in(_ROWS_PER_POOL, place)])
+        predicted = cautious.predictions(mean, n_classes)
+        differs = np.abs(predicted - predicted[:, -1:]).max(axis=2) > cautious.tolerance
+    always = np.ones(scores.shape[1])
+    return Tallies.of(-left, differs, _labels_of(mean[:, -1], cut, n_classes), -limits, always, max(1, n_classes))
 
 
 def _pooled_spread(trees: TreesOnRows) -> Floats:
-    """Standard deviation of the scores around each row's mean, shape (n_scores,)."""
-    pool = _Pool()
-    trees.scores(pool)
-    return np.sqrt(np.concatenate(pool.squares).sum(axis=0) / max(pool.degrees, 1))
+    """Standard deviation of the scores around each row's mean, of one row in ten, shape (n_scores,)."""
+    squares = np.concatenate(trees.added_up("scores", _squares, list))
+    return np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.adapter.n_trees - 1), 1))
 
 
-@dataclass(eq=False)
-class _Pool(Gathering):
-    """The squared distances of scores from their row's mean, of one row in ten, and how many of them are free.
+def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
+    """The squared distances of scores from their row's mean, of one row in ten.
 
     They are kept row by row: their sum would depend on where blocks of rows end, in its last bits.
     """
-
-    squares: list[Floats] = field(default_factory=list)
-    degrees: int = 0
-
-    def __call__(self, scores: NDArray[Any], number: Int64s) -> None:
-        pool = self.chosen(_ROWS_PER_POOL, len(scores))
-        given, n = scores[pool].astype(np.float64), number[pool][:, None, None]
-        own = np.arange(given.shape[1])[:, None] < n
-        mean = np.sum(given, axis=1, keepdims=True, where=own) / n
-        self.squares.append(np.sum((given - mean) ** 2, axis=1, where=own))
-        self.degrees += int((n - 1).sum())
-
-    def add(self, other: _Pool) -> None:
-        self.squares += other.squares
-        self.degrees += other.degrees
+    given = scores[_one_in(_ROWS_PER_POOL, place)].astype(np.float64)
+    mean = np.sum(given, axis=1, keepdims=True) / given.shape[1]
+    return [np.sum((given - mean) ** 2, axis=1)]
 
 
 def _labels_of(mean: Floats, cut: float, n_classes: int) -> Int64s:
@@ -317,9 +266,8 @@ class VotesOnRows:
         """Of a forest; of very many rows, of some from the first to the last."""
         n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
         every = 1 + n_rows * n_trees // _VOTES_HELD
-        held = _HeldVotes(every, np.uint8 if n_classes <= 256 else np.uint16 if n_classes <= 65_536 else np.uint32)
-        trees.votes(held)
-        votes = np.concatenate(held.blocks)
+        read = partial(_some_votes, every=every, dtype=np.min_scalar_type(n_classes - 1))
+        votes = np.concatenate(trees.added_up("votes", read, list))
         winner = np.concatenate([_majority(votes[rows], n_classes) for rows in _row_blocks(votes, n_classes)])
         return cls(votes, winner, n_classes)
 
@@ -340,19 +288,9 @@ class VotesOnRows:
         return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
 
 
-@dataclass(eq=False)
-class _HeldVotes(Gathering):
+def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:
     """The votes on one row in so many, in few bytes."""
-
-    every: int
-    dtype: type[np.unsignedinteger[Any]]
-    blocks: list[NDArray[Any]] = field(default_factory=list)
-
-    def __call__(self, votes: NDArray[Any], _: Int64s) -> None:
-        self.blocks.append(votes[self.chosen(self.every, len(votes))].astype(self.dtype))
-
-    def add(self, other: _HeldVotes) -> None:
-        self.blocks += other.blocks
+    return [votes[_one_in(every, place)].astype(dtype)]
 
 
 def _row_blocks(votes: NDArray[Any], n_classes: int) -> list[slice]:

@@ -36,12 +36,12 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS, Link
 
-FORMAT, VERSION = "rfsize.StopTable", 3
+FORMAT, VERSION = "rfsize.StopTable", 4
 
 _LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
 _KEYS = {
-    *("format", "version", "n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "measured"),
-    *("nominal", "classes", "threshold", "counts", "certificate", "checksum"),
+    *("format", "version", "n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
+    *("classes", "threshold", "counts", "certificate", "checksum"),
 }
 _RULES = {
     "binary": ("threshold", "optimal", "robust"),
@@ -57,7 +57,7 @@ _STOPS = {
     "leaders": {"upper"},
     "weighted": {"weights", "against", "total"},
     "averages": {"needed", "cut"},
-    "spread": {"limit", "pooled", "weight", "every", "link", "slope", "criterion", "tolerance"},
+    "spread": {"limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance"},
 }
 _COUNTS = ("rows", "disagreements", "trees")
 _LONGEST_NAME = 10_000  # characters of a class label
@@ -108,7 +108,6 @@ def to_document(
     target: str,
     prior: Floats | None,
     stops: Stops,
-    measured: tuple[float, float] | None,
     nominal: float | None,
     classes: tuple[Any, ...] | None,
     threshold: float | None,
@@ -127,7 +126,6 @@ def to_document(
         "target": target,
         "prior": None if prior is None else _flat_prior(prior).tolist(),
         "stops": stops.to_dict(),
-        "measured": None if measured is None else list(measured),
         "nominal": nominal,
         "classes": None if classes is None else list(classes),
         "threshold": threshold,
@@ -172,10 +170,9 @@ def checked_fields(document: Any) -> dict[str, Any]:
         "n_classes": n_classes,
         "alpha": _alpha(document["alpha"]),
         "rule": _choice(document, "rule", _RULES[kind]),
-        "target": _choice(document, "target", ("ensemble", "limit")),
+        "target": _choice(document, "target", ("forest", "limit")),
         "prior": _prior(document["prior"], kind, n_trees),
         "stops": _stops(document["stops"], kind, n_trees, n_classes),
-        "measured": _measured(document["measured"], kind, n_trees),
         "nominal": None if document["nominal"] is None else _alpha(document["nominal"], "nominal"),
         "classes": _classes(document["classes"], n_classes),
         "threshold": _threshold(document["threshold"], kind, n_classes),
@@ -210,15 +207,15 @@ def _check_evidence(kind: str, fields: dict[str, Any]) -> None:
     """``TableError`` where what a table is known by does not go with its kind, or does not keep its promise."""
     certificate, counts, nominal = fields["certificate"], fields["counts"], fields["nominal"]
     of_scores = kind in (AverageStops.kind, SpreadStops.kind)
-    if of_scores and (fields["prior"] is not None or (certificate is None) == (counts is None)):
-        refuse("a table of scores has no prior, and either a certificate or counts of rows")
-    if counts is not None and not of_scores and kind != LeaderStops.kind:
-        refuse("counts must be null for a table whose figures are computed")
+    if of_scores and (fields["prior"] is not None or certificate is None):
+        refuse("a table of scores has a certificate, and no prior")
+    if (counts is not None) != (kind == LeaderStops.kind and certificate is None):
+        refuse("counts are those of a simulation of leaders that are not certified, and null for any other table")
     if (nominal is not None) != (certificate is not None and not of_scores):
         refuse("nominal is the alpha of a certified table of votes, and null in any other")
     if certificate is None:
         return
-    if kind == WeightedStops.kind or fields["target"] != "ensemble":
+    if kind == WeightedStops.kind or fields["target"] != "forest":
         refuse("a certificate is of the agreement with all trees, which this table does not aim at, or keeps anyway")
     if fields["alpha"] < 1.0 and not certificate.bound <= (1.0 - fields["alpha"]) * (1.0 + ROUNDING):
         promised = f"alpha={fields['alpha']!r} promises {1.0 - fields['alpha']:.4%}"
@@ -288,18 +285,6 @@ def _prior(value: Any, kind: str, n_trees: int) -> NDArray[np.float64] | None:
     prior = np.zeros((n_trees + 1, n_trees + 1))
     prior[urn.simplex(n_trees)] = weights
     return prior
-
-
-def _measured(value: Any, kind: str, n_trees: int) -> tuple[float, float] | None:
-    if kind != "leaders":
-        if value is not None:
-            refuse("measured must be null for a table whose figures are computed")
-        return None
-    trees, disagreement = _numbers(value, "measured", float, 2).tolist()
-    if not (1.0 <= trees <= n_trees and 0.0 <= disagreement <= 1.0):
-        found = f"{trees!r}, {disagreement!r}"
-        refuse(f"measured must be trees from 1 to {n_trees} and a share from 0 to 1, found {found}")
-    return trees, disagreement
 
 
 def _classes(value: Any, n_classes: int) -> tuple[Any, ...] | None:
@@ -431,6 +416,6 @@ def _spread_stops(value: dict[str, Any], n_classes: int) -> SpreadStops:
     fits = {1: range(1, MAX_CLASSES + 1), 2: (1, 2)}.get(n_classes, (n_classes,))
     if len(pooled) not in fits:
         refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")
-    criterion = _choice(value, "criterion", ("probability", "score") if n_classes > 1 else ("score",))
+    metric = _choice(value, "metric", ("probabilities", "scores") if n_classes > 1 else ("scores",))
     link = Link(_choice(value, "link", LINKS), slope)
-    return SpreadStops(limit, pooled, weight, every, link, criterion, tolerance)
+    return SpreadStops(limit, pooled, weight, every, link, metric, tolerance)

@@ -50,7 +50,6 @@ class KnownTable(Result):
     target: str
     prior: Floats | None
     stops: Stops
-    measured: tuple[float, float] | None = None
     nominal: float | None = None
     classes: tuple[Any, ...] | None = None
     threshold: float | None = None
@@ -68,9 +67,9 @@ class KnownTable(Result):
         return "soft" if isinstance(self.stops, AverageStops | SpreadStops) else "hard"
 
     @property
-    def criterion(self) -> str:
-        """What agrees with all trees: "label", "probability" or "score"."""
-        return self.stops.criterion if isinstance(self.stops, SpreadStops) else "label"
+    def metric(self) -> str:
+        """What agrees with all trees: "labels", "probabilities" or "scores"."""
+        return self.stops.metric if isinstance(self.stops, SpreadStops) else "labels"
 
     @property
     def promise(self) -> str:
@@ -107,9 +106,9 @@ class KnownTable(Result):
         """Share of the rows that never reach α under the prior, and are answered as all T trees would.
 
         These are the rows whose remaining votes cannot change the majority of all T trees, while the
-        probability that the leading class wins in the infinite forest is at most α. 0 for target "ensemble".
+        probability that the leading class wins in the infinite forest is at most α. 0 for target "forest".
         """
-        return 0.0 if self.target == "ensemble" else self._outcome[2]
+        return 0.0 if self.target == "forest" else self._outcome[2]
 
     def disagreement_by_tally(self) -> Floats:
         """Probability of a wrong answer given each final tally, over random orders of the votes; two classes.
@@ -140,8 +139,8 @@ class KnownTable(Result):
     def by_class(self) -> list[ClassOutcome]:
         """What the table does to the rows that all trees give each class.
 
-        Computed exactly from the prior for two classes and three; counted on the rows of the certificate, of the
-        simulation or out of bag for others.
+        Computed exactly from the prior for two classes and three; counted on the rows of the certificate, or of the
+        simulation, for others.
 
         Returns
         -------
@@ -283,7 +282,6 @@ class KnownTable(Result):
             target=self.target,
             prior=self.prior,
             stops=self.stops,
-            measured=self.measured,
             nominal=self.nominal,
             classes=self.classes,
             threshold=self.threshold,
@@ -313,11 +311,11 @@ class KnownTable(Result):
     def __repr__(self) -> str:
         if isinstance(self.stops, WeightedStops):
             return f"StopTable({how_many(self.n_trees, 'weighted member')}, {self.n_classes} classes, lossless)"
-        how = "expected" if self.measured is None and self.voting == "hard" else "measured"
+        how = "expected" if isinstance(self.stops, BinaryStops | TernaryStops) else "measured"
         classes = f"{self.n_classes} classes" if self.n_classes > 1 else "no classes"
         words = [how_many(self.n_trees, "tree"), classes, self.kind, f"alpha={self.alpha!r}"]
         if isinstance(self.stops, SpreadStops):
-            words += [f"criterion={self.criterion!r}", f"tolerance={self.stops.tolerance:g}"]
+            words += [f"metric={self.metric!r}", f"tolerance={self.stops.tolerance:g}"]
         else:
             words.append(f"rule={self.rule!r}")
         if self.voting == "hard":
@@ -327,8 +325,6 @@ class KnownTable(Result):
         found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
         if self.certificate is not None:
             found += f"; {self.certificate}"
-        elif self.voting == "soft":
-            found += " out of bag; expected, not certified"
         rare = [outcome for outcome in self.by_class() if outcome.share < RARE and outcome.disagreement >= 0.0]
         if rare:
             each = [f"{outcome.label!r} ({outcome.share:.2%}) {outcome.disagreement:.1%}" for outcome in rare]
@@ -372,7 +368,7 @@ class KnownTable(Result):
 
     @property
     def _on_rows(self) -> ClassCounts:
-        """What a table of scores did on the rows that it is known by."""
+        """What a table did on the rows that it is known by, where its figures are not computed."""
         found = self.counts if self.certificate is None else self.certificate.counts
         assert found is not None
         return found
@@ -382,11 +378,8 @@ class KnownTable(Result):
         """Disagreement, trees asked (NaN where unknown) and unsettled share."""
         if isinstance(self.stops, WeightedStops):
             return 0.0, math.nan, 0.0
-        if self.measured is not None:
-            return self.measured[1], self.measured[0], 0.0
-        if isinstance(self.stops, AverageStops | SpreadStops):
+        if not isinstance(self.stops, BinaryStops | TernaryStops):
             return self._on_rows.disagreement, self._on_rows.mean_trees, 0.0
-        assert isinstance(self.stops, BinaryStops | TernaryStops)
         wins = rules.winning_masses(self.n_trees, self.n_classes, self.prior, self.target)
         return _computed_outcome(wins, self.stops, self._built_for)
 

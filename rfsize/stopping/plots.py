@@ -233,7 +233,7 @@ def _draw_spread(table: Table, stops: SpreadStops, ax: Axes) -> None:
     ax.set_xlim(1, max(2, table.n_trees))
     ax.set_ylim(0, None)
     ax.set_xlabel("trees asked")
-    ax.set_ylabel(f"standard deviation of the trees,\nas {stops.criterion}")
+    ax.set_ylabel(f"standard deviation of the trees,\nas {stops.metric}")
 
 
 def _mark_expected(table: Table, ax: Axes) -> None:

@@ -84,7 +84,7 @@ def leader_stops(n_trees: int, n_classes: int, alpha: float, prior: Floats | Non
     """Stops by the two leading classes, from the prior over their tally."""
     if alpha == 1.0:
         return _leader_ahead(n_trees)
-    wins = winning_masses(n_trees, 2, prior, "ensemble")
+    wins = winning_masses(n_trees, 2, prior, "forest")
     return LeaderStops(threshold_binary(wins, 1.0 - (1.0 - alpha) / (n_classes - 1))[1])
 
 

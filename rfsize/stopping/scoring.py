@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,77 +12,45 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.representative import RowsAsked
 from rfsize.counting.training_rows import refuse_training_rows
-from rfsize.counting.walk import out_of_bag_members
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import give
 
-# What is done with a block: scores or votes of the trees in their order, shape (rows, T, n_scores) or (rows, T), and
-# how many of them are asked about each row, the first so many.
-Take = Callable[[NDArray[Any], Int64s], None]
+# "scores" of each tree alone, before the link, shape (rows, T, n_scores); or the class index of its "votes", (rows, T).
+Outputs = Literal["scores", "votes"]
+
+Total = TypeVar("Total")
+
+# What is read of a block of outputs, and of the places of its rows among all.
+Read = Callable[[NDArray[Any], Int64s], Total]
 
 # Numbers for each row and score of a tree that calibration holds besides.
 _CELLS = 6
 
 
-class Gathering(ABC):
-    """What is gathered of blocks of rows, and of rows elsewhere: a `Take` whose parts add up.
-
-    Attributes
-    ----------
-    seen : int
-        Rows before those that come next.
-    """
-
-    seen: int = 0
-
-    @abstractmethod
-    def __call__(self, said: NDArray[Any], number: Int64s) -> None:
-        """Take the next block."""
-
-    @abstractmethod
-    def add(self, other: Any) -> None:
-        """Add what was gathered of rows that follow."""
-
-    def chosen(self, every: int, n_rows: int) -> NDArray[np.bool_]:
-        """One row in so many of the next block; none where that is 0."""
-        place = np.arange(self.seen, self.seen + n_rows)
-        self.seen += n_rows
-        return np.zeros(n_rows, dtype=np.bool_) if every == 0 else place % every == 0
-
-
 @dataclass(frozen=True, eq=False)
 class TreesOnRows:
-    """A forest's trees asked about rows, once or again.
-
-    Attributes
-    ----------
-    rows : ForestOnRows
-        With bags, each row asks its own trees, those that did not train on it, and rows of one group count once.
-    y : array_like or None
-        Their labels or numbers, where these are known.
-    """
+    """A forest's trees asked about rows that it was not trained on, once or again."""
 
     rows: ForestOnRows
-    y: Any = None
 
     @classmethod
     def of(
-        cls, model: Any, X: Any, y: Any = None, *, casts_votes: bool, missing: float | None = None, **options: Any
+        cls, model: Any, X: Any, *, casts_votes: bool, threshold: float | None = None, missing: float | None = None
     ) -> TreesOnRows:
-        """Of a model and rows, which are checked; ``options`` are those of `ForestOnRows.of`.
+        """Of a model and rows, which are checked.
 
         Raises
         ------
         ValueError
-            If rows of which all trees are asked are those of training, or anything else does not fit.
+            If the rows are those of training, or anything else does not fit.
         """
-        rows = ForestOnRows.of(adapter_for(model, casts_votes=casts_votes, missing=missing), X, y, **options)
-        refuse_training_rows(rows, y)
+        adapter = adapter_for(model, casts_votes=casts_votes, missing=missing)
+        rows = ForestOnRows.of(adapter, X, threshold=0.5 if threshold is None else threshold)
+        refuse_training_rows(rows)
         give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
-        return cls(rows, y)
+        return cls(rows)
 
     @property
     def adapter(self) -> Adapter:
@@ -102,59 +68,36 @@ class TreesOnRows:
         adapter = self.adapter
         return adapter.cut(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
 
-    def scores(self, take: Take) -> None:
-        """Hand over the scores of each tree alone, before the link."""
-        self._hand_over("scores", take)
+    def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
+        """The sum of what is read of all blocks, in the order of their rows; ``nothing`` makes that of no block.
 
-    def votes(self, take: Take) -> None:
-        """Hand over the class index that each tree votes for."""
-        self._hand_over("votes", take)
-
-    def _hand_over(self, what: str, take: Take) -> None:
-        rows = self.rows
-        if not (isinstance(take, Gathering) and isinstance(rows.X, PiecesElsewhere)) or rows.bags is not None:
-            self.visit(what, take)
-            return
-        for gathered in rows.X.each(_gathered, rows.adapter, rows.threshold, what, take):
-            take.add(gathered)
-
-    def visit(self, what: str, take: Take) -> None:
-        """Hand over "scores" or "votes" in this process.
-
-        Raises
-        ------
-        FewVotesError
-            If the rows' own trees do not tell where voting may stop on fresh rows.
+        Rows that lie elsewhere are read there, for which ``read`` and ``nothing`` must be pickled.
         """
-        read = self.adapter.leaves.raw_scores if what == "scores" else self.adapter.voter(self.rows.threshold)
-        once, n_trees = self.rows.groups.once, self.adapter.n_trees
-        asked = np.zeros(self.rows.n_rows, dtype=np.int32)
-        cells = _CELLS * n_trees * self.adapter.leaves.n_scores
+        rows, total = self.rows, nothing()
+        if not isinstance(rows.X, PiecesElsewhere):
+            return self._added_to(total, outputs, read, 0)
+        for part in rows.X.each(_read_there, rows.adapter, rows.threshold, outputs, read, nothing):
+            total += part
+        return total
 
-        def visit(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            ordered, may = out_of_bag_members(leaf, inbag)
-            said = read(ordered)
-            if may is None:
-                take(said, np.full(len(said), n_trees))
-                return
-            number = may.sum(axis=1)
-            asked[rows] = number
-            kept = number > 0 if once is None else (number > 0) & once[rows]
-            first = np.argsort(~may[kept], axis=1, kind="stable")
-            own = said[kept][np.arange(len(first))[:, None], first]
-            take(own, number[kept])
+    def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
+        adapter = self.adapter
+        said = adapter.leaves.raw_scores if outputs == "scores" else adapter.voter(self.rows.threshold)
 
-        self.rows.visit(visit, what="scores of trees", cells=cells)
-        if self.rows.bags is not None:
-            RowsAsked.of(self.rows, asked, self.y).check("where voting may stop")
+        def visit(rows: slice, leaf: NDArray[Any], _: Any) -> None:
+            nonlocal total
+            total += read(said(leaf), np.arange(first + rows.start, first + rows.stop))
+
+        self.rows.visit(visit, what="scores of trees", cells=_CELLS * adapter.n_trees * adapter.leaves.n_scores)
+        return total
 
 
-def _gathered(first: int, X: Any, adapter: Adapter, threshold: float, what: str, gathering: Gathering) -> Gathering:
-    """Where rows lie: what is gathered of a piece of them, by a copy of what has gathered nothing yet."""
-    own = copy.deepcopy(gathering)
-    own.seen = first
-    TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold)).visit(what, own)
-    return own
+def _read_there(
+    first: int, X: Any, adapter: Adapter, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+) -> Any:
+    """Where rows lie: the sum over a piece of them, of which the first has this number."""
+    there = TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold))
+    return there._added_to(nothing(), outputs, read, first)
 
 
 def known_labels(classes: NDArray[Any]) -> tuple[Any, ...] | None:

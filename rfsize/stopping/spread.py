@@ -39,7 +39,7 @@ class SpreadStops:
         Rows may stop after each so many trees: to look costs as much as to walk down a few.
     link : Link
         From mean scores to what must keep within the tolerance.
-    criterion : {"probability", "score"}
+    metric : {"probabilities", "scores"}
         What the table's predictions are.
     tolerance : float
         How far a prediction may be from that of all trees, in the output where it is farthest.
@@ -52,36 +52,33 @@ class SpreadStops:
     weight: float
     every: int
     link: Link
-    criterion: str
+    metric: str
     tolerance: float
 
     def settle(self, tree_scores: NDArray[Any], n_classes: int) -> tuple[Floats, Int64s]:
         """Predictions and trees asked, for scores of shape (n, T, n_scores)."""
-        n_rows, n_trees = tree_scores.shape[:2]
-        left, mean = self.left_to_change(tree_scores, np.full(n_rows, n_trees))
+        left, mean = self.left_to_change(tree_scores)
         stop = left <= self.limit
         stop[:, -1] = True
         asked = stop.argmax(axis=1) + 1
-        return self.predictions(mean[np.arange(n_rows), asked - 1], n_classes), asked.astype(np.int64)
+        return self.predictions(mean[np.arange(len(mean)), asked - 1], n_classes), asked.astype(np.int64)
 
     def predictions(self, mean: Floats, n_classes: int) -> Floats:
         """What is predicted from mean scores of shape (…, n_scores)."""
-        of_classes = n_classes if self.criterion == "probability" else 0
+        of_classes = n_classes if self.metric == "probabilities" else 0
         return self.link.predictions(mean, of_classes)
 
-    def left_to_change(self, tree_scores: NDArray[Any], number: Int64s) -> tuple[Floats, Floats]:
-        """What is compared with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores).
-
-        ``number`` are the trees of each row, shape (n,), whose scores come first; after them nothing is left to change.
-        """
-        asked = np.arange(1, tree_scores.shape[1] + 1)[:, None]
+    def left_to_change(self, tree_scores: NDArray[Any]) -> tuple[Floats, Floats]:
+        """What is compared with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
+        n_trees = tree_scores.shape[1]
+        asked = np.arange(1, n_trees + 1)[:, None]
         total = np.cumsum(tree_scores, axis=1, dtype=np.float64)
         mean = total / asked
         squares = np.cumsum(np.square(tree_scores, dtype=np.float64), axis=1) - total * mean
         variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + asked - 1.0)
-        trees_left = np.sqrt(np.maximum(1.0 / asked[:, 0] - 1.0 / number[:, None], 0.0))
+        trees_left = np.sqrt(1.0 / asked[:, 0] - 1.0 / n_trees)
         left = (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left
-        left[(asked[:, 0] % self.every > 0) & (asked[:, 0] < number[:, None])] = np.inf
+        left[:, (asked[:, 0] % self.every > 0) & (asked[:, 0] < n_trees)] = np.inf
         return left, mean
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +90,6 @@ class SpreadStops:
             "every": self.every,
             "link": self.link.kind,
             "slope": self.link.slope,
-            "criterion": self.criterion,
+            "metric": self.metric,
             "tolerance": self.tolerance,
         }

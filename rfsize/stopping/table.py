@@ -34,7 +34,8 @@ from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
 Rule = Literal["threshold", "optimal", "robust"]
-Target = Literal["ensemble", "limit"]
+Target = Literal["forest", "limit"]
+Metric = Literal["labels", "probabilities", "scores"]
 
 _BLOCK = 2_000_000  # votes that `apply` holds at a time
 _ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
@@ -49,9 +50,9 @@ class StopTable(KnownTable):
         Ensemble size T.
     n_classes : int
     alpha : float
-        Confidence α; 1 for the lossless table.
+        Share of the labels that are kept; 1 for the lossless table.
     rule : {"threshold", "optimal", "robust", "lossless"}
-    target : {"ensemble", "limit"}
+    target : {"forest", "limit"}
     prior : ndarray of float or None
         Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
         class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
@@ -59,8 +60,6 @@ class StopTable(KnownTable):
     stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops, AverageStops or SpreadStops
         Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores;
         predicted numbers.
-    measured : tuple of float or None
-        Expected trees and disagreement of `LeaderStops`, from a simulation; None for the other kinds.
     nominal : float or None
         Of a certified table of votes, the α that it was built with, which need not be the α that is certified.
     classes : tuple or None
@@ -70,8 +69,8 @@ class StopTable(KnownTable):
         that does not apply (other than two classes, probabilities unless by class) or is not known (votes counted
         elsewhere, no votes).
     counts : ClassCounts or None
-        What the table did, by class, on simulated rows (`LeaderStops`), or out of bag; None where that is computed, or
-        stands in the certificate.
+        What the table did, by class, on simulated rows (`LeaderStops`); None where that is computed, or stands in the
+        certificate.
     certificate : Certificate or None
         What is certified for one forest; None for a table whose disagreement is only expected.
 
@@ -95,7 +94,7 @@ class StopTable(KnownTable):
         alpha: float = 0.99,
         prior: str | HasVotes | Votes | ArrayLike = "uniform",
         rule: Rule = "threshold",
-        target: Target = "ensemble",
+        target: Target = "forest",
         n_classes: int | None = None,
     ) -> StopTable:
         """Build the table for a forest.
@@ -105,8 +104,8 @@ class StopTable(KnownTable):
         n_trees : int
             Ensemble size T, 1 to 10,001.
         alpha : float
-            Confidence α, above 0 and at most 1. With α = 1, any prior and rule give the lossless table: voting
-            stops when the remaining votes cannot change the outcome.
+            Share of the labels that are kept, above 0 and at most 1. With α = 1, any prior and rule give the lossless
+            table: voting stops when the remaining votes cannot change the outcome.
         prior : "uniform", Votes, Counted or array_like
             How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). `Votes` of
             similar rows, such as out-of-bag votes, or what `rfsize.count` counted: HYPER (Soto et al. 2016), each row's
@@ -117,8 +116,8 @@ class StopTable(KnownTable):
             "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
             "optimal": the fewest expected trees for expected disagreement of at most 1 − α under the prior.
             "robust": the fewest expected trees for disagreement of at most 1 − α whatever the final tally is, so
-            that the prior need not be trusted; two classes and target "ensemble" only.
-        target : {"ensemble", "limit"}
+            that the prior need not be trusted; two classes and target "forest" only.
+        target : {"forest", "limit"}
             What the answer should agree with: the majority of all T trees, or that of the infinite forest. With
             "limit" and rule "threshold", rows that never reach α are answered as all T trees would; see
             `expected_unsettled`.
@@ -153,20 +152,19 @@ class StopTable(KnownTable):
         n_trees = checked_trees(n_trees)
         alpha = checked_alpha(alpha)
         choice("rule", rule, ("threshold", "optimal", "robust"))
-        choice("target", target, ("ensemble", "limit"))
+        choice("target", target, ("forest", "limit"))
         prior = getattr(prior, "votes", prior)
         n_classes, weights = resolved_prior(prior, n_trees, n_classes)
         kind = rules.table_kind(n_trees, n_classes)
         check_combination(kind, rule, target)
         stops = rules.built_stops(kind, n_trees, n_classes, alpha, weights, rule, target)
-        measured = counts = None
+        counts = None
         if isinstance(stops, LeaderStops):
             counts = simulated(stops, n_trees, n_classes, prior if isinstance(prior, Votes) else None)
-            measured = counts.mean_trees, counts.disagreement
         of_labels: dict[str, Any] = {}
         if isinstance(prior, Votes):
             of_labels = {"classes": known_labels(prior.classes), "threshold": prior.threshold}
-        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, measured, counts=counts, **of_labels)
+        table = cls(n_trees, n_classes, alpha, rule, target, weights, stops, counts=counts, **of_labels)
         table.warn_of_rare_classes()
         return table
 
@@ -176,19 +174,13 @@ class StopTable(KnownTable):
         model: Any,
         X: Any,
         *,
+        metric: Metric = "labels",
         alpha: float = 0.99,
-        confidence: float = 0.95,
-        voting: Literal["auto", "hard", "soft"] = "auto",
-        average: Literal["micro", "macro"] = "micro",
-        criterion: Literal["label", "probability", "score"] = "label",
         tolerance: float | None = None,
-        threshold: float = 0.5,
-        oob: bool = False,
-        y: Any = None,
-        sample_weight: Any = None,
-        seed: int | None = None,
-        subsample: float | None = None,
-        groups: Any = None,
+        confidence: float = 0.95,
+        average: Literal["micro", "macro"] = "micro",
+        voting: Literal["auto", "hard", "soft"] = "auto",
+        threshold: float | None = None,
         missing: float | None = None,
     ) -> StopTable:
         """Calibrate a table on rows, for this forest with its trees in their order.
@@ -203,47 +195,41 @@ class StopTable(KnownTable):
         model
             A forest, as `rfsize.votes` takes it.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed. With
-            ``oob=True`` all rows that it was trained on, in their order.
+            Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed.
+        metric : {"labels", "probabilities", "scores"}
+            What is to agree, as in `rfsize.size`. Of probabilities and scores, one row in ten tells the pooled spread,
+            and the others certify.
         alpha : float, default 0.99
-            Confidence α: the table may answer a share 1 − α of the rows otherwise than all T trees.
+            Share of the rows that agree with all T trees.
+        tolerance : float, optional
+            How far a probability or score may be off, in the class or output where it is farthest; a row that is
+            farther off disagrees. Needed with these, and not taken with labels.
         confidence : float, default 0.95
             How sure the certificate is: with at most this chance missed, over the choice of the rows, *this* forest
             disagrees with itself on at most 1 − α of rows like these.
-        voting : {"auto", "hard", "soft"}
-            "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
-            one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
         average : {"micro", "macro"}
             "macro" keeps 1 − α for the rows of each class that all trees predict, each at the full confidence, so that
             a rare class does not go under; classes that they give to none of the rows are not covered.
-        criterion : {"label", "probability", "score"}, default "label"
-            What is to agree: labels, or probabilities or scores, as in `rfsize.size`; one row in ten then tells their
-            pooled spread, and the others certify.
-        tolerance : float, optional
-            How far a probability or score may be off, in the class or output where it is farthest; a row that is
-            farther off disagrees. Needed with these criteria.
-        threshold : float, default 0.5
-            Probability of class 1 above which it is predicted; two classes only.
-        oob : bool, default False
-            Whether ``X`` are the training rows: each asks the trees that were not trained on it, in their order. What
-            fewer trees do is no certificate for all of them, and the table says that its promise is expected only.
-        y, sample_weight, seed, subsample, groups, missing
+        voting : {"auto", "hard", "soft"}
+            "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
+            one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
+        threshold : float, optional
+            Probability of class 1 above which it is predicted, 0.5 by default; two classes only.
+        missing : float, optional
             As in `rfsize.votes`.
 
         Returns
         -------
         StopTable
-            With a ``certificate``, unless ``oob``.
+            With a ``certificate``.
 
         Raises
         ------
         ValueError
-            If the rows are too few for a certificate, with the number that it takes: 299 for α = 0.99 and a confidence
-            of 0.95, "macro" as many of each class; or an argument does not fit.
+            If the rows are those of training, or too few for a certificate: with the number that it takes, 299 for
+            α = 0.99 and a confidence of 0.95, "macro" as many of each class; or an argument does not fit.
         NotAForestError
             If the model is not a forest that votes.
-        InbagError
-            If ``oob`` and the bags cannot be rebuilt.
 
         Warns
         -----
@@ -270,38 +256,30 @@ class StopTable(KnownTable):
         """
         choice("voting", voting, VOTINGS)
         choice("average", average, AVERAGES)
-        tolerance = checked_tolerance(criterion, tolerance, voting)
+        tolerance = checked_tolerance(metric, tolerance, voting)
         alpha, confidence = share("alpha", alpha), share("confidence", confidence)
-        of_rows = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
-        of_labels = criterion == "label"
-        trees = TreesOnRows.of(
-            model, X, casts_votes=of_labels, threshold=threshold, oob=oob, missing=missing, **of_rows
-        )
+        of_labels = metric == "labels"
+        trees = TreesOnRows.of(model, X, casts_votes=of_labels, threshold=threshold, missing=missing)
         adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
-        wanted = Wanted(alpha, confidence, average, certified=not oob, forest=adapter.digest)
+        wanted = Wanted(alpha, confidence, average, adapter.digest)
         if of_labels and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
             table = cls._certified_votes(trees, wanted)
         else:
-            check_scores(adapter.averages_scores, adapter.classes.size, criterion)
+            check_scores(adapter.averages_scores, adapter.classes.size, metric)
             n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
             labels = tuple(range(n_classes)) if classes is None else classes
-            find = average_stops if of_labels else partial(spread_stops, criterion=criterion, tolerance=tolerance)
-            stops, known = find(trees, wanted, labels)
+            find = average_stops if of_labels else partial(spread_stops, metric=metric, tolerance=tolerance)
+            stops, certificate = find(trees, wanted, labels)
+            at = trees.threshold if of_labels or average == "macro" else None
+            of_rows: dict[str, Any] = {"classes": classes, "threshold": at, "certificate": certificate}
             rule = "lead" if of_labels else "spread"
-            speaks_of_labels = of_labels or average == "macro"
-            known |= {"classes": classes, "threshold": trees.threshold if speaks_of_labels else None}
-            table = cls(n_trees, n_classes, wanted.alpha, rule, "ensemble", None, stops, **known)
+            table = cls(n_trees, n_classes, wanted.alpha, rule, "forest", None, stops, **of_rows)
         table.warn_of_rare_classes()
         return table
 
     @classmethod
     def _certified_votes(cls, trees: TreesOnRows, wanted: Wanted) -> StopTable:
         """The threshold table that one row in five builds and the others certify."""
-        if not wanted.certified:
-            raise ValueError(
-                "with oob=True, tables of votes are built from counted votes: "
-                "StopTable.build(n_trees, prior=rfsize.votes(model, X, oob=True))"
-            )
         adapter = trees.adapter
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
         prior = Votes(for_prior.counts(), adapter.classes, adapter.n_trees, threshold=trees.threshold)
@@ -344,7 +322,7 @@ class StopTable(KnownTable):
         Raises
         ------
         ValueError
-            If the table is not one of votes with an α below 1 and target "ensemble", the forest or the threshold is
+            If the table is not one of votes with an α below 1 and target "forest", the forest or the threshold is
             another, or the rows are too few.
 
         Examples
@@ -360,19 +338,18 @@ class StopTable(KnownTable):
         True
         """
         choice("average", average, AVERAGES)
-        if self.kind in ("weighted", "averages", "spread") or self.target != "ensemble" or self.alpha == 1.0:
+        if self.kind in ("weighted", "averages", "spread") or self.target != "forest" or self.alpha == 1.0:
             raise ValueError(
-                "certified is for tables of votes that build made, with target='ensemble' and an alpha below 1; "
+                "certified is for tables of votes that build made, with target='forest' and an alpha below 1; "
                 f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
                 "StopTable.calibrate"
             )
-        at = 0.5 if self.threshold is None else self.threshold
-        at = at if threshold is None else threshold
+        at = self.threshold if threshold is None else threshold
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
         adapter = trees.adapter
         check_labels(self, adapter.n_trees, adapter.classes, trees.threshold)
         confidence = share("confidence", confidence)
-        wanted = Wanted(self.alpha, confidence, average, certified=True, forest=adapter.digest)
+        wanted = Wanted(self.alpha, confidence, average, adapter.digest)
         of_forest = replace(self, classes=known_labels(adapter.classes), threshold=trees.threshold)
         table = of_forest._certified_on(VotesOnRows.of(trees), wanted)
         table.warn_of_rare_classes()
@@ -382,12 +359,10 @@ class StopTable(KnownTable):
         kind, of_forest = self.kind, (self.n_trees, self.n_classes)
 
         def build(alpha: float) -> VoteStops:
-            return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "ensemble")
+            return rules.built_stops(kind, *of_forest, alpha, self.prior, self.rule, "forest")
 
         nominal, stops, certificate = certified_votes(rows, wanted, self._labels, build)
-        found = certificate.counts
-        measured = (found.mean_trees, found.disagreement) if isinstance(stops, LeaderStops) else None
-        return replace(self, stops=stops, nominal=nominal, certificate=certificate, measured=measured, counts=None)
+        return replace(self, stops=stops, nominal=nominal, certificate=certificate, counts=None)
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -447,7 +422,7 @@ class StopTable(KnownTable):
     @classmethod
     def of_weights(cls, stops: WeightedStops, n_classes: int) -> StopTable:
         """The table that holds given stops of a weighted vote."""
-        return cls(stops.weights.size, n_classes, 1.0, "lossless", "ensemble", None, stops)
+        return cls(stops.weights.size, n_classes, 1.0, "lossless", "forest", None, stops)
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Vote row by row, and stop where the table says so.

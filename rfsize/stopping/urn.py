@@ -301,8 +301,8 @@ def winning_masses(prior: Floats, target: str) -> Floats:
     ----------
     prior : ndarray of float, shape (T + 1,) or (T + 1, T + 1)
         Weights of the final tallies, as from `uniform_prior`.
-    target : {"ensemble", "limit"}
-        "ensemble": the class with the most of the T votes wins, the lowest index where they tie. "limit": the
+    target : {"forest", "limit"}
+        "forest": the class with the most of the T votes wins, the lowest index where they tie. "limit": the
         class that wins in the infinite forest; given the tally, its vote fractions have the posterior
         Dirichlet(tally + 1).
 
@@ -316,7 +316,7 @@ def winning_masses(prior: Floats, target: str) -> Floats:
     Of three trees two decide; but a class that two of three trees vote for may still lose in the infinite forest:
 
     >>> from rfsize.stopping.urn import uniform_prior, winning_masses
-    >>> winning_masses(uniform_prior(3, n_classes=2), "ensemble").tolist()
+    >>> winning_masses(uniform_prior(3, n_classes=2), "forest").tolist()
     [[0.25, 0.25, 0.0, 0.0], [0.0, 0.0, 0.25, 0.25]]
     >>> winning_masses(uniform_prior(3, n_classes=2), "limit").round(3).tolist()
     [[0.234, 0.172, 0.078, 0.016], [0.016, 0.078, 0.172, 0.234]]

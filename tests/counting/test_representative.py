@@ -52,7 +52,6 @@ READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "truncate": lambda model, X, y: rfsize.truncate(model, X, y, oob=True),
     "accuracy": lambda model, X, y: rfsize.oob_score(model, X, y),
     "auc": lambda model, X, y: rfsize.oob_score(rfsize.count(model, X, y, oob=True), metric="auc"),
-    "calibrate": lambda model, X, y: rfsize.StopTable.calibrate(model, X, y=y, oob=True),
     "grow": lambda model, X, y: rfsize.grow(model, X, y, max_trees=200),
     "estimator": lambda model, X, y: rfsize.RightSizedClassifier(model, votes="oob", max_trees=200).fit(X, y),
 }

@@ -200,6 +200,6 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("options", [{"seed": 3}, {"subsample": 0.5}])
 def test_options_of_bags_are_refused_without_them(options: dict[str, Any]) -> None:
     model, _, fresh = known("XGBoost")
-    for ask in (rfsize.size, rfsize.truncate, rfsize.count, rfsize.votes, rfsize.StopTable.calibrate):
+    for ask in (rfsize.size, rfsize.truncate, rfsize.count, rfsize.votes):
         with pytest.raises(ValueError, match=f"{next(iter(options))} would say nothing"):
             ask(model, fresh, **options)

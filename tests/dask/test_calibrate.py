@@ -27,7 +27,7 @@ def rows() -> np.ndarray:
         {"alpha": 0.97},
         {"alpha": 0.9, "average": "macro", "confidence": 0.9},
         {"alpha": 0.97, "voting": "hard"},
-        {"alpha": 0.9, "criterion": "probability", "tolerance": 0.05},
+        {"alpha": 0.9, "metric": "probabilities", "tolerance": 0.05},
     ],
 )
 def test_tables(client: Any, lgb_booster: Any, xgb_multiclass: Any, rows: np.ndarray, goal: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ def test_regressions(client: Any, data: Data, rows: np.ndarray) -> None:
     from helpers.forests import train_xgboost
 
     forest = train_xgboost(data.X, data.X[:, 0], 30, objective="reg:squarederror")
-    goal: dict[str, Any] = {"alpha": 0.95, "criterion": "score", "tolerance": 0.2}
+    goal: dict[str, Any] = {"alpha": 0.95, "metric": "scores", "tolerance": 0.2}
     found = rfsize.dask.calibrate(forest, da.from_array(rows, chunks=(700, 8)), client=client, **goal)
     assert found.to_dict() == rfsize.StopTable.calibrate(forest, rows, **goal).to_dict()
 

@@ -76,7 +76,7 @@ def test_regressions(data: Data) -> None:
     model, other = (
         RandomForestRegressor(21, max_depth=4, random_state=seed).fit(data.X, data.X[:, 0]) for seed in (1, 2)
     )
-    table = certified(model, data, criterion="score", tolerance=0.3)
+    table = certified(model, data, metric="scores", tolerance=0.3)
     assert rfsize.compile(model, table).table is table
     with pytest.raises(ValueError, match=ANOTHER):
         rfsize.compile(other, table)

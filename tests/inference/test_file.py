@@ -55,16 +55,16 @@ def fresh(rows: np.ndarray) -> np.ndarray:
     return np.random.default_rng(22).normal(size=(2000, rows.shape[1]))
 
 
-@pytest.mark.parametrize("table", ["none", "label", "probability"])
+@pytest.mark.parametrize("table", ["none", "labels", "probabilities"])
 @pytest.mark.parametrize("threshold", [0.3, 0.5])
 def test_averaged_scores_and_their_tables(
     table: Any, threshold: float, booster: Any, rows: np.ndarray, tmp_path: Path
 ) -> None:
-    settings = {"tolerance": 0.05} if table == "probability" else {"threshold": threshold}
+    settings = {"tolerance": 0.05} if table == "probabilities" else {"threshold": threshold}
     stops = (
         None
         if table == "none"
-        else rfsize.StopTable.calibrate(booster, fresh(rows), alpha=0.9, criterion=table, **settings)
+        else rfsize.StopTable.calibrate(booster, fresh(rows), alpha=0.9, metric=table, **settings)
     )
     fast = rfsize.compile(booster, stops, threshold=threshold)
     fast.save(tmp_path / "forest.npz")
@@ -83,7 +83,7 @@ def test_what_labels_go_by(voting: Any, lgb_multiclass: Any, rows: np.ndarray, t
 def test_regression_forests(with_table: bool, name: str, data: Data, rows: np.ndarray, tmp_path: Path) -> None:
     model = REGRESSORS[name](data)
     calibrate = rfsize.StopTable.calibrate
-    table = calibrate(model, fresh(rows), alpha=0.9, criterion="score", tolerance=0.3) if with_table else None
+    table = calibrate(model, fresh(rows), alpha=0.9, metric="scores", tolerance=0.3) if with_table else None
     fast = rfsize.compile(model, table)
     fast.save(tmp_path / "forest.npz")
     assert_same_predictions(rfsize.load(tmp_path / "forest.npz"), fast, rows)

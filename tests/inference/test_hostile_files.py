@@ -158,11 +158,11 @@ def test_shares_that_are_none(times: float, message: str, data: Data, tmp_path: 
 
 
 KINDS = {
-    "labels": ("lgb booster", "label"),
-    "labels of three": ("xgb three", "label"),
-    "probabilities": ("xgb booster", "probability"),
+    "labels": ("lgb booster", "labels"),
+    "labels of three": ("xgb three", "labels"),
+    "probabilities": ("xgb booster", "probabilities"),
     "shares": ("random forest", "none"),
-    "numbers": ("lgb poisson", "score"),
+    "numbers": ("lgb poisson", "scores"),
     "numbers alone": ("xgb uneven regression", "none"),
 }
 
@@ -171,12 +171,12 @@ KINDS = {
 def files(data: Data, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A file of averaged scores of each kind."""
     found, fresh = {}, np.random.default_rng(22).normal(size=(2000, data.X.shape[1]))
-    for kind, (name, criterion) in KINDS.items():
+    for kind, (name, metric) in KINDS.items():
         model = (CLASSIFIERS | REGRESSORS)[name](data)
-        given: Any = {} if criterion == "label" else {"tolerance": 0.1}
+        given: Any = {} if metric == "labels" else {"tolerance": 0.1}
         table = None
-        if criterion != "none":
-            table = rfsize.StopTable.calibrate(model, fresh, alpha=0.9, criterion=criterion, **given)
+        if metric != "none":
+            table = rfsize.StopTable.calibrate(model, fresh, alpha=0.9, metric=metric, **given)
         path = tmp_path_factory.mktemp("files") / "forest.npz"
         rfsize.compile(model, table).save(path)
         found[kind] = path.read_bytes()
@@ -235,9 +235,9 @@ DAMAGES: list[tuple[str, tuple[str, ...], list[Any]]] = [
     ("probabilities", (*STOPS, "every"), [*NO_NUMBER, 0, -1, 8.0, 2**63]),
     ("probabilities", (*STOPS, "link"), ["log", None, [], {}]),
     ("probabilities", (*STOPS, "slope"), [*NO_NUMBER, 0.0]),
-    ("probabilities", (*STOPS, "criterion"), ["agreement", "score", None, []]),
+    ("probabilities", (*STOPS, "metric"), ["agreement", "score", None, []]),
     ("probabilities", (*STOPS, "tolerance"), [*NO_NUMBER, 0.0, -0.1]),
-    ("numbers", (*STOPS, "criterion"), ["probability", "agreement"]),
+    ("numbers", (*STOPS, "metric"), ["probabilities", "agreement"]),
     ("numbers", (*STOPS, "pooled"), [[], [0.1, 0.1], [-1.0]]),
     ("numbers", ("table", "n_classes"), [0, 2, True, None]),
     ("numbers", ("table", "n_trees"), [20, 22, None]),

@@ -73,7 +73,7 @@ def test_another_threshold_is_refused(kind: str, data: Data, rows: np.ndarray) -
 def test_tables_that_speak_of_any_threshold(data: Data, rows: np.ndarray) -> None:
     model = FORESTS["random forest"](data.X, data.y)
     counts = rfsize.votes(model, rows, threshold=AT).counts
-    near = rfsize.StopTable.calibrate(model, rows, criterion="probability", tolerance=0.1, alpha=0.9)
+    near = rfsize.StopTable.calibrate(model, rows, metric="probabilities", tolerance=0.1, alpha=0.9)
     for table in (
         rfsize.StopTable.build(TREES, alpha=0.9),
         rfsize.StopTable.build(TREES, alpha=0.9, prior=rfsize.Votes(counts)),
@@ -83,7 +83,7 @@ def test_tables_that_speak_of_any_threshold(data: Data, rows: np.ndarray) -> Non
         assert rfsize.compile(model, table).forest.threshold == 0.5
         assert rfsize.compile(model, table, threshold=AT).forest.threshold == AT
     each_class = rfsize.StopTable.calibrate(
-        model, rows, criterion="probability", tolerance=0.2, alpha=0.8, average="macro", threshold=AT
+        model, rows, metric="probabilities", tolerance=0.2, alpha=0.8, average="macro", threshold=AT
     )
     assert each_class.threshold == AT
 

@@ -357,8 +357,8 @@ def assert_stops_as_the_table(model: Any, table: rfsize.StopTable, rows: np.ndar
 def test_numbers_by_a_calibrated_table(name: str, models: Models, rows: np.ndarray) -> None:
     model, of_numbers = models(name), name in REGRESSORS
     tolerance = 0.3 * float(np.std(own_values(model, rows))) if of_numbers else 0.08
-    criterion: Any = "score" if of_numbers else "probability"
-    table = rfsize.StopTable.calibrate(model, fresh(rows), alpha=0.9, criterion=criterion, tolerance=tolerance)
+    metric: Any = "scores" if of_numbers else "probabilities"
+    table = rfsize.StopTable.calibrate(model, fresh(rows), alpha=0.9, metric=metric, tolerance=tolerance)
     fast = rfsize.compile(model, table)
     answer = fast.predict if of_numbers else fast.predict_proba
     found, asked = answer(rows, return_trees=True)
@@ -386,9 +386,9 @@ def test_neither_threads_nor_blocks_change_anything(
     """More rows than go down trees together, and than make a block."""
     model, many = models(name), np.tile(rows, (3, 1))
     of_numbers = name in REGRESSORS
-    criterion: Any = "score" if of_numbers else "label"
+    metric: Any = "scores" if of_numbers else "labels"
     tolerance = {"tolerance": 0.2} if of_numbers else {}
-    table = rfsize.StopTable.calibrate(model, fresh(rows), alpha=0.9, criterion=criterion, **tolerance)
+    table = rfsize.StopTable.calibrate(model, fresh(rows), alpha=0.9, metric=metric, **tolerance)
     for stops in (None, table):
         fast = rfsize.compile(model, stops, n_jobs=1)
         expected, asked = answers(fast)(many, return_trees=True)

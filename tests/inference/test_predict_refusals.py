@@ -25,12 +25,12 @@ def test_tables_that_do_not_fit_are_refused(models: Models, rows: np.ndarray, da
         rfsize.compile(binary, labels, voting="hard")
     with pytest.raises(ValueError, match="the table is of votes, but labels are to go by averaged scores"):
         rfsize.compile(binary, rfsize.StopTable.build(21), voting="soft")
-    of_scores = rfsize.StopTable.calibrate(binary, X, alpha=0.9, criterion="score", tolerance=0.2)
+    of_scores = rfsize.StopTable.calibrate(binary, X, alpha=0.9, metric="scores", tolerance=0.2)
     with pytest.raises(ValueError, match="calibrated for scores"):
         rfsize.compile(binary, of_scores)
     with pytest.raises(ValueError, match="2 classes, the forest has 21 trees and no classes"):
         rfsize.compile(numbers, labels)
-    of_numbers = rfsize.StopTable.calibrate(numbers, X, alpha=0.9, criterion="score", tolerance=0.2)
+    of_numbers = rfsize.StopTable.calibrate(numbers, X, alpha=0.9, metric="scores", tolerance=0.2)
     with pytest.raises(ValueError, match="no classes, the forest has 21 trees and 2 classes"):
         rfsize.compile(binary, of_numbers)
 

@@ -110,7 +110,7 @@ def test_what_tables_act_on(name: str, data: Data) -> None:
 
 def test_the_table_of_a_regression(data: Data) -> None:
     model = MODELS["lgb numbers"](data)
-    table = rfsize.StopTable.calibrate(model, fresh(data.fresh), criterion="score", tolerance=0.2, alpha=0.8)
+    table = rfsize.StopTable.calibrate(model, fresh(data.fresh), metric="scores", tolerance=0.2, alpha=0.8)
     fast = rfsize.compile(model, table)
     assert "; predict gives numbers; on predict: StopTable(" in repr(fast)
     assert fast.predict(data.fresh, return_trees=True)[1].mean() < 21

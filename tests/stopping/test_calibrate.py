@@ -17,9 +17,8 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
-from rfsize import _core
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.stopping.calibration import Wanted, needed_leads
+from rfsize.stopping.calibration import Tallies, Wanted, needed_leads
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
 from rfsize.stopping.scoring import TreesOnRows
 from rfsize.stopping.stops import AverageStops, running_leads
@@ -57,15 +56,13 @@ def model(request: pytest.FixtureRequest) -> tuple[Any, np.ndarray]:
     return make(), X
 
 
-def scores_of(model: Any, X: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-    TreesOnRows(ForestOnRows.of(model, X, **options)).scores(lambda *block: found.append(block))
-    return np.concatenate([scores for scores, _ in found]), np.concatenate([number for _, number in found])
+def scores_of(model: Any, X: np.ndarray) -> np.ndarray:
+    return np.concatenate(TreesOnRows(ForestOnRows.of(model, X)).added_up("scores", lambda said, _: [said], list))
 
 
 def test_labels_of_all_trees_are_those_of_predict(model: tuple[Any, np.ndarray]) -> None:
     forest, X = model
-    scores, _ = scores_of(forest, X[FRESH])
+    scores = scores_of(forest, X[FRESH])
     cut = TreesOnRows.of(forest, X[FRESH], casts_votes=True).cut
     label = running_leads(scores, cut)[1][:, -1]
     given = xgb.DMatrix(X[FRESH]) if isinstance(forest, xgb.Booster) else X[FRESH]
@@ -79,7 +76,7 @@ def test_labels_of_all_trees_are_those_of_predict(model: tuple[Any, np.ndarray])
 def test_a_calibrated_table_does_what_its_certificate_says(model: tuple[Any, np.ndarray]) -> None:
     forest, X = model
     table = rfsize.StopTable.calibrate(forest, X[REST], alpha=ALPHA)
-    scores, _ = scores_of(forest, X[REST])
+    scores = scores_of(forest, X[REST])
     labels, asked = table.apply(scores)
     assert isinstance(table.stops, AverageStops)
     final = running_leads(scores, table.stops.cut)[1][:, -1]
@@ -90,7 +87,7 @@ def test_a_calibrated_table_does_what_its_certificate_says(model: tuple[Any, np.
     assert certificate.bound <= 1 - ALPHA
     assert table.expected_trees() == asked.mean() < 40
     assert (table.voting, table.promise, table.rule) == ("soft", "certified", "lead")
-    fresh, _ = scores_of(forest, X[FRESH])
+    fresh = scores_of(forest, X[FRESH])
     label, final = table.apply(fresh)[0], running_leads(fresh, table.stops.cut)[1][:, -1]
     assert (label != final).mean() < 1.5 * (1 - ALPHA)
 
@@ -117,20 +114,18 @@ def stopped(evidence: Any, number: int, limit: float, narrows: bool) -> int:
 def test_rules_are_counted_as_plain_loops_count_them(seed: int, n_trees: int, narrows: bool) -> None:
     rng = np.random.default_rng(seed)
     evidence, limits = rng.gamma(1.0, 1.0, (12, n_trees)), np.sort(rng.gamma(1.0, 2.0, 15))[::-1].copy()
-    number, group = rng.integers(1, n_trees + 1, 12), rng.integers(0, 3, 12)
-    differs = rng.random((12, n_trees)) < 0.4
-    differs[np.arange(12), number - 1] = False
-    differing, trees = np.zeros((2, 3, 15), dtype=np.int64)
-    _core.count_stops(
-        evidence, differs, number, group, limits, np.zeros(0) if narrows else np.ones(n_trees), differing, trees
-    )
+    group, differs = rng.integers(0, 3, 12), rng.random((12, n_trees)) < 0.4
+    differs[:, -1] = False
+    scale = needed_leads(1.0, n_trees)[1:] if narrows else np.ones(n_trees)
+    found = Tallies.of(evidence, differs, group, limits, scale, 3)
     expected = np.zeros((2, 3, 15), dtype=np.int64)
     for rule, limit in enumerate(limits):
         for row in range(12):
-            asked = stopped(evidence[row], int(number[row]), limit, narrows)
+            asked = stopped(evidence[row], n_trees, limit, narrows)
             expected[0, group[row], rule] += differs[row, asked - 1]
             expected[1, group[row], rule] += asked
-    assert np.array_equal([differing, trees], expected)
+    assert np.array_equal([found.differing, found.trees], expected)
+    assert np.array_equal(found.rows, np.bincount(group, minlength=3))
 
 
 @settings(deadline=None, max_examples=100)
@@ -213,7 +208,8 @@ def test_tables_of_many_classes_are_certified() -> None:
     built = rfsize.StopTable.build(61, alpha=0.95, prior=rfsize.votes(forest, X4[TRAIN], oob=True))
     table = built.certified(forest, X4[REST])
     assert table.certificate is not None
-    assert table.measured == (table.certificate.counts.mean_trees, table.certificate.counts.disagreement)
+    counts = table.certificate.counts
+    assert (table.expected_trees(), table.expected_disagreement()) == (counts.mean_trees, counts.disagreement)
     assert rfsize.StopTable.from_dict(table.to_dict()) == table
     assert table.expected_trees() < built.expected_trees()  # which shares 1 - alpha among the rivals
 
@@ -228,48 +224,19 @@ def test_ensembles_that_predict_by_votes_get_tables_of_votes() -> None:
         assert table.certificate.rows == 1600
 
 
-def test_out_of_bag_tables_are_expected_only() -> None:
-    forest = MODELS["lightgbm"][0]()
-    table = rfsize.StopTable.calibrate(forest, X2[TRAIN], alpha=ALPHA, oob=True, groups="rows")
-    assert table.certificate is None
-    assert table.promise == "expected"
-    assert "expected, not certified" in repr(table)
-    assert table.counts is not None
-    assert rfsize.StopTable.from_dict(table.to_dict()) == table
-    inbag = rfsize.inbag(forest, X2[TRAIN])
-    scores, _ = scores_of(forest, X2[TRAIN])
-    trees = differing = rows = 0
-    assert isinstance(table.stops, AverageStops)
-    limit = table.stops.needed[1] / np.sqrt(60 / 61)
-    for row in range(1500):
-        own = scores[row, ~inbag[:, row]][None]
-        if own.shape[1] == 0:
-            continue
-        lead, label = running_leads(own, table.stops.cut)
-        asked = int((lead[0] >= needed_leads(limit, own.shape[1])[1:]).argmax()) + 1
-        trees, rows = trees + asked, rows + 1
-        differing += label[0, asked - 1] != label[0, -1]
-    assert (sum(table.counts.rows), sum(table.counts.disagreements)) == (rows, differing)
-    assert sum(table.counts.trees) == pytest.approx(trees, abs=2)
-    assert differing <= (1 - ALPHA) * rows
-
-
 def test_of_many_choices_of_rows_few_give_a_table_that_disagrees_more() -> None:
     forest, X = MODELS["random forest"][0](), problem(4, rows=40_000, seed=7)[0]
     trees = TreesOnRows.of(forest, X, casts_votes=True)
-    blocks: list[Any] = []
-    trees.scores(lambda *block: blocks.append(running_leads(block[0], trees.cut)))
+    blocks = trees.added_up("scores", lambda scores, _: [running_leads(scores, trees.cut)], list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
     truly = {}
-    wanted, rng, above = Wanted(0.98, 0.9, "micro", certified=True), np.random.default_rng(0), 0
+    wanted, rng, above = Wanted(0.98, 0.9, "micro"), np.random.default_rng(0), 0
     limits = np.geomspace(5.0, 0.01, 300)
     for _ in range(200):
         rows = rng.integers(0, len(X), 700)
-        differing, asked = np.zeros((2, 4, 300), dtype=np.int64)
         final = label[rows, -1].astype(np.int64)
         differs = label[rows] != final[:, None]
-        _core.count_stops(lead[rows], differs, np.full(700, 61), final, limits, np.zeros(0), differing, asked)
-        rule = boldest(differing, np.bincount(final, minlength=4), wanted.alpha, wanted.confidence, "micro")
+        rule = Tallies.of(lead[rows], differs, final, limits, needed_leads(1.0, 61)[1:], 4).boldest(wanted, range(4))
         if rule not in truly:
             first = (lead >= needed_leads(limits[rule], 61)[1:]).argmax(axis=1)
             truly[rule] = (label[np.arange(len(X)), first] != label[:, -1]).mean()
@@ -314,7 +281,7 @@ def test_outcomes_of_classes_add_up(n_classes: int) -> None:
         ({"confidence": 0.0}, "confidence"),
         ({"voting": "loud"}, "voting"),
         ({"average": "mean"}, "average"),
-        ({"voting": "hard", "oob": True}, "StopTable.build"),
+        ({}, "rows that the forest was trained on"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:

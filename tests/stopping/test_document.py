@@ -127,9 +127,11 @@ def forged(arguments: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + list(range(1, 12))}
 
+COUNTS = {"rows": [4, 4], "disagreements": [0, 1], "trees": [8, 8]}
+
 FORGERIES = [
     ({"n_trees": 21}, {"format": "other"}, "another kind of file"),
-    ({"n_trees": 21}, {"version": 2}, "reads version 3"),
+    ({"n_trees": 21}, {"version": 3}, "reads version 4"),
     ({"n_trees": 21}, {"version": True}, "version"),
     ({"n_trees": 21}, {"version": 10**400}, "more than 64 bits"),
     ({"n_trees": 21}, {"extra": 1}, "has the keys"),
@@ -140,7 +142,7 @@ FORGERIES = [
     ({"n_trees": 21}, {"alpha": 0.0}, "alpha"),
     ({"n_trees": 21}, {"rule": ["optimal"]}, "rule"),
     ({"n_trees": 21}, {"rule": "robust", "target": "limit"}, "limit"),
-    ({"n_trees": 21}, {"measured": [1.0, 0.0]}, "measured"),
+    ({"n_trees": 21}, {"counts": COUNTS}, "counts are those"),
     ({"n_trees": 21}, {"prior": [1.0] * 22}, "sum to 1"),
     ({"n_trees": 21}, {"prior": [1] * 22}, "type float"),
     ({"n_trees": 21}, {"prior": [0.5]}, "list of 22"),
@@ -155,7 +157,7 @@ FORGERIES = [
     ({"n_trees": 21, "rule": "robust"}, {"stops": EAGER}, "promises"),
     ({"n_trees": 21, "rule": "robust"}, {"alpha": 0.99999}, "promises"),
     ({"n_trees": 21, "rule": "optimal"}, {"alpha": 0.9999}, "promises"),
-    ({"n_trees": 31, "target": "limit"}, {"target": "ensemble", "stops": "limit at 0.5"}, "stops"),
+    ({"n_trees": 31, "target": "limit"}, {"target": "forest", "stops": "limit at 0.5"}, "stops"),
     ({"n_trees": 21}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [220], "answers": [0]}}, "before the first tree"),
@@ -164,7 +166,7 @@ FORGERIES = [
     ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [100, 120], "answers": [0, 3]}}, "answers"),
     ({"n_trees": 15, "n_classes": 4}, {"stops": {"upper": [1] * 16}}, "prior and alpha give"),
     ({"n_trees": 15, "n_classes": 4}, {"stops": {"upper": [0] * 16}}, "between 1"),
-    ({"n_trees": 15, "n_classes": 4}, {"measured": [0.0, 0.0]}, "measured"),
+    ({"n_trees": 15, "n_classes": 4}, {"counts": None}, "counts are those"),
     ({"n_trees": 15, "n_classes": 4}, {"target": "limit"}, "limit"),
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -82,10 +80,10 @@ def test_rows_that_were_learned_on_do_not_certify(monkeypatch: pytest.MonkeyPatc
     assert isinstance(table.stops, AverageStops)
     assert (whole.certificate.rows, table.certificate.rows) == (3000, 2000)
     certified = X[1500:][np.arange(3000) % 3 > 0]
-    found: list[Any] = []
-    TreesOnRows.of(forest, certified, casts_votes=True).scores(lambda scores, _: found.append(scores))
-    labels, asked = table.apply(np.concatenate(found))
-    final = (np.concatenate(found).mean(axis=1, dtype=float)[:, 0] > table.stops.cut).astype(int)
+    rows = TreesOnRows.of(forest, certified, casts_votes=True)
+    scores = np.concatenate(rows.added_up("scores", lambda scores, _: [scores], list))
+    labels, asked = table.apply(scores)
+    final = (scores.mean(axis=1, dtype=float)[:, 0] > table.stops.cut).astype(int)
     assert sum(table.certificate.counts.disagreements) == (labels != final).sum()
     assert sum(table.certificate.counts.trees) == asked.sum()
     assert table.stops.needed[1:-1] / whole.stops.needed[1:-1] != pytest.approx(  # type: ignore[union-attr]

@@ -50,12 +50,17 @@ def test_rows_stop_where_a_plain_loop_stops(seed: int, n_trees: int, n_scores: i
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(5, n_trees, n_scores))
     pooled = rng.gamma(2.0, 0.5, n_scores)
-    stops = SpreadStops(float(rng.gamma(1.0, 0.3)), pooled, 2.0, 1, Link(kind, 1.5), "score", 0.1)
+    stops = SpreadStops(float(rng.gamma(1.0, 0.3)), pooled, 2.0, 1, Link(kind, 1.5), "scores", 0.1)
     predicted, asked = stops.settle(scores, n_scores)
     for row, one in enumerate(scores.tolist()):
         mean, trees = settled(one, stops)
         assert asked[row] == trees
         assert predicted[row] == pytest.approx(stops.link.predicted(np.array(mean)))
+
+
+def scores_of(model: Any) -> np.ndarray:
+    rows = TreesOnRows.of(model, X[FRESH], casts_votes=False)
+    return np.concatenate(rows.added_up("scores", lambda scores, _: [scores], list))
 
 
 def regressors() -> dict[str, Any]:
@@ -69,18 +74,16 @@ def regressors() -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost", "extra-trees"])
 def test_regressions(name: str) -> None:
     model = regressors()[name]
-    table = rfsize.StopTable.calibrate(model, X[REST], alpha=0.97, criterion="score", tolerance=0.5)
-    assert (table.kind, table.criterion, table.n_classes, table.promise) == ("spread", "score", 1, "certified")
+    table = rfsize.StopTable.calibrate(model, X[REST], alpha=0.97, metric="scores", tolerance=0.5)
+    assert (table.kind, table.metric, table.n_classes, table.promise) == ("spread", "scores", 1, "certified")
     assert table.certificate is not None
     assert table.certificate.rows == 1800
     assert table.certificate.bound <= 0.03
-    found: list[Any] = []
-    TreesOnRows.of(model, X[FRESH], casts_votes=False).scores(lambda scores, _: found.append(scores))
-    predicted, asked = table.apply(np.concatenate(found))
+    predicted, asked = table.apply(scores_of(model))
     of_all = predict(model, X[FRESH]) if name == "xgboost" else model.predict(X[FRESH])
     assert 1 < asked.mean() < 50
     assert (np.abs(predicted[:, 0] - of_all) > 0.5).mean() < 0.045
-    assert "no classes, spread, alpha=0.97, criterion='score', tolerance=0.5" in repr(table)
+    assert "no classes, spread, alpha=0.97, metric='scores', tolerance=0.5" in repr(table)
     assert rfsize.StopTable.from_dict(json.loads(json.dumps(table.to_dict()))) == table
 
 
@@ -88,10 +91,8 @@ def test_regressions(name: str) -> None:
 def test_probabilities(n_classes: int) -> None:
     y = LABEL if n_classes == 2 else THREE
     forest = RandomForestClassifier(61, min_samples_leaf=3, random_state=0).fit(X[TRAIN], y[TRAIN])
-    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.97, criterion="probability", tolerance=0.1)
-    found: list[Any] = []
-    TreesOnRows.of(forest, X[FRESH], casts_votes=True).scores(lambda scores, _: found.append(scores))
-    predicted, asked = table.apply(np.concatenate(found))
+    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.97, metric="probabilities", tolerance=0.1)
+    predicted, asked = table.apply(scores_of(forest))
     assert predicted.shape == (2500, n_classes)
     assert 1 < asked.mean() < 55
     assert (np.abs(predicted - forest.predict_proba(X[FRESH])).max(axis=1) > 0.1).mean() < 0.045
@@ -99,28 +100,19 @@ def test_probabilities(n_classes: int) -> None:
     shares = np.bincount(forest.predict(X[REST][np.arange(2000) % 10 > 0]), minlength=n_classes)
     assert table.certificate.counts.rows == tuple(shares.tolist())
     macro = rfsize.StopTable.calibrate(
-        forest, X[REST], alpha=0.9, criterion="probability", tolerance=0.1, average="macro"
+        forest, X[REST], alpha=0.9, metric="probabilities", tolerance=0.1, average="macro"
     )
     assert all(outcome.disagreement < 0.1 for outcome in macro.by_class())
-
-
-def test_out_of_bag() -> None:
-    forest = train_lightgbm(X[TRAIN], LABEL[TRAIN])
-    table = rfsize.StopTable.calibrate(
-        forest, X[TRAIN], alpha=0.97, criterion="probability", tolerance=0.1, oob=True, groups="rows"
-    )
-    assert table.promise == "expected"
-    assert table.expected_disagreement() <= 0.03
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"criterion": "probability"}, "needs a tolerance"),
-        ({"criterion": "score", "tolerance": -1.0}, "tolerance must be"),
-        ({"criterion": "label", "tolerance": 0.1}, "leave it out"),
-        ({"criterion": "auc", "tolerance": 0.1}, "criterion must be one of"),
-        ({"criterion": "score", "tolerance": 0.1, "voting": "hard"}, "not by votes"),
+        ({"metric": "probabilities"}, "needs a tolerance"),
+        ({"metric": "scores", "tolerance": -1.0}, "tolerance must be"),
+        ({"metric": "labels", "tolerance": 0.1}, "leave it out"),
+        ({"metric": "auc", "tolerance": 0.1}, "metric must be one of"),
+        ({"metric": "scores", "tolerance": 0.1, "voting": "hard"}, "not by votes"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
@@ -132,7 +124,7 @@ def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message:
 def test_regressions_have_no_probabilities() -> None:
     model = LGBMRegressor(**RF).fit(X[TRAIN], NUMBER[TRAIN])
     with pytest.raises(ValueError, match="is for classification"):
-        rfsize.StopTable.calibrate(model, X[REST], criterion="probability", tolerance=0.1)
+        rfsize.StopTable.calibrate(model, X[REST], metric="probabilities", tolerance=0.1)
 
 
 FORGERIES: list[tuple[dict[str, Any], str]] = [
@@ -145,7 +137,7 @@ FORGERIES: list[tuple[dict[str, Any], str]] = [
     ({"slope": "1"}, "type float"),
     ({"tolerance": 0.0}, "tolerance above 0"),
     ({"link": "cube"}, "link"),
-    ({"criterion": "label"}, "criterion"),
+    ({"metric": "labels"}, "metric"),
     ({"extra": 1.0}, "keys"),
 ]
 
@@ -153,7 +145,7 @@ FORGERIES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), FORGERIES, ids=range(len(FORGERIES)))
 def test_forged_tables_are_refused(changes: dict[str, Any], message: str) -> None:
     forest = train_lightgbm(X[TRAIN], LABEL[TRAIN], trees=5)
-    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.9, criterion="probability", tolerance=0.1)
+    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.9, metric="probabilities", tolerance=0.1)
     document = table.to_dict()
     document["stops"] = {**document["stops"], **changes}
     rest = {key: value for key, value in document.items() if key != "checksum"}
@@ -171,9 +163,9 @@ def test_labels_need_classes() -> None:
 def test_plots_show_what_is_certified() -> None:
     forest = train_lightgbm(X[TRAIN], LABEL[TRAIN], trees=41)
     labels = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95)
-    numbers = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95, criterion="probability", tolerance=0.1)
+    numbers = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95, metric="probabilities", tolerance=0.1)
     votes = rfsize.StopTable.build(41, alpha=0.95).certified(forest, X[REST])
-    expected = rfsize.StopTable.calibrate(forest, X[TRAIN], alpha=0.95, oob=True, groups="rows")
+    expected = rfsize.StopTable.build(41, alpha=0.95)
     for table in (labels, numbers, votes, expected):
         texts = [text.get_text() for text in table.plot().get_legend().get_texts()]
         assert any("certified: at most" in text for text in texts) == (table.promise == "certified")

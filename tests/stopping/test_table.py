@@ -173,7 +173,7 @@ def test_optimal_of_three_classes(n_trees: int, seed: int, alpha: float) -> None
 def test_backward_induction_finds_the_least_cost(prior: np.ndarray, penalty: float) -> None:
     """The interval-shaped stops cost no more than the best stops of any shape."""
     prior = prior / prior.sum()
-    wins = urn.winning_masses(prior, "ensemble")
+    wins = urn.winning_masses(prior, "forest")
     lower, upper = rules._copies(wins, 1)
     weight = np.array([penalty])
     wrong_0, wrong_1, trees = _core.cheapest_bounds(prior, wins[0], wins[1], weight, weight, lower, upper)[0]
@@ -223,9 +223,7 @@ def test_robust_is_close_to_the_full_linear_program(seed: int) -> None:
         assert least - 1e-6 <= found <= 1.03 * least
 
 
-@pytest.mark.parametrize(
-    ("rule", "target"), [("threshold", "ensemble"), ("optimal", "ensemble"), ("threshold", "limit")]
-)
+@pytest.mark.parametrize(("rule", "target"), [("threshold", "forest"), ("optimal", "forest"), ("threshold", "limit")])
 def test_disagreement_by_tally_adds_up(rule: Any, target: Any) -> None:
     table = StopTable.build(101, rule=rule, target=target, prior=some_votes(2))
     assert table.prior is not None
@@ -316,7 +314,7 @@ def test_leaders_disagree_less_than_they_may(n_trees: int, n_classes: int) -> No
         differs = labels != tallies.argmax(axis=1)
         assert differs.mean() <= 0.05
         assert asked.mean() < StopTable.build(n_trees, alpha=1.0, n_classes=n_classes).expected_trees()
-        assert table.measured is not None
+        assert table.counts is not None
         assert table.expected_disagreement() <= 0.05
         assert "measured" in repr(table)
 
@@ -353,7 +351,7 @@ def test_large_tables() -> None:
         (11, {"alpha": float("nan")}, "alpha"),
         (11, {"alpha": True}, "alpha"),
         (11, {"rule": "best"}, "rule must be one of 'threshold'"),
-        (11, {"target": "forest"}, "target must be one of"),
+        (11, {"target": "ensemble"}, "target must be one of"),
         (11, {"prior": "flat"}, "prior must be one of 'uniform'"),
         (11, {"n_classes": 1}, "n_classes"),
         (11, {"prior": np.ones(12), "n_classes": 3}, "prior is over 2 classes"),
@@ -361,7 +359,7 @@ def test_large_tables() -> None:
         (11, {"n_classes": 3, "rule": "robust"}, "robust"),
         (11, {"target": "limit", "rule": "robust"}, "robust"),
         (11, {"n_classes": 4, "rule": "optimal"}, "rule='threshold'"),
-        (11, {"n_classes": 4, "target": "limit"}, "target='ensemble'"),
+        (11, {"n_classes": 4, "target": "limit"}, "target='forest'"),
         (301, {"prior": np.ones((302, 302)) * urn.simplex(301)}, "give rfsize.Votes or 'uniform'"),
     ],
 )
@@ -381,7 +379,7 @@ def test_equality_and_text() -> None:
     assert table != StopTable.build(101)
     assert table != "table"
     assert repr(table) == (
-        "StopTable(101 trees, 2 classes, binary, alpha=0.99, rule='optimal', target='ensemble', prior uniform; "
+        "StopTable(101 trees, 2 classes, binary, alpha=0.99, rule='optimal', target='forest', prior uniform; "
         "expected: 24.2 trees per row, 0.999% disagreement)"
     )
     with pytest.raises(ValueError, match="two classes"):

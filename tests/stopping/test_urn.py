@@ -34,7 +34,7 @@ def layers(row: np.ndarray) -> list[np.ndarray]:
 @given(weights)
 def test_masses_are_the_direct_sums(counts: list[int]) -> None:
     exact = [Fraction(count, sum(counts)) for count in counts]
-    wins = urn.winning_masses(np.array(counts) / sum(counts), "ensemble")
+    wins = urn.winning_masses(np.array(counts) / sum(counts), "forest")
     zero, one = layers(wins[0]), layers(wins[1])
     for asked in range(len(counts)):
         for count in range(asked + 1):
@@ -45,7 +45,7 @@ def test_masses_are_the_direct_sums(counts: list[int]) -> None:
 def test_masses_of_a_large_forest_are_the_direct_sums() -> None:
     n_trees = 301
     prior = urn.uniform_prior(n_trees, 2)
-    one = layers(urn.winning_masses(prior, "ensemble")[1])
+    one = layers(urn.winning_masses(prior, "forest")[1])
     exact = [Fraction(1, n_trees + 1)] * (n_trees + 1)
     for asked, count in [(1, 1), (6, 6), (57, 30), (150, 70), (300, 151)]:
         expected = float(reference.urn.urn_masses(exact, asked, count)[1])
@@ -53,7 +53,7 @@ def test_masses_of_a_large_forest_are_the_direct_sums() -> None:
 
 
 def test_six_unanimous_votes_settle_a_uniform_urn_and_five_do_not() -> None:
-    zero, one = (layers(wins) for wins in urn.winning_masses(urn.uniform_prior(101, 2), "ensemble"))
+    zero, one = (layers(wins) for wins in urn.winning_masses(urn.uniform_prior(101, 2), "forest"))
     assert one[6][6] / (zero[6][6] + one[6][6]) > 0.99
     assert one[5][5] / (zero[5][5] + one[5][5]) < 0.99
 
@@ -68,7 +68,7 @@ def test_ternary_masses_are_the_direct_sums(n_trees: int) -> None:
         for a in range(n_trees + 1)
         for b in range(n_trees + 1 - a)
     }
-    wins = urn.winning_masses(counts / counts.sum(), "ensemble")
+    wins = urn.winning_masses(counts / counts.sum(), "forest")
     planes = np.pad(wins, ((0, 0), (0, 1), (0, 1)))
     for asked in range(n_trees, -1, -1):
         for plane in planes if asked < n_trees else []:
@@ -80,7 +80,7 @@ def test_ternary_masses_are_the_direct_sums(n_trees: int) -> None:
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(1, 40), st.sampled_from(["ensemble", "limit"]))
+@given(st.integers(1, 40), st.sampled_from(["forest", "limit"]))
 def test_winning_masses_split_the_prior(n_trees: int, target: str) -> None:
     for n_classes in (2, 3):
         prior = urn.uniform_prior(n_trees, n_classes)

@@ -219,7 +219,7 @@ def test_what_the_table_promises() -> None:
     assert (table.alpha, table.rule, table.target, table.prior, table.kind) == (
         1.0,
         "lossless",
-        "ensemble",
+        "forest",
         None,
         "weighted",
     )

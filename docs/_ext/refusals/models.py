@@ -316,7 +316,7 @@ def a_table_of_another_forest(at: AtHand) -> object:
     ValueError,
     "X are the 400 rows that the forest was trained on, as its leaf counts prove",
     why="trees agree on rows that they have seen, and a certificate from them holds on no others",
-    instead="rows that it was not trained on; or `oob=True`, for a promise that is expected",
+    instead="rows that it was not trained on",
 )
 def a_table_of_training_rows(at: AtHand) -> object:
     return rfsize.StopTable.calibrate(at.model, at.X, alpha=0.9)

@@ -67,7 +67,7 @@ def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
         "oob_score": lambda: rfsize.oob_score(model, X, y, metric="brier"),
         "compile": lambda: rfsize.compile(model),
         "count": lambda: rfsize.size(counted, criterion="probability", tolerance=0.05),
-        "calibrate": lambda: rfsize.StopTable.calibrate(model, data.fresh, criterion="probability", tolerance=0.1),
+        "calibrate": lambda: rfsize.StopTable.calibrate(model, data.fresh, metric="probabilities", tolerance=0.1),
         "another threshold": lambda: rfsize.size(model, X, oob=True, threshold=0.3, alpha=0.9),
     }
     for name, call in numbers.items():
