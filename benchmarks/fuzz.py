@@ -4,7 +4,7 @@ Each case has a seed and a number, printed where it fails, so that ``--seed SEED
 cases run in a fork of this process, which is begun anew after a crash: LightGBM and XGBoost crash on some damaged
 models of their own accord. A crash counts as theirs only where Python was last seen inside their packages.
 
-Of a build with sanitizers (`.ci/sanitizers`) compiled loops check every index as well.
+In a build with sanitizers (`.ci/native`) compiled loops check every index as well.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import faulthandler
 import multiprocessing
 import re
 import resource
+import sys
 import tempfile
 import time
 import warnings
@@ -120,25 +121,28 @@ def fuzzed(name: str, loader: Loader, seed: int, numbers: range) -> Summary:
 
 
 def main() -> None:
-    """Print the failures, and the counts of each loader."""
+    """Print the failures, and the counts of each loader; where there are failures, the process ends with 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000, help="of each loader")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the number of one case")
-    parser.add_argument("--loader", choices=LOADERS, help="all by default")
+    parser.add_argument("--loader", choices=LOADERS, nargs="+", default=list(LOADERS), help="all by default")
     given = parser.parse_args()
     numbers = range(given.cases) if given.only is None else range(given.only, given.only + 1)
-    for name in LOADERS if given.loader is None else (given.loader,):
+    failures = 0
+    for name in given.loader:
         loader = LOADERS[name]()
         for content in loader.whole:
             loader.read(content)
         found = fuzzed(name, loader, given.seed, numbers)
+        failures += found.counts["FAILURE"]
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in found.counts.most_common())
         print(
             f"{name}: seed {given.seed}, {numbers.stop - numbers.start:,} cases: {counts}; slowest "
             f"{found.slowest[0]:.2f} s (number {found.slowest[1]}), {found.memory / 1e6:.0f} MB",
             flush=True,
         )
+    sys.exit(failures > 0)
 
 
 if __name__ == "__main__":

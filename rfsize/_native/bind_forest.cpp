@@ -98,7 +98,7 @@ private:
     std::unique_ptr<std::uint16_t[]> q_;
 };
 
-Rows quantised(ForestPointer forest, const AnyMatrix& X) {
+Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
     expect(X.columns() >= forest->n_features(), "the rows have fewer columns than the forest was trained on");
     Released released;
     Rows found(forest, X.rows());
@@ -109,7 +109,7 @@ Rows quantised(ForestPointer forest, const AnyMatrix& X) {
     return found;
 }
 
-Rows quantised_sparse(ForestPointer forest, const Array<const double, 1>& data,
+Rows quantised_sparse(const ForestPointer& forest, const Array<const double, 1>& data,
                       const Array<const std::int64_t, 1>& index, const Array<const std::int64_t, 1>& start) {
     expect(start.size() > 0 && data.size() == index.size(),
            "the sparse rows are damaged: values and columns are not alike in number");

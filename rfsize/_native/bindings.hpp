@@ -35,7 +35,7 @@ inline nb::ndarray<nb::numpy, double> numpy_of(std::vector<double>&& numbers,
     auto kept = std::make_unique<std::vector<double>>(std::move(numbers));
     double* data = kept->data();
     const nb::capsule owner(kept.get(), [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
-    kept.release();
+    static_cast<void>(kept.release());
     return {data, shape, owner};
 }
 

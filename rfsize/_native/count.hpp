@@ -134,7 +134,7 @@ struct Bins {
 inline void add_to_bins(const Matrix<const double>& score, std::span<const bool> is_high,
                         std::span<const double> weight, const Bins& bins, const Matrix<double>& low,
                         const Matrix<double>& high) {
-    const double last_cell = static_cast<double>(bins.at.size() - 2);
+    const auto last_cell = static_cast<double>(bins.at.size() - 2);
     const std::size_t last_bin = low.columns - 1;
     for (std::size_t replicate = 0; replicate < score.rows; ++replicate)
         for (std::size_t row = 0; row < score.columns; ++row) {

@@ -21,7 +21,7 @@ inline void running_leads(std::span<const double> scores, std::size_t n_scores, 
     for (std::size_t row = 0; row < lead.rows; ++row) {
         std::fill(total.begin(), total.end(), 0.0);
         for (std::size_t t = 0; t < lead.columns; ++t, score += n_scores) {
-            const double trees = static_cast<double>(t + 1);
+            const auto trees = static_cast<double>(t + 1);
             if (n_scores == 1) {
                 total[0] += score[0];
                 const double ahead = total[0] / trees - cut;

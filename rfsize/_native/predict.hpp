@@ -57,14 +57,15 @@ private:
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
-        group_->take(some);
+        Group& group = *group_;  // NOLINT(bugprone-unchecked-optional-access): made where rows are many
+        group.take(some);
         rule_.enter(some);
         std::vector<std::uint32_t> kept(some.size());
         std::size_t n = some.size(), open = n;
         while (member < last && open > 0) {
             for (std::size_t output = 0; output < forest_.n_outputs(); ++output)
-                group_->reach(member * forest_.n_outputs() + output,
-                              [&](auto leaves) { rule_.add(member, output, leaves, n); });
+                group.reach(member * forest_.n_outputs() + output,
+                            [&](auto leaves) { rule_.add(member, output, leaves, n); });
             ++member;
             if (!rule_.looks(member)) continue;
             open -= rule_.settle(member, n);
@@ -72,7 +73,7 @@ private:
                 rule_.leave(n);
                 kept_open(some.first(n), kept);
                 rule_.keep(std::span(kept).first(open));
-                group_->keep(std::span(kept).first(open));
+                group.keep(std::span(kept).first(open));
                 n = open;
             }
         }

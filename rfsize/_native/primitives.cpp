@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t VECTOR = RFSIZE_VECTOR;
 
-typedef std::int8_t Bytes __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
-typedef std::int16_t Words __attribute__((vector_size(RFSIZE_VECTOR), may_alias));
+using Bytes [[gnu::vector_size(RFSIZE_VECTOR), gnu::may_alias]] = std::int8_t;
+using Words [[gnu::vector_size(RFSIZE_VECTOR), gnu::may_alias]] = std::int16_t;
 
 // How many of CUTS_AT_ONCE cuts are below a key.
 std::uint32_t below(const double* cuts, double key) {

@@ -282,7 +282,7 @@ public:
 
     std::size_t settle(std::size_t asked, std::size_t n) {
         std::size_t settled = 0;
-        const double trees = static_cast<double>(asked), all = static_cast<double>(forest_.n_members());
+        const auto trees = static_cast<double>(asked), all = static_cast<double>(forest_.n_members());
         for (std::size_t j = 0; j < n; ++j) {
             if (settled_[j] || !(left_to_change(j, trees, all) <= stop_.limit)) continue;
             for (std::size_t k = 0; k < total_.columns; ++k)

@@ -143,7 +143,7 @@ public:
 
     // Mass answered 0 wrongly, mass answered 1 wrongly, expected trees, of each penalty.
     void run(const Matrix<double>& found) {
-        const double all = static_cast<double>(n_trees_);
+        const auto all = static_cast<double>(n_trees_);
         for (std::size_t which = 0; which < costs_.size(); ++which) {
             const Int low = lower_[which][at(n_trees_)], high = upper_[which][at(n_trees_)];
             Costs& cost = costs_[which];
@@ -181,7 +181,7 @@ private:
         if (asked == 0) first = last = 0;
         for (Masses* row : {&cost.wrong_0, &cost.wrong_1, &cost.trees}) row->step_back(asked, first, last);
         if (asked == 0) return;
-        const double trees = static_cast<double>(asked);
+        const auto trees = static_cast<double>(asked);
         Int low = std::max<Int>(lower_[which][at(asked)], first - 1),
             high = std::min<Int>(upper_[which][at(asked)], last + 1);
         const Int end = high;
@@ -422,7 +422,7 @@ inline std::pair<double, double> cheapest_decisions(Int n_trees, const double* w
             wrong.step_back(asked);
             trees.step_back(asked);
         }
-        const double so_many = static_cast<double>(asked);
+        const auto so_many = static_cast<double>(asked);
         each_state(asked, [&](Int n_0, Int n_1, std::size_t index) {
             std::int8_t answer = decision[index];
             const double mass = masses.total(n_0, n_1);
