@@ -101,6 +101,14 @@ def test_bags_that_go_by_the_label_know_it_by_its_name(training: Path, tmp_path:
     assert run(training, "table", str(model), *sized, "-o", str(tmp_path / "table.json")) == 0
 
 
+@pytest.fixture(scope="module")
+def named(training: Path) -> bytes:
+    """A forest of three classes whose file has their names."""
+    model = training / "named.txt"
+    assert _grow(training, "words.csv", "lightgbm", model) == 0
+    return model.read_bytes()
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -122,13 +130,11 @@ def test_bags_that_go_by_the_label_know_it_by_its_name(training: Path, tmp_path:
     ],
 )
 def test_damaged_names_are_refused(
-    names: str, training: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    names: str, named: bytes, training: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "model.txt"
-    assert _grow(training, "words.csv", "lightgbm", model) == 0
-    text = model.read_bytes()
-    start = text.index(b"rfsize_class_names:") + len(b"rfsize_class_names:")
-    model.write_bytes(text[:start] + names.encode() + text[text.index(b"\n", start) :])
+    start = named.index(b"rfsize_class_names:") + len(b"rfsize_class_names:")
+    model.write_bytes(named[:start] + names.encode() + named[named.index(b"\n", start) :])
     capfd.readouterr()
     assert run(training, "compile", str(model), "-o", str(tmp_path / "fast.npz")) == 2
     assert "which are not the names of 3 classes" in only_line(capfd.readouterr().err)

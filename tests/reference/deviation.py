@@ -72,16 +72,15 @@ def metric_gap(
     did, the mean change is scaled to a forest of all trees. ``right`` says of each row whether its label is, where the
     metric is the share of those, and ``most`` is the largest value that the metric can have.
     """
-    n_rows, n_trees, n_scores = scores.shape
+    n_rows, n_trees, _ = scores.shape
     mean = np.array([scores[row, may_vote[row]].mean(axis=0) for row in range(n_rows)])
     at_hand, oob, changed = [], [], []
     for weight in weights:
-        small, large = np.empty((2, n_rows, n_scores))
-        for row in range(n_rows):
-            its = [tree for tree in range(n_trees) if may_vote[row, tree] for _ in range(int(weight[tree]))]
-            n = may_vote[row].sum()
-            away = (scores[row, its].mean(axis=0) - mean[row] if its else 0.0) * math.sqrt(n / (n - 1))
-            small[row], large[row] = mean[row] + away, mean[row] + away * math.sqrt(n / n_trees)
+        times = weight * may_vote
+        drawn = np.einsum("rt,rtk->rk", times, scores) / np.maximum(times.sum(axis=1), 1)[:, None]
+        n = may_vote.sum(axis=1)[:, None]
+        away = np.where(times.any(axis=1)[:, None], drawn - mean, 0.0) * np.sqrt(n / (n - 1))
+        small, large = mean + away, mean + away * np.sqrt(n / n_trees)
         oob.append(score_of(small))
         if right is not None:
             changed.append(right(small) != right(mean))

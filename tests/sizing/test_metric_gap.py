@@ -16,14 +16,15 @@ from sklearn.metrics import (
     average_precision_score,
     log_loss,
     mean_absolute_error,
-    mean_squared_error,
     r2_score,
     roc_auc_score,
+    root_mean_squared_error,
 )
 from sklearn.neighbors import KNeighborsClassifier
 from tqdm.auto import tqdm
 
 import reference.deviation
+import reference.metrics
 import rfsize
 from helpers.forests import LIGHTGBM, Data, predict, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
@@ -54,12 +55,29 @@ def probabilities(link: str, score: np.ndarray) -> np.ndarray:
 
 
 METRICS = {
-    "logloss": lambda y, p: log_loss(y, p),
+    "logloss": reference.metrics.logloss,
     "brier": lambda y, p: np.mean(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1)) / (2 if p.shape[1] == 2 else 1),
-    "average_precision": lambda y, p: average_precision_score(y, p[:, 1].astype(np.float32)),
-    "auc": lambda y, p: roc_auc_score(y, p[:, 1].astype(np.float32)),
-    "accuracy": lambda y, p: accuracy_score(y, p.argmax(axis=1)),
+    "average_precision": lambda y, p: reference.metrics.average_precision(y, p[:, 1].astype(np.float32)),
+    "auc": lambda y, p: reference.metrics.auc(y, p[:, 1].astype(np.float32)),
+    "accuracy": lambda y, p: reference.metrics.accuracy(y, p.argmax(axis=1)),
 }
+
+
+def test_metrics_told_once_more_are_scikit_learn_s() -> None:
+    rng = np.random.default_rng(0)
+    y, p, number = rng.integers(2, size=300), np.round(rng.uniform(0.01, 0.99, 300), 2), rng.normal(size=300)
+    of_three, probability = rng.integers(3, size=300), rng.dirichlet(np.ones(3), 300)
+    for ours, theirs, given in (
+        (reference.metrics.auc, roc_auc_score, (y, p)),
+        (reference.metrics.average_precision, average_precision_score, (y, p)),
+        (reference.metrics.logloss, log_loss, (y, p)),
+        (reference.metrics.logloss, log_loss, (of_three, probability)),
+        (reference.metrics.accuracy, accuracy_score, (y, p > 0.5)),
+        (reference.metrics.rmse, root_mean_squared_error, (p, number)),
+        (reference.metrics.mae, mean_absolute_error, (p, number)),
+        (reference.metrics.r2, r2_score, (p, number)),
+    ):
+        assert ours(*given) == pytest.approx(theirs(*given), rel=1e-12)
 
 
 @pytest.mark.parametrize("oob", [False, True])
@@ -115,7 +133,7 @@ def test_regression(metric: str, data: Data) -> None:
     with pytest.raises(rfsize.FewVotesError, match="votes per row, from 20 trees, are too few to tell how much"):
         few.metric_gap(metric, y)
     model = train_lightgbm(X, y, 40, objective="poisson")
-    by_name = {"rmse": lambda y, p: mean_squared_error(y, p) ** 0.5, "mae": mean_absolute_error, "r2": r2_score}[metric]
+    by_name = getattr(reference.metrics, metric)
     may_vote = np.logical_not(_out_of_bag(model, data.X[:150]).inbag().T)
     known = may_vote.sum(axis=1) > 1
     expected = reference.deviation.metric_gap(

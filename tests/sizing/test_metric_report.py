@@ -15,19 +15,16 @@ import pytest
 from scipy.special import expit
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import (
-    accuracy_score,
-    average_precision_score,
     balanced_accuracy_score,
     fbeta_score,
     get_scorer,
-    log_loss,
     make_scorer,
-    mean_squared_error,
     roc_auc_score,
 )
 from sklearn.neighbors import KNeighborsClassifier
 
 import reference.metric_loss
+import reference.metrics
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
@@ -43,11 +40,11 @@ from rfsize.voting.scores import Scores
 
 # Losses of probabilities of class 1, by name; the order of rows is taken in bins.
 LOSSES = {
-    "auc": (lambda y, p: 1.0 - roc_auc_score(y, p.astype(np.float32)), 2e-4),
-    "average_precision": (lambda y, p: 1.0 - average_precision_score(y, p.astype(np.float32)), 1e-3),
-    "logloss": (log_loss, 1e-9),
+    "auc": (lambda y, p: 1.0 - reference.metrics.auc(y, p.astype(np.float32)), 2e-4),
+    "average_precision": (lambda y, p: 1.0 - reference.metrics.average_precision(y, p.astype(np.float32)), 1e-3),
+    "logloss": (reference.metrics.logloss, 1e-9),
     "brier": (lambda y, p: np.mean((p - y) ** 2), 1e-9),
-    "accuracy": (lambda y, p: 1.0 - accuracy_score(y, p > 0.5), 1e-9),
+    "accuracy": (lambda y, p: 1.0 - reference.metrics.accuracy(y, p > 0.5), 1e-9),
 }
 
 
@@ -159,15 +156,24 @@ def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
     assert rfsize.size(counted, alpha=0.9).price().metrics.keys() == {"brier", "auc"}
 
 
-def squares(n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise: float = 2.0) -> MetricReport:
+def squares_of(estimator: Any, X: Any, y: Any) -> float:
+    """scikit-learn's "neg_mean_squared_error", of which a thousand calls take a second."""
+    return -float(np.mean((estimator.predict(X) - y) ** 2))
+
+
+def squares(
+    n_rows: int, n_trees: int, seed: int, tolerance: float = 0.05, noise: float = 2.0, scorer: Any = squares_of
+) -> MetricReport:
     """Trees that are off by independent noise, sized by their squared error, of which c is the noise's variance."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n_rows)
     score = (truth + rng.normal(size=n_rows))[:, None, None] + noise * rng.normal(size=(n_rows, n_trees, 1))
-    return squared_error(truth, score, np.ones(score.shape, dtype=bool), tolerance)
+    return squared_error(truth, score, np.ones(score.shape, dtype=bool), tolerance, scorer)
 
 
-def squared_error(truth: np.ndarray, score: np.ndarray, may_vote: np.ndarray, tolerance: float) -> MetricReport:
+def squared_error(
+    truth: np.ndarray, score: np.ndarray, may_vote: np.ndarray, tolerance: float, scorer: Any = squares_of
+) -> MetricReport:
     """A forest sized by the mean squared error of its scores, shape (n_rows, n_trees, 1)."""
     (n_rows, n_trees, _), score, asked = score.shape, np.where(may_vote, score, 0.0), may_vote.astype(np.int32)
     scores = Scores.of(score)
@@ -175,7 +181,7 @@ def squared_error(truth: np.ndarray, score: np.ndarray, may_vote: np.ndarray, to
     of_blocks = {"total": dealt(score), "squares": dealt(score**2), "asked": dealt(asked)}
     blocks = replace(nothing, scores=scores, first=first_asked(score, may_vote), n_trees=n_trees, **of_blocks)
     outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
-    goal = MetricGoal("neg_mean_squared_error", tolerance)
+    goal = MetricGoal(scorer, tolerance)
     known = Truth(truth, None, ALONE)
     return MetricReport.of(outputs, goal, truth=known, available=n_trees, source="rows given")
 
@@ -189,7 +195,11 @@ def test_a_known_law_is_found() -> None:
     assert held >= 18
     assert reports[0].loss_at(100).loss == pytest.approx(0.04, rel=0.15)
     assert not reports[0].converged
-    assert squares(400, 60, 0, tolerance=0.1).converged
+    named, callable_ = (
+        squares(400, 60, 0, tolerance=0.1, scorer=one) for one in ("neg_mean_squared_error", squares_of)
+    )
+    assert named.converged
+    assert {**callable_.to_dict(), "criterion": named.criterion} == named.to_dict()
 
 
 @pytest.mark.parametrize("share", [1.0, 0.37])
@@ -279,18 +289,23 @@ def test_weights_count_rows(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -
 
 
 def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
-    of_labels = make_scorer(fbeta_score, beta=2.0)
-    for model in (forests["XGBoost"], forests["scikit-learn"]):
-        counted, found = rfsize.count(model, data.fresh, fresh_y), {}
-        for criterion in ("auc", get_scorer("roc_auc"), "logloss", get_scorer("neg_log_loss"), of_labels):
-            report = rfsize.size(counted, criterion=criterion, tolerance=0.01)
-            found[report.criterion] = report
-        assert found["log_loss"].value == pytest.approx(-found["logloss"].value)
-        assert found["log_loss"].parts[0].loss == pytest.approx(found["logloss"].parts[0].loss)
-        assert found["log_loss"].loss_at(2).loss == pytest.approx(found["logloss"].loss_at(2).loss, rel=1e-6)
-        assert found["roc_auc_score"].parts[1].loss == pytest.approx(found["auc"].parts[1].loss, abs=2e-4)
-        assert found["roc_auc_score"].loss_at(2).loss == pytest.approx(found["auc"].loss_at(2).loss, abs=2e-3)
-        assert 0.0 < found["fbeta_score"].value < 1.0
+    def sized(framework: str, *criteria: Any) -> list[MetricReport]:
+        counted = rfsize.count(forests[framework], data.fresh, fresh_y)
+        return [rfsize.size(counted, criterion=criterion, tolerance=0.01) for criterion in criteria]
+
+    # The one averages margins, the other probabilities, of which logarithms are taken to second order.
+    (of_labels,) = sized("XGBoost", make_scorer(fbeta_score, beta=2.0))
+    assert of_labels.criterion == "fbeta_score"
+    assert 0.0 < of_labels.value < 1.0
+    by_name, by_scorer = sized("scikit-learn", "logloss", get_scorer("neg_log_loss"))
+    assert by_scorer.criterion == "log_loss"
+    assert by_scorer.value == pytest.approx(-by_name.value)
+    assert by_scorer.parts[0].loss == pytest.approx(by_name.parts[0].loss)
+    assert by_scorer.loss_at(2).loss == pytest.approx(by_name.loss_at(2).loss, rel=1e-6)
+    by_name, by_scorer = sized("XGBoost", "auc", get_scorer("roc_auc"))
+    assert by_scorer.criterion == "roc_auc_score"
+    assert by_scorer.parts[1].loss == pytest.approx(by_name.parts[1].loss, abs=2e-4)
+    assert by_scorer.loss_at(2).loss == pytest.approx(by_name.loss_at(2).loss, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +369,7 @@ def test_regression(framework: str, data: Data) -> None:
     forest = ForestOnRows.of(adapter_for(model, casts_votes=False), data.X, target, oob=True)
     may_vote = np.logical_not(forest.inbag().T)
     expected = reference.metric_loss.losses(
-        score, may_vote, lambda known, mean: math.sqrt(mean_squared_error(target[known], mean[:, 0]))
+        score, may_vote, lambda known, mean: reference.metrics.rmse(target[known], mean[:, 0])
     )
     report = rfsize.size(model, data.X, target, oob=True, criterion="rmse", tolerance=0.001)
     assert [part.loss for part in report.parts] == pytest.approx(expected, rel=1e-5)
