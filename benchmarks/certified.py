@@ -29,7 +29,7 @@ from xgboost import XGBClassifier
 
 import rfsize
 from rfsize import StopTable
-from rfsize.stopping.scoring import TreesOnRows
+from rfsize.stopping.calibration import TreesOnRows
 
 ALPHA = 0.99
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")

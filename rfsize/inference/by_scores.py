@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.inference.few_rows import FewRows, predicting
 from rfsize.inference.rows import Rows
-from rfsize.inference.score_stops import by_table, lossless
-from rfsize.stopping.spread import SpreadStops
-from rfsize.stopping.stops import AverageStops
+from rfsize.stopping.rules.averages import AverageStops
+from rfsize.stopping.rules.base import Stops
+from rfsize.stopping.rules.on_sums import lossless
+from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.links import LINKS
 from rfsize.walking.layout import Forest
 
 
@@ -30,12 +29,12 @@ class ByScores:
         The trees.
     rows : Rows
         Its reader of rows.
-    stops : AverageStops, SpreadStops or None
+    stops : Stops or None
         Where rows stop asking about labels, or about numbers; by default where the trees left can no longer change the
         label, and never.
     """
 
-    def __init__(self, forest: Forest, rows: Rows, stops: AverageStops | SpreadStops | None) -> None:
+    def __init__(self, forest: Forest, rows: Rows, stops: Stops | None) -> None:
         self._forest, self._rows, self._stops = forest, rows, stops
         self._n_predicted = max(1, len(forest.classes))
 
@@ -89,13 +88,7 @@ class ByScores:
     @cached_property
     def _spread(self) -> _core.SpreadStop | None:
         """Stops by spread as the compiled loop takes them; None where rows stop by something else, or never."""
-        stops, forest = self._stops, self._forest
-        if not isinstance(stops, SpreadStops):
-            return None
-        # Both classes of two may be added up where the table knows of one: they spread alike.
-        pooled, link = np.resize(stops.pooled, forest.n_scores), LINKS.index(stops.link.kind)
-        start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
-        return _core.SpreadStop(stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope, scale, start)
+        return self._stops.native(self._forest) if isinstance(self._stops, SpreadStops) else None
 
     @cached_property
     def _predicting(self) -> _core.Predicting:
@@ -115,12 +108,4 @@ class ByScores:
     @cached_property
     def _native_stop(self) -> _core.ScoreStop:
         stops, forest = self._stops, self._forest
-        stop = by_table(forest, stops) if isinstance(stops, AverageStops) else lossless(forest, cut_of(forest))
-        return _core.ScoreStop(*stop)
-
-
-def cut_of(forest: Forest) -> float:
-    """Mean score above which class 1 is predicted; of two classes."""
-    if forest.conventions.link == "identity":
-        return forest.threshold
-    return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
+        return _core.ScoreStop(*(stops.on_sums(forest) if isinstance(stops, AverageStops) else lossless(forest)))

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.inference.rows import Rows
-from rfsize.stopping.rules import lossless_stops
-from rfsize.stopping.stops import BinaryStops, LeaderStops, TernaryStops, VoteStops, WeightedStops
+from rfsize.stopping.rules.kinds import majority
+from rfsize.stopping.rules.votes import VoteStops
+from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.utils import matrix
 from rfsize.utils.typing import Int64s
 from rfsize.walking.layout import Forest
@@ -50,12 +51,13 @@ class ByVotes:
 
     @cached_property
     def _majority(self) -> VoteStops:
-        return majority_stops(self._forest)
+        return majority(self._forest.n_trees, len(self._forest.classes))
 
     def _decided(self, X: Any, stops: VoteStops | None, every: int = 1) -> tuple[NDArray[Any], Int64s, Int64s]:
         """Votes that each row asked for, or their weights, the index of its label, and how many they are."""
         forest = self._forest
-        X, stop, alone = self._rows.checked(X), _native_stop(stops, every), forest.alone
+        stop = _core.VoteStop.never() if stops is None else stops.native(every)
+        X, alone = self._rows.checked(X), forest.alone
         of_votes = np.float64 if isinstance(stops, WeightedStops) else np.int32
         counts = np.zeros((matrix.n_rows(X), len(forest.classes)), dtype=of_votes)
         labels = np.full(len(counts), -1, dtype=np.int64)
@@ -79,22 +81,3 @@ class ByVotes:
         in_own_order = np.empty_like(votes)
         in_own_order[:, stops.order] = votes
         return stops.winner(in_own_order, len(forest.classes))
-
-
-def majority_stops(forest: Forest) -> VoteStops:
-    """Stops where the trees left can no longer change the majority of all."""
-    kind = BinaryStops.kind if len(forest.classes) == 2 else LeaderStops.kind
-    return lossless_stops(kind, forest.n_trees)
-
-
-def _native_stop(stops: VoteStops | None, every: int) -> _core.VoteStop:
-    """Stops as the compiled loop takes them, which looks after ``every`` so many trees, or after the last."""
-    if stops is None:
-        return _core.VoteStop.never()
-    if isinstance(stops, BinaryStops):
-        return _core.VoteStop.binary(stops.lower, stops.upper, every)
-    if isinstance(stops, TernaryStops):
-        return _core.VoteStop.ternary(stops.decision, every)
-    if isinstance(stops, WeightedStops):
-        return _core.VoteStop.weighted(stops.weights[stops.order], stops.needed)
-    return _core.VoteStop.leaders(stops.upper, every)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trees import Missing, Reading
-from rfsize.inference.c_literals import array, lines, real, smallest
+from rfsize.utils.c_literals import array, lines, real, smallest
 from rfsize.utils.typing import Int64s
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest

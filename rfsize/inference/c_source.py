@@ -7,11 +7,14 @@ from string import Template
 
 import numpy as np
 
+from rfsize.inference.by_votes import TREES_BETWEEN_LOOKS
 from rfsize.inference.c_forest import trees_in_c
-from rfsize.inference.c_literals import array, checked_name, real, text
-from rfsize.inference.c_stops import label_by_scores, label_by_votes
-from rfsize.stopping.spread import SpreadStops
-from rfsize.stopping.stops import AverageStops, Stops
+from rfsize.stopping.rules.averages import AverageStops
+from rfsize.stopping.rules.base import Stops
+from rfsize.stopping.rules.kinds import majority
+from rfsize.stopping.rules.on_sums import label_in_c, lossless
+from rfsize.stopping.rules.votes import VoteStops
+from rfsize.utils.c_literals import array, checked_name, real, text
 from rfsize.utils.files import written_whole
 from rfsize.walking.layout import Forest
 
@@ -234,6 +237,31 @@ _PROBABILITY_OF_ONE = """    probabilities[0] = (sum)(1 - score[0]);
     probabilities[1] = score[0];
 """
 
+_VOTE_OF_LEAF = """
+static int vote_of(const level *q, int member)
+{
+    return leaf_class[leaf_of(q, member)];
+}
+"""
+
+_VOTE_OF_TREES = """
+/* The class of which the member's tree scores most. */
+static int vote_of(const level *q, int member)
+{
+    sum most = 0;
+    int vote = 0;
+    for (int k = 0; k < OUTPUTS; k++) {
+        const sum scaled = (sum)(scores[leaf_of(q, member * OUTPUTS + k)] * alone[0]);
+        const sum score = (sum)(alone[k + 1] + scaled);
+        if (k == 0 || score > most) {
+            most = score;
+            vote = k;
+        }
+    }
+    return vote;
+}
+"""
+
 _REFUSED_LABEL = """    if (!is_taken(row)) {
         *asked = 0;
         return -1;
@@ -256,7 +284,7 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
         If ``name`` is no identifier, a class label too long for C or with a NUL, or the table one that is not
         written in C.
     """
-    if isinstance(stops, SpreadStops):
+    if stops is not None and stops.metric != "labels":
         raise ValueError(
             "the table stops where probabilities or scores are near enough, which is not written in C: compile the "
             "forest without it, or with a table of metric='labels'"
@@ -324,9 +352,14 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
 
 
 def _label(forest: Forest, stops: Stops | None, by_votes: bool) -> str:
-    if by_votes:
-        return label_by_votes(forest, stops)
-    return label_by_scores(forest, stops if isinstance(stops, AverageStops) else None)
+    if not by_votes:
+        return label_in_c(forest, stops.on_sums(forest) if isinstance(stops, AverageStops) else lossless(forest))
+    n_trees, n_classes = forest.n_trees, len(forest.classes)
+    vote = _VOTE_OF_LEAF if forest.n_outputs == 1 else array("alone", forest.alone) + _VOTE_OF_TREES
+    head = f"enum {{ CLASSES = {n_classes} }};\n{vote}"
+    if isinstance(stops, VoteStops):
+        return head + stops.label_in_c(n_trees, n_classes, 1)
+    return head + majority(n_trees, n_classes).label_in_c(n_trees, n_classes, TREES_BETWEEN_LOOKS)
 
 
 def _labels(forest: Forest) -> str:

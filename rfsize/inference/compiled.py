@@ -18,8 +18,7 @@ from rfsize.inference.file import save_forest
 from rfsize.inference.rows import Rows
 from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
-from rfsize.stopping.spread import SpreadStops
-from rfsize.stopping.stops import AverageStops, WeightedStops
+from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
@@ -258,7 +257,7 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
-        if self.table is not None and isinstance(self.table.stops, WeightedStops):
+        if self.table is not None and not self.table.stops.counts_alike:
             raise ValueError(
                 "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
                 "predict_proba"
@@ -385,7 +384,7 @@ class CompiledForest:
         NotAForestError
             If the trees have weights.
         """
-        if self.table is not None and isinstance(self.table.stops, WeightedStops):
+        if self.table is not None and not self.table.stops.counts_alike:
             raise NotAForestError("boosted trees are no independent draws, of which a size or a table could be told")
         return CompiledTrees(self.forest, self._rows, self.voting)
 
@@ -395,13 +394,12 @@ class CompiledForest:
 
     @cached_property
     def _by_scores(self) -> ByScores:
-        stops = None if self.table is None else self.table.stops
-        return ByScores(self.forest, self._rows, stops if isinstance(stops, AverageStops | SpreadStops) else None)
+        return ByScores(self.forest, self._rows, None if self.table is None else self.table.stops)
 
     @cached_property
     def _by_votes(self) -> ByVotes:
         stops = None if self.table is None else self.table.stops
-        return ByVotes(self.forest, self._rows, None if isinstance(stops, AverageStops | SpreadStops) else stops)
+        return ByVotes(self.forest, self._rows, stops if isinstance(stops, VoteStops) else None)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared for predicting takes more memory than the forest, and is soon prepared again.

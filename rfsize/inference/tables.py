@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rfsize.adapters.base import Adapter
-from rfsize.inference.by_scores import cut_of
-from rfsize.stopping.fit import check_labels
-from rfsize.stopping.stops import AverageStops, WeightedStops
+from rfsize.stopping.rules.averages import AverageStops
+from rfsize.stopping.rules.on_sums import cut_of
+from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import Forest
 
@@ -22,7 +22,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
     """
     weights = adapter.vote_weights
     if weights is None:
-        if given is not None and isinstance(given.stops, WeightedStops):
+        if given is not None and not given.stops.counts_alike:
             raise ValueError(
                 "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
                 "or StopTable.build"
@@ -40,7 +40,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
 def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
     """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
     n_classes = len(forest.classes)
-    check_labels(table, forest.n_trees, forest.classes, forest.threshold if n_classes == 2 else None)
+    table.check_labels(forest.n_trees, forest.classes, forest.threshold if n_classes == 2 else None)
     certified = None if table.certificate is None else table.certificate.forest
     if None not in (certified, forest.digest) and certified != forest.digest:
         raise ValueError(

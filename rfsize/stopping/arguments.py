@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.stopping import rules, urn
-from rfsize.stopping.stops import (
-    MAX_TERNARY,
-    MAX_TREES,
-    BinaryStops,
-    LeaderStops,
-)
+from rfsize.stopping import urn
+from rfsize.stopping.rules.base import MAX_TREES
+from rfsize.stopping.rules.kinds import of_urn
+from rfsize.stopping.rules.leaders import LeaderStops
+from rfsize.stopping.rules.ternary import MAX_TERNARY
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, positive, whole
 from rfsize.voting.votes import Votes
@@ -30,12 +28,12 @@ def resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int
         return n_classes or 2, None
     if isinstance(prior, Votes):
         found = len(prior.classes)
-        exact = rules.table_kind(n_trees, found) != LeaderStops.kind
-        weights = (urn.votes_prior if exact else urn.pair_prior)(prior, n_trees)
+        of_pairs = of_urn(n_trees, found) is LeaderStops
+        weights = (urn.pair_prior if of_pairs else urn.votes_prior)(prior, n_trees)
     else:
         weights = urn.checked_prior(prior, n_trees)
         found = weights.ndim + 1
-        if rules.table_kind(n_trees, found) == LeaderStops.kind:
+        if of_urn(n_trees, found) is LeaderStops:
             raise ValueError(
                 f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
                 f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"
@@ -56,20 +54,6 @@ def checked_alpha(alpha: float) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
         raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
     return float(alpha)
-
-
-def check_combination(kind: str, rule: str, target: str) -> None:
-    if rule == "robust" and (kind != BinaryStops.kind or target != "forest"):
-        raise ValueError(
-            "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, and "
-            "target='limit', have no such bound: use rule='optimal' or 'threshold'"
-        )
-    if kind == LeaderStops.kind and (rule != "threshold" or target != "forest"):
-        raise ValueError(
-            f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
-            f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
-            "target='forest'"
-        )
 
 
 def checked_outputs(given: ArrayLike, n_trees: int, n_classes: int, voting: str) -> NDArray[Any]:

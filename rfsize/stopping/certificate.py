@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.stopping.document import Fields, refuse, short
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import is_digest
 from rfsize.utils.words import how_many
 
 AVERAGES = ("micro", "macro")
+
+_COUNTS = ("rows", "disagreements", "trees")
+_MOST_ROWS = 2**53
 
 RARE = 0.05
 """A class of a smaller share of the labels is spoken of by itself."""
@@ -93,6 +98,15 @@ class ClassCounts:
             for label, rows, differing, trees in zip(labels, self.rows, self.disagreements, self.trees, strict=True)
         ]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The three as plain lists."""
+        return {name: list(getattr(self, name)) for name in _COUNTS}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, name: str, n_trees: int, n_classes: int) -> ClassCounts | None:
+        """What `to_dict` gave, checked; None where there are none."""
+        return None if fields[name] is None else _checked_counts(fields.within(name, _COUNTS, name), n_trees, n_classes)
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -134,6 +148,25 @@ class Certificate:
         """Upper end of the exact (Clopper–Pearson) interval of the disagreement; with "macro" the worst class's."""
         return float(bounds(*_tested(self.counts, self.average), self.confidence).max())
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values; the bound follows from them."""
+        more = {"confidence": self.confidence, "average": self.average, "forest": self.forest}
+        return {**self.counts.to_dict(), **more}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, name: str, n_trees: int, n_classes: int) -> Certificate | None:
+        """What `to_dict` gave, checked; None where there is none."""
+        if fields[name] is None:
+            return None
+        own = fields.within(name, (*_COUNTS, "confidence", "average", "forest"), name)
+        counts = _checked_counts(own, n_trees, n_classes)
+        confidence, forest = own["confidence"], own["forest"]
+        if type(confidence) is not float or not 0.0 < confidence < 1.0:
+            refuse(f"confidence must be a fraction above 0 and below 1, found {short(confidence)}")
+        if forest is not None and not is_digest(forest):
+            refuse(f"forest must be the SHA-256 of a forest's leaves or null, found {short(forest)}")
+        return cls(counts, confidence, own.choice("average", AVERAGES), forest)
+
     def __str__(self) -> str:
         of = "of each class's rows" if self.average == "macro" else "of the rows"
         return (
@@ -142,6 +175,17 @@ class Certificate:
         )
 
     __repr__ = __str__
+
+
+def _checked_counts(fields: Fields, n_trees: int, n_classes: int) -> ClassCounts:
+    rows, disagreements, trees = (fields.numbers(name, int, n_classes) for name in _COUNTS)
+    if not ((rows >= 0) & (rows <= _MOST_ROWS // (n_trees * n_classes))).all() or not rows.any():
+        refuse("rows must be at least 0 for each class, and not all be 0")
+    if not ((disagreements >= 0) & (disagreements <= rows)).all():
+        refuse("disagreements must lie between 0 and the rows of each class")
+    if not ((trees >= rows) & (trees <= rows * n_trees)).all():
+        refuse(f"trees must be those asked for the rows of each class, 1 to {n_trees} for each row")
+    return ClassCounts.of_sums(rows, disagreements, trees)
 
 
 def _tested(counts: ClassCounts, average: str) -> tuple[Int64s, Int64s]:

@@ -32,7 +32,7 @@ def best_shape(lead: Floats, label: NDArray[np.int32], plain: Floats, price: Pri
     Parameters
     ----------
     lead, label : ndarray, shape (n, T)
-        Of the running means of the rows to learn on; see `rfsize.stopping.stops.running_leads`.
+        Of the running means of the rows to learn on; see `rfsize.stopping.rules.averages.running_leads`.
     plain : ndarray, shape (T,)
         √((T − t)/(tT)), by which all leads are measured.
     price : callable

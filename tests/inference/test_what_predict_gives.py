@@ -100,7 +100,7 @@ def test_what_tables_act_on(name: str, data: Data) -> None:
     fast = rfsize.compile(model, of_labels)
     assert asks_fewer(fast, data.fresh) == acts
     assert f"; on {'predict and ' * gives_labels}predict_labels: StopTable(" in repr(fast)
-    near: Any = {"criterion": "probability", "tolerance": 0.2, "alpha": 0.8}
+    near: Any = {"metric": "probabilities", "tolerance": 0.2, "alpha": 0.8}
     of_probabilities = rfsize.StopTable.calibrate(model, X, **near)
     acts = {"predict": not gives_labels, "predict_labels": False, "predict_proba": True}
     fast = rfsize.compile(model, of_probabilities)

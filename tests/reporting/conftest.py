@@ -51,9 +51,7 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "gap": rfsize.size(two, alpha=0.9).metric_gap("auc"),
         "certified by class": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.8, average="macro"),
         "certified": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.95),
-        "spread": rfsize.StopTable.calibrate(
-            lgb_booster, data.fresh, alpha=0.9, criterion="probability", tolerance=0.1
-        ),
+        "spread": rfsize.StopTable.calibrate(lgb_booster, data.fresh, alpha=0.9, metric="probabilities", tolerance=0.1),
         "two classes": rfsize.StopTable.build(101),
         "three classes": rfsize.StopTable.build(31, n_classes=3),
         "four classes": rfsize.StopTable.build(31, n_classes=4),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rfsize.errors import TableError
 from rfsize.stopping.certificate import Certificate, ClassCounts
 from rfsize.stopping.document import checksum
-from rfsize.stopping.stops import AverageStops
+from rfsize.stopping.rules.averages import AverageStops
 from rfsize.stopping.table import StopTable
 
 COUNTS = ClassCounts(rows=(400, 100), disagreements=(0, 0), trees=(800, 200))

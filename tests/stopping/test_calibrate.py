@@ -18,10 +18,9 @@ import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.stopping.calibration import Tallies, Wanted, needed_leads
+from rfsize.stopping.calibration import Tallies, TreesOnRows, Wanted
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
-from rfsize.stopping.scoring import TreesOnRows
-from rfsize.stopping.stops import AverageStops, running_leads
+from rfsize.stopping.rules.averages import AverageStops, needed_leads, running_leads
 
 ALPHA, CONFIDENCE = 0.97, 0.95
 

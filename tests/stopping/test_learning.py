@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import rfsize
 from helpers.forests import train_lightgbm
 from rfsize.stopping import learning
-from rfsize.stopping.calibration import needed_leads
-from rfsize.stopping.scoring import TreesOnRows
-from rfsize.stopping.stops import AverageStops, running_leads
+from rfsize.stopping.calibration import TreesOnRows
+from rfsize.stopping.rules.averages import AverageStops, needed_leads, running_leads
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(3000, 1, 1)) * RNG.choice([0.05, 1.0], (3000, 1, 1)) + RNG.normal(size=(3000, 21, 1))
@@ -47,6 +48,22 @@ def test_thresholds_are_those_of_least_cost(monkeypatch: pytest.MonkeyPatch) -> 
     assert shape[-1] == 0.0
 
 
+def test_limits_are_smoothed_over_numbers_of_trees_that_are_alike() -> None:
+    """A Gaussian mean of their logarithms, 0.4 wide in the logarithm of the trees."""
+    lead, label = LEAD[:200, :9].copy(), LABEL[:200, :9]
+    plain = needed_leads(1.0, 9)[1:]
+    order, differs = np.argsort(-lead, axis=0, kind="stable"), label != label[:, -1:]
+    shape = learning._learned(lead, order, differs, plain, 12.0)
+    needed = np.array(first_thresholds(lead, differs, 12.0))
+    rough = np.log(np.where(np.isinf(needed), 1.05 * lead[:, :-1].max(axis=0), needed) / plain[:-1])
+    expected = []
+    for t in range(1, 9):
+        weights = [math.exp(-((math.log(t / other) / 0.4) ** 2) / 2.0) for other in range(1, 9)]
+        mean = sum(weight * each for weight, each in zip(weights, rough.tolist(), strict=True)) / sum(weights)
+        expected.append(math.exp(mean) * plain[t - 1])
+    assert shape[:-1] == pytest.approx(np.minimum.accumulate(expected))
+
+
 def test_the_cheapest_shape_is_taken_unless_it_is_not_worth_it() -> None:
     def dear(shape: np.ndarray) -> float:
         return 10.0 if shape is PLAIN else 9.9
@@ -72,7 +89,7 @@ def test_rows_that_were_learned_on_do_not_certify(monkeypatch: pytest.MonkeyPatc
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
     forest = train_lightgbm(X[:1500], y[:1500])
     whole = rfsize.StopTable.calibrate(forest, X[1500:], alpha=0.98)
-    monkeypatch.setattr("rfsize.stopping.calibration._ROWS_TO_LEARN", 1000)
+    monkeypatch.setattr("rfsize.stopping.rules.averages._ROWS_TO_LEARN", 1000)
     monkeypatch.setattr(learning, "_WORTH_LEARNING", 2.0)
     table = rfsize.StopTable.calibrate(forest, X[1500:], alpha=0.98)
     assert whole.certificate is not None

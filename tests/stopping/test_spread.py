@@ -15,9 +15,9 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 import rfsize
 from helpers.forests import predict, train_lightgbm, train_xgboost
 from rfsize.errors import TableError
+from rfsize.stopping.calibration import TreesOnRows
 from rfsize.stopping.document import checksum
-from rfsize.stopping.scoring import TreesOnRows
-from rfsize.stopping.spread import SpreadStops
+from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.voting.links import LINKS, Link
 
 X = np.random.default_rng(0).normal(size=(6000, 5))

@@ -15,8 +15,8 @@ import reference.stopping
 import reference.urn
 from helpers.stop_tables import ALPHAS, binary_priors, some_votes, tables, ternary_prior
 from rfsize import Votes, _core
-from rfsize.stopping import rules, urn
-from rfsize.stopping.stops import ternary_index
+from rfsize.stopping import urn
+from rfsize.stopping.rules.ternary import ternary_index
 from rfsize.stopping.table import StopTable
 
 matplotlib.use("Agg")
@@ -41,7 +41,7 @@ def test_apply_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         table = StopTable.build(31, n_classes=n_classes)
         votes = np.random.default_rng(0).integers(0, n_classes, (100, 31))
         whole = table.apply(votes)
-        monkeypatch.setattr("rfsize.stopping.table._BLOCK", 31 * 7)
+        monkeypatch.setattr("rfsize.stopping.rules.base._TOGETHER", 31 * 7)
         assert np.array_equal(table.apply(votes), whole)
         monkeypatch.undo()
     assert table.apply(np.empty((0, 31), dtype=int))[0].shape == (0,)
@@ -174,7 +174,7 @@ def test_backward_induction_finds_the_least_cost(prior: np.ndarray, penalty: flo
     """The interval-shaped stops cost no more than the best stops of any shape."""
     prior = prior / prior.sum()
     wins = urn.winning_masses(prior, "forest")
-    lower, upper = rules._copies(wins, 1)
+    lower, upper = (bound[None].copy() for bound in urn.lossless_bounds(len(prior) - 1))
     weight = np.array([penalty])
     wrong_0, wrong_1, trees = _core.cheapest_bounds(prior, wins[0], wins[1], weight, weight, lower, upper)[0]
     assert trees + penalty * (wrong_0 + wrong_1) == pytest.approx(

@@ -20,7 +20,7 @@ import reference.stopping
 from helpers.stop_tables import member_weights, weighted_tables
 from rfsize.errors import TableError
 from rfsize.stopping.document import checksum
-from rfsize.stopping.stops import WeightedStops
+from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.stopping.table import StopTable
 
 matplotlib.use("Agg")

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import rfsize
 from rfsize.inference.compiled import CompiledForest
-from rfsize.stopping.stops import WeightedStops
+from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.walking.quantising import quantised_blocks
 
 SETTINGS: dict[str, Any] = {"n_estimators": 60, "random_state": 0}

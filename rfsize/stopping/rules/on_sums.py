@@ -1,4 +1,4 @@
-"""When rows need not ask the remaining trees, in sums of scores as a `Forest` adds them up."""
+"""When labels by averaged scores are settled, in sums of scores as a forest adds them up: for loops, and in C."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.stopping.stops import AverageStops
+from rfsize.utils.c_literals import array, real
 from rfsize.utils.typing import Floats
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 
@@ -16,6 +16,96 @@ from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 _TREES_BETWEEN_LOOKS = 8
 # Rounding errors that a link adds to a score, at most, in units of its precision.
 _OF_A_LINK = 16.0
+
+_ONE_SCORE = """
+/* The class that a row is answered with after so many trees, -1 where it asks on. */
+static int answer(int asked, const sum *total)
+{
+    const int look = (asked - FIRST_LOOK + EVERY - 1) / EVERY;
+    return total[0] <= low[look] ? 0 : total[0] >= high[look] ? 1 : -1;
+}
+"""
+
+_SEVERAL_SCORES = """
+/* The class that a row is answered with after so many trees, -1 where it asks on. */
+static int answer(int asked, const sum *total)
+{
+    double first = after_drift(asked, 0, total), second = -INFINITY;
+    int leader = 0;
+    for (int k = 1; k < SCORES; k++) {
+        const double score = after_drift(asked, k, total);
+        if (score > first) {
+            second = first;
+            first = score;
+            leader = k;
+        } else if (score > second) {
+            second = score;
+        }
+    }
+    return first - second >= needed[(asked - FIRST_LOOK + EVERY - 1) / EVERY] ? leader : -1;
+}
+"""
+
+_NO_DRIFT = """
+static double after_drift(int asked, int k, const sum *total)
+{
+    (void)asked;
+    return total[k];
+}
+"""
+
+_DRIFT = """
+/* A sum without what it began with, as far as the trees asked make it up. */
+static double after_drift(int asked, int k, const sum *total)
+{
+    const double left = 1.0 - asked / (double)TREES;
+    const double moved = left * drift[k];
+    return total[k] - moved;
+}
+"""
+
+_ASK = """
+static int label_of(const level *q, int *asked)
+{
+    sum total[SCORES];
+    for (int k = 0; k < SCORES; k++) total[k] = start[k];
+    for (int member = 0; member < TREES; member++) {
+        add_scores(q, member, total);
+        *asked = member + 1;
+        if (*asked == TREES || (*asked >= FIRST_LOOK && (*asked - FIRST_LOOK) % EVERY == 0)) {
+            const int label = answer(*asked, total);
+            if (label >= 0) return label;
+        }
+    }
+    return predicted_label(total);
+}
+"""
+
+_BY_THRESHOLD = """
+/* The class that the framework predicts from the scores of all trees. */
+static int predicted_label(const sum *total)
+{
+    sum score[SCORES];
+    predict_from(total, score);
+    return score[0] > THRESHOLD;
+}
+"""
+
+_BY_LARGEST = """
+/* The class that the framework predicts from the scores of all trees. */
+static int predicted_label(const sum *total)
+{
+%s    int leader = 0;
+    for (int k = 1; k < SCORES; k++)
+        if (score[k] > score[leader]) leader = k;
+    return leader;
+}
+"""
+
+_OF_PROBABILITIES = """    sum score[SCORES];
+    predict_from(total, score);
+"""
+_OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
 
 
 class ScoreStop(NamedTuple):
@@ -42,16 +132,16 @@ class ScoreStop(NamedTuple):
     drift: Floats
 
 
-def lossless(forest: Forest, cut: float) -> ScoreStop:
-    """Stops where the trees left cannot change the label any more, whatever leaves a row reaches.
+def cut_of(forest: Forest) -> float:
+    """Mean score above which class 1 is predicted; of two classes."""
+    if forest.conventions.link == "identity":
+        return forest.threshold
+    return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
 
-    Parameters
-    ----------
-    forest : Forest
-        A forest of classes.
-    cut : float
-        Score above which class 1 is predicted; two classes of one score only.
-    """
+
+def lossless(forest: Forest) -> ScoreStop:
+    """Stops of a forest of classes where the trees left cannot change the label any more, whatever they say."""
+    cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
     left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
@@ -61,30 +151,13 @@ def lossless(forest: Forest, cut: float) -> ScoreStop:
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # What the sums may be at most, to leave out looks at which none can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
-        return _stop(reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
+        return score_stop(reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_asked(most), axis=1) - np.min(_asked(least), axis=1)
-    return _stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
+    return score_stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
 
 
-def by_table(forest: Forest, stops: AverageStops) -> ScoreStop:
-    """The stops of a table on averaged scores."""
-    n_trees = forest.n_trees
-    asked = np.arange(n_trees + 1)
-    start: Floats = forest.start.astype(np.float64)
-    share = asked / n_trees * forest.divisor
-    if forest.n_scores == 1:
-        # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.
-        level = start + (stops.cut - start) * share
-        lead = stops.needed * np.where(asked > 0, share, 1.0)
-        return _stop(asked > 0, 1, level - lead, level + lead, stops.needed, start)
-    # Two shares that sum to 1 are twice as far apart as each is from a half.
-    apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
-    needed = stops.needed * np.where(asked > 0, share, 1.0) * apart
-    return _stop(asked > 0, 1, needed, needed, needed, start)
-
-
-def _stop(
+def score_stop(
     may_stop: NDArray[np.bool_], every: int, low: Floats, high: Floats, needed: Floats, drift: Floats
 ) -> ScoreStop:
     """Stops from the first number of trees on after which any row may stop."""
@@ -138,3 +211,25 @@ def _slack(forest: Forest, largest: Floats, cut: float) -> float:
     of_link = _OF_A_LINK * max(steepness, abs(cut), 1.0) * forest.divisor
     size = float(np.abs(forest.start).max()) + float(largest.sum(axis=0).max())
     return float(np.finfo(forest.trees.value.dtype).eps) * ((2.0 * forest.n_trees + 8.0) * size + of_link)
+
+
+def label_in_c(forest: Forest, stop: ScoreStop) -> str:
+    """The function ``label_of`` in C, of averaged scores.
+
+    A row is answered after the last tree as well, without its probabilities, where these could not turn its label.
+    """
+    last, n_trees = lossless(forest), forest.n_trees
+    looks = np.arange(stop.first_look, n_trees, stop.every)
+    low, high, needed = (np.append(bound[looks], end[n_trees]) for bound, end in zip(stop[2:5], last[2:5], strict=True))
+    parts = [f"enum {{ FIRST_LOOK = {stop.first_look}, EVERY = {stop.every} }};\n"]
+    if forest.n_scores == 1:
+        single = forest.trees.value.dtype == np.float32
+        threshold = real(float(np.float32(forest.threshold)) if single else forest.threshold, single=single)
+        parts += [array("low", low), array("high", high), _ONE_SCORE]
+        parts += [f"static const sum THRESHOLD = {threshold};\n", _BY_THRESHOLD]
+    else:
+        parts.append(array("needed", needed))
+        parts += [array("drift", stop.drift), _DRIFT] if stop.drift.any() else [_NO_DRIFT]
+        numbers = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+        parts += [_SEVERAL_SCORES, _BY_LARGEST % numbers]
+    return "".join(parts) + _ASK

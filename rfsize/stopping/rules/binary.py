@@ -1,91 +1,128 @@
-"""The rules that fill a stop table: threshold, optimal and robust; see `rfsize.stopping.table.StopTable.build`.
-
-The cheapest stops under a bound on the errors minimise expected trees + penalty · errors for some penalty
-(Lagrange). One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises that for many penalties at once;
-this module searches for the penalty, and keeps only what is proven to respect the bound.
-"""
+"""Two classes: stops by the votes for class 1, exact for any number of trees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.stopping import urn
-from rfsize.stopping.stops import MAX_TERNARY, ROUNDING, BinaryStops, LeaderStops, TernaryStops, VoteStops
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import Figures, Terms, some_trees
+from rfsize.stopping.rules.exact import PASSES, ROUNDING, ExactStops, cheapest, search, winning_masses
+from rfsize.stopping.rules.votes import ANSWER_IN_C
 from rfsize.stopping.urn import Bounds, lossless_bounds
-from rfsize.utils.typing import Floats
-from rfsize.utils.words import how_many
+from rfsize.utils.c_literals import array
+from rfsize.utils.plotting import faint
+from rfsize.utils.typing import Floats, Int64s
 
-Table = TypeVar("Table")
-
-
-# Penalties tried per pass, and passes, of `_search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
-_WAYS, _PASSES = 16, 6
-
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
 # the bound is met closely enough without.
 _EXTENSIONS, _EXTENSION_WORK = 100, 50_000_000
 
-
 # Column generation ends at this gap, relative, between the best table and the Lagrangian bound, or after this many
 # rounds: a small forest has no table that close.
 _GAP, _MOST_COLUMNS = 2e-4, 40
 
-
-def table_kind(n_trees: int, n_classes: int) -> str:
-    """Which kind of stops a forest needs."""
-    if n_classes == 2:
-        return BinaryStops.kind
-    return TernaryStops.kind if n_classes == 3 and n_trees <= MAX_TERNARY else LeaderStops.kind
+_ANSWER = """    const int look = (asked + EVERY - 1) / EVERY;
+    return votes[1] <= lower[look] ? 0 : votes[1] >= upper[look] ? 1 : -1;
+"""
 
 
-def winning_masses(n_trees: int, n_classes: int, prior: Floats | None, target: str) -> Floats:
-    """`urn.winning_masses` of a table's prior, None being uniform."""
-    return urn.winning_masses(urn.uniform_prior(n_trees, n_classes) if prior is None else prior, target)
+@dataclass(frozen=True, eq=False)
+class BinaryStops(ExactStops):
+    """After t trees with n votes for class 1, stop with class 0 if n ≤ lower[t], with class 1 if n ≥ upper[t].
 
+    Attributes
+    ----------
+    lower, upper : ndarray of int32, shape (T + 1,)
+        −1 ≤ lower[t] < upper[t] ≤ t + 1. Nothing stops at t = 0 and everything at t = T, where a tie goes to
+        class 0: lower[T] = ⌊T/2⌋, upper[T] = ⌊T/2⌋ + 1.
+    """
 
-def built_stops(
-    kind: str, n_trees: int, n_classes: int, alpha: float, prior: Floats | None, rule: str, target: str
-) -> VoteStops:
-    """The stops of a checked combination."""
-    if kind == LeaderStops.kind:
-        return leader_stops(n_trees, n_classes, alpha, prior)
-    if alpha == 1.0:
-        return lossless_stops(kind, n_trees)
-    if rule == "robust":
-        return BinaryStops(*robust_binary(urn.uniform_prior(n_trees, 2) if prior is None else prior, alpha))
-    wins = winning_masses(n_trees, n_classes, prior, target)
-    if kind == BinaryStops.kind:
-        binary = threshold_binary if rule == "threshold" else optimal_binary
-        return BinaryStops(*binary(wins, alpha))
-    ternary = threshold_ternary if rule == "threshold" else optimal_ternary
-    return TernaryStops(ternary(wins, alpha))
+    kind = "binary"
+    rules = ("threshold", "optimal", "robust")
+    stored = ("lower", "upper")
 
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
 
-def lossless_stops(kind: str, n_trees: int) -> VoteStops:
-    """The earliest stops that never change the outcome; where a leader cannot be overtaken is told without a table."""
-    if kind == BinaryStops.kind:
-        return BinaryStops(*urn.lossless_bounds(n_trees))
-    if kind == TernaryStops.kind:
-        return TernaryStops(lossless_ternary(n_trees))
-    return _leader_ahead(n_trees)
+    @classmethod
+    def build(cls, terms: Terms) -> BinaryStops:
+        if terms.alpha == 1.0:
+            return cls.lossless(terms.n_trees)
+        if terms.rule == "robust":
+            prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
+            return cls(*robust_binary(prior, terms.alpha))
+        found = threshold_binary if terms.rule == "threshold" else optimal_binary
+        return cls(*found(winning_masses(terms), terms.alpha))
 
+    @classmethod
+    def lossless(cls, n_trees: int) -> BinaryStops:
+        return cls(*lossless_bounds(n_trees))
 
-def _leader_ahead(n_trees: int) -> LeaderStops:
-    return LeaderStops(np.arange(1, n_trees + 2, dtype=np.int32))
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        count = np.cumsum(outputs == 1, axis=1, dtype=np.int32)
+        stop = (count <= self.lower[1:]) | (count >= self.upper[1:])
+        asked = stop.argmax(axis=1) + 1
+        labels = count[np.arange(len(count)), asked - 1] >= self.upper[asked]
+        return labels.astype(np.int64), asked.astype(np.int64)
 
+    def outcome(self, wins: Floats, alpha: float) -> Figures:
+        wrong_0, wrong_1, trees, unsettled = _core.binary_outcome(wins[0], wins[1], self.lower, self.upper, alpha)
+        return Figures(float(wrong_0 + wrong_1), float(trees), float(unsettled))
 
-def leader_stops(n_trees: int, n_classes: int, alpha: float, prior: Floats | None) -> LeaderStops:
-    """Stops by the two leading classes, from the prior over their tally."""
-    if alpha == 1.0:
-        return _leader_ahead(n_trees)
-    wins = winning_masses(n_trees, 2, prior, "forest")
-    return LeaderStops(threshold_binary(wins, 1.0 - (1.0 - alpha) / (n_classes - 1))[1])
+    def by_tally(self, target: str) -> Floats:
+        """Probability of a wrong answer given each final tally."""
+        answered_0, answered_1 = _core.answers_by_tally(self.lower, self.upper)
+        wins_0, wins_1 = urn.winning_masses(np.ones(len(self.lower)), target)
+        return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
+
+    def promised(self, terms: Terms) -> float:
+        return largest_disagreement((self.lower, self.upper)) if terms.rule == "robust" else super().promised(terms)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> BinaryStops:
+        lower, upper = (fields.numbers(name, int, n_trees + 1) for name in ("lower", "upper"))
+        if not ((lower >= -1) & (lower < upper) & (upper <= np.arange(n_trees + 1) + 1)).all():
+            refuse("the bounds must satisfy -1 <= lower < upper <= trees asked + 1")
+        half = n_trees // 2
+        if (lower[0], upper[0], lower[-1], upper[-1]) != (-1, 1, half, half + 1):
+            refuse("the bounds must stop no row before the first tree, and every row at its majority after the last")
+        return cls(lower.astype(np.int32), upper.astype(np.int32))
+
+    def native(self, every: int) -> _core.VoteStop:
+        return _core.VoteStop.binary(self.lower, self.upper, every)
+
+    def answer_in_c(self, every: int) -> str:
+        n_trees = len(self.lower) - 1
+        looks = np.minimum(np.arange(0, n_trees + every, every), n_trees)
+        return array("lower", self.lower[looks]) + array("upper", self.upper[looks]) + ANSWER_IN_C % _ANSWER
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        asked = some_trees(0, n_trees)
+        lower, upper = self.lower[asked], self.upper[asked]
+        going = np.maximum(lower, 0), np.minimum(upper, asked)
+        ax.fill_between(asked, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+        can_1, can_0 = upper <= asked, lower >= 0
+        class_0, class_1 = classes
+        ax.plot(asked[can_1], upper[can_1], color="C1", label=f"stop: {class_1}")
+        ax.plot(asked[can_0], lower[can_0], color="C2", label=f"stop: {class_0}")
+        ax.plot(asked, asked / 2.0, **faint(ax, ":"), label="half of the votes")
+        ax.set_xlim(0, n_trees)
+        ax.set_ylim(0, None)
+        ax.set_xlabel("trees asked")
+        ax.set_ylabel(f"votes for {class_1}", parse_math=False)
 
 
 def threshold_binary(wins: Floats, alpha: float) -> Bounds:
@@ -95,28 +132,8 @@ def threshold_binary(wins: Floats, alpha: float) -> Bounds:
     return lower, upper
 
 
-def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
-    """Stop where the leader's probability exceeds α, three classes."""
-    decision = lossless_ternary(wins.shape[1] - 1)
-    _core.threshold_decisions(wins, alpha, decision)
-    return decision
-
-
-def lossless_ternary(n_trees: int) -> NDArray[np.int8]:
-    """The earliest three-class stops that never change the outcome."""
-    decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
-    _core.lossless_decisions(n_trees, decision)
-    return decision
-
-
 def optimal_binary(wins: Floats, alpha: float) -> Bounds:
-    """The fewest expected trees for expected disagreement of at most 1 - α.
-
-    Raises
-    ------
-    ValueError
-        If even all trees disagree more often, which only target="limit" allows.
-    """
+    """The fewest expected trees for expected disagreement of at most 1 - α; errors as of `cheapest`."""
 
     def solve(penalties: Floats) -> tuple[Floats, list[Bounds]]:
         lower, upper = _copies(wins, len(penalties))
@@ -128,79 +145,8 @@ def optimal_binary(wins: Floats, alpha: float) -> Bounds:
         return wrong_0 + wrong_1, trees
 
     candidates = [lossless_bounds(wins.shape[1] - 1), threshold_binary(wins, alpha)]
-    best = _optimal(wins, alpha, solve, outcome, candidates)
+    best = cheapest(wins, alpha, solve, outcome, candidates)
     return _extended(best, wins.sum(axis=0), wins, lambda wrong: wrong.sum(axis=-1) <= 1.0 - alpha)
-
-
-def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
-    """The fewest expected trees for expected disagreement of at most 1 - α, three classes; errors as above."""
-    lossless = lossless_ternary(wins.shape[1] - 1)
-
-    def solve(penalties: Floats) -> tuple[Floats, list[NDArray[np.int8]]]:
-        tables = [lossless.copy() for _ in penalties]
-        errors = [
-            _core.cheapest_decisions(wins, penalty, table)[0] for penalty, table in zip(penalties, tables, strict=True)
-        ]
-        return np.array(errors), tables
-
-    def outcome(decision: NDArray[np.int8]) -> tuple[float, float]:
-        wrong, trees, _ = _core.ternary_outcome(wins, decision, alpha)
-        return wrong, trees
-
-    return _optimal(wins, alpha, solve, outcome, [lossless, threshold_ternary(wins, alpha)], ways=2, passes=4 * _PASSES)
-
-
-def _optimal(
-    wins: Floats,
-    alpha: float,
-    solve: Callable[[Floats], tuple[Floats, list[Table]]],
-    outcome: Callable[[Table], tuple[float, float]],
-    candidates: list[Table],
-    **search: int,
-) -> Table:
-    """The cheapest table within the bound among the candidates and those of the search."""
-    whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
-    allowed = 1.0 - alpha
-    if whole_forest > allowed:
-        raise ValueError(
-            f"a forest of {how_many(wins.shape[1] - 1, 'tree')} disagrees with the infinite forest on "
-            f"{whole_forest:.3%} of the rows under this prior, more than the {allowed:.3%} that "
-            f"alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size "
-            "tells how many), a smaller alpha, or rule='threshold'"
-        )
-    # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
-    largest = max(2.0, (wins.shape[1] - 1) / max(allowed - whole_forest, ROUNDING * allowed))
-    found = _search(solve, allowed, largest, **search)
-    outcomes = [(outcome(table), table) for table in [*candidates, *found]]
-    return min(
-        ((trees, table) for (wrong, trees), table in outcomes if wrong <= allowed * (1.0 + ROUNDING)),
-        key=lambda pair: pair[0],
-    )[1]
-
-
-def _search(
-    solve: Callable[[Floats], tuple[Floats, list[Table]]],
-    allowed: float,
-    largest: float,
-    ways: int = _WAYS,
-    passes: int = _PASSES,
-) -> list[Table]:
-    """Tables within the bound, for penalties ever closer to the smallest that gives one."""
-    low, high = 1.0, largest
-    penalties = np.geomspace(low, high, ways + 1)
-    found = []
-    for _ in range(passes):
-        errors, tables = solve(penalties)
-        first = int(np.argmax(np.append(errors, 0.0) <= allowed))
-        if first < len(tables):
-            found.append(tables[first])
-            high = penalties[first]
-        if first > 0:
-            low = penalties[first - 1]
-        elif low == high:
-            break
-        penalties = np.geomspace(low, high, ways + 1)[1:-1]
-    return found
 
 
 def _extended(bounds: Bounds, prior: Floats, wins: Floats, within: Callable[[Floats], NDArray[np.bool_]]) -> Bounds:
@@ -270,7 +216,7 @@ def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]
         return solve(penalties, penalties)[:, :2].max(axis=1), [None] * len(penalties)
 
     # Equal multipliers are optimal for a symmetric prior, and a good start for any other.
-    _search(solve_alike, allowed, max(2.0, n_trees / allowed), passes=_PASSES // 2)
+    search(solve_alike, allowed, max(2.0, n_trees / allowed), passes=PASSES // 2)
     at_least = 0.0
     for _ in range(_MOST_COLUMNS):
         multipliers = _multipliers(np.array(columns), allowed)

@@ -1,0 +1,179 @@
+"""What a stop table says of itself on a page, and its pictures."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.words import most_changed
+from rfsize.stopping.certificate import Certificate, ClassOutcome, bounds
+from rfsize.stopping.rules.base import Stops
+from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, new_axes, shortened
+from rfsize.utils.words import how_many, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CODE = """# all trees, of which each row asks only as many as settle it
+table = rfsize.StopTable.load("table.json")  # what table.save("table.json") wrote
+fast = rfsize.compile(model, table)"""
+
+_PROMISES = {
+    "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
+    "expected": "expected on average over forests like this one",
+}
+
+
+class Table(Protocol):
+    """What is read of a stop table here."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def stops(self) -> Stops: ...
+    @property
+    def classes(self) -> tuple[Any, ...] | None: ...
+    @property
+    def certificate(self) -> Certificate | None: ...
+    @property
+    def promise(self) -> str: ...
+    def expected_trees(self) -> float: ...
+    def expected_disagreement(self) -> float: ...
+    def by_class(self) -> list[ClassOutcome]: ...
+
+
+def table_account(table: Table) -> Account:
+    """The account of a stop table."""
+    alike = table.stops.counts_alike
+    return Account(
+        title="Stop table",
+        verdict=_verdict(table),
+        figures=_figures(table) if alike else (),
+        sections=(Section("", (), _pictures(table), _by_class(table)),),
+        code=_CODE if alike else "",
+        origin=_origin(table),
+    )
+
+
+def _verdict(table: Table) -> str:
+    if not table.stops.counts_alike:
+        members = how_many(table.n_trees, "weighted member")
+        return f"Of {members}, rows ask as many as settle the outcome, and no label changes."
+    asked = f"Rows ask {table.expected_trees():,.1f} of the {how_many(table.n_trees, 'tree')} on average"
+    other = table.stops.differs
+    if table.certificate is None:
+        return f"{asked}, and {table.expected_disagreement():.2%} of them are expected to {other}."
+    of = "them" if table.certificate.average == "micro" else "each class's rows"
+    sure = f"certified with {table.certificate.confidence:.0%} confidence"
+    return f"{asked}, and at most {table.certificate.bound:.2%} of {of} {other}: {sure}."
+
+
+def _figures(table: Table) -> tuple[Figure, ...]:
+    found = [Figure("trees asked per row", f"{table.expected_trees():,.1f}", f"of {table.n_trees:,}")]
+    if table.certificate is None:
+        return (*found, Figure("rows that differ", f"{table.expected_disagreement():.2%}", "expected"))
+    known = table.certificate
+    of = "" if known.average == "micro" else "of each class, "
+    return (
+        *found,
+        Figure("rows that differed", f"{known.disagreements:,}", f"of {known.rows:,}"),
+        Figure("certified: at most", f"{known.bound:.2%}", f"{of}with {known.confidence:.0%} confidence"),
+    )
+
+
+def _pictures(table: Table) -> tuple[Picture, ...]:
+    stops = Picture("When a row stops asking trees", partial(draw_stops, table))
+    if table.certificate is None:
+        return (stops,)
+    return stops, Picture("Rows that differ, and what is certified of them", partial(draw_certificate, table))
+
+
+def _by_class(table: Table) -> tuple[Grid, ...]:
+    known = [outcome for outcome in table.by_class() if not math.isnan(outcome.trees)]
+    if len(known) < 2:
+        return ()
+    most, title = most_changed(known, lambda outcome: outcome.disagreement)
+    rows = tuple(
+        (printable(one.label), f"{one.share:.2%}", f"{one.disagreement:.2%}", f"{one.trees:,.1f}") for one in most
+    )
+    return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title.capitalize()),)
+
+
+def _origin(table: Table) -> tuple[tuple[str, str], ...]:
+    by = "averaged scores" if table.stops.voting == "soft" else "votes"
+    certificate = () if table.certificate is None else (("certificate", str(table.certificate)),)
+    promise = "nothing changes" if table.alpha == 1.0 else _PROMISES[table.promise]
+    return (("rule", f"{table.rule}, α = {table.alpha!r}, {by}"), *certificate, ("promise", promise))
+
+
+def plot_table(table: Table, ax: Axes | None = None) -> Axes:
+    """Draw where voting stops, and what is certified; see `StopTable.plot`."""
+    if ax is None and table.certificate is not None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10.0, 4.8), layout="constrained")
+        left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
+        draw_certificate(table, left)
+    ax = new_axes() if ax is None else ax
+    draw_stops(table, ax)
+    return ax
+
+
+def draw_certificate(table: Table, ax: Axes) -> None:
+    """Rows that were answered unlike all trees up to what is certified of them, and what is allowed."""
+    known = table.certificate
+    assert known is not None
+    counts = known.counts
+    names = range(len(counts.rows)) if table.classes is None or len(counts.rows) == 1 else table.classes
+    if known.average == "macro":
+        found = [
+            (name, differing / rows, float(bounds(np.array(differing), np.array(rows), known.confidence)))
+            for name, differing, rows in zip(names, counts.disagreements, counts.rows, strict=True)
+            if rows
+        ]
+    else:
+        found = [("all rows", counts.disagreement, known.bound)]
+    most, which = most_changed(found, lambda one: one[2])
+    told, shares, ends = zip(*most, strict=True)
+    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
+    draw_shares(ax, told, shares, ends, f"seen on {known.rows:,} rows, up to the bound ({known.confidence:.0%})")
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
+    ax.set_xlabel("rows that differ from all trees")
+    ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
+    finish(ax)
+
+
+def draw_stops(table: Table, ax: Axes) -> None:
+    """The votes, or scores, at which voting stops."""
+    stops = table.stops
+    names = range(table.n_classes) if table.classes is None else table.classes
+    stops.draw(ax, table.n_trees, [f"class {shortened(name)}" for name in names])
+    if stops.counts_alike:
+        _mark_expected(table, ax)
+    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
+    label_counts(ax.xaxis)
+    if stops.voting == "hard" and stops.counts_alike:
+        label_counts(ax.yaxis)
+    finish(ax)
+
+
+def _mark_expected(table: Table, ax: Axes) -> None:
+    trees = table.expected_trees()
+    label = f"{'expected' if table.stops.is_computed else 'measured'}: {trees:,.1f} trees per row"
+    if table.stops.draws_trees:
+        ax.axvline(trees, **faint(ax, "--"), label=label)
+    else:
+        ax.plot([], [], " ", label=label)
+    if table.certificate is not None:
+        of = "" if table.certificate.average == "micro" else " of each class"
+        ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%}{of} differ")

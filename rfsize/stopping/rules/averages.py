@@ -1,0 +1,186 @@
+"""Averaged scores: stops where the first class is far enough ahead in the mean of the trees asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, Wanted, one_in
+from rfsize.stopping.certificate import Certificate
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.learning import best_shape
+from rfsize.stopping.rules.base import Stops, line_style, some_trees
+from rfsize.stopping.rules.on_sums import ScoreStop, score_stop
+from rfsize.utils.plotting import label_sparsely
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.layout import Forest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
+_BOLDEST = 1e-5
+
+# Rows from which on a part of them is learned on, of that part the most, and the leads that are held for it.
+_ROWS_TO_LEARN, _MOST_LEARNING_ROWS = 10_000, 5000
+_LEADS_HELD, _LEARNS_ONE_IN = 1 << 23, 3
+
+
+@dataclass(frozen=True, eq=False)
+class AverageStops(Stops):
+    """Stop when the first class is far enough ahead in the mean of the trees asked.
+
+    Scores are those of a tree alone, before the link. After t trees the lead is that of the largest mean score over the
+    second, or of one score, which two classes may have, the distance of its mean from ``cut``. Voting stops when
+    lead ≥ needed[t], with class 1 where the mean of the one score is above ``cut``, else the class of the largest mean,
+    the lowest index where they tie.
+
+    Attributes
+    ----------
+    needed : ndarray of float64, shape (T + 1,)
+        Leads that stop: ∞ before the first tree, 0 after the last, and never more after another tree.
+    cut : float
+        Mean score above which class 1 is answered, of one score; not used of several.
+    """
+
+    kind = "averages"
+    rules = ("lead",)
+    stored = ("needed", "cut")
+    voting = "soft"
+    metric = "labels"
+
+    needed: Floats
+    cut: float
+
+    @classmethod
+    def calibrated(cls, trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, Certificate]:
+        """The boldest stops that are certified.
+
+        Where rows are many, some of them tell how the lead that stops should fall, and the others certify.
+        """
+        every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
+        shape = _learned_shape(trees, wanted, every, plain) if every else plain
+        limits, n_classes = _limits(trees, shape), len(labels)
+        read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
+        tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
+        rule = max(0, tallies.boldest(wanted, labels))  # the first asks all trees about every row
+        stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
+        return stops, tallies.certificate(rule, wanted)
+
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        lead, label = running_leads(outputs, self.cut)
+        asked = (lead >= self.needed[1:]).argmax(axis=1) + 1
+        return label[np.arange(len(label)), asked - 1].astype(np.int64), asked.astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The leads after 1, …, T trees, and the cut."""
+        return {"needed": self.needed[1:].tolist(), "cut": self.cut}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> AverageStops:
+        needed, cut = fields.numbers("needed", float, n_trees), fields.real("cut")
+        if needed[-1] != 0.0 or (np.diff(needed) > 0.0).any():
+            refuse(
+                "needed must fall from tree to tree, or stay, and end with 0, so that the last tree settles every row"
+            )
+        return cls(np.concatenate([[np.inf], needed]), cut)
+
+    def on_sums(self, forest: Forest) -> ScoreStop:
+        """The stops on sums of scores, as a forest adds them up."""
+        n_trees = forest.n_trees
+        asked = np.arange(n_trees + 1)
+        start: Floats = forest.start.astype(np.float64)
+        share = asked / n_trees * forest.divisor
+        if forest.n_scores == 1:
+            # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.
+            level = start + (self.cut - start) * share
+            lead = self.needed * np.where(asked > 0, share, 1.0)
+            return score_stop(asked > 0, 1, level - lead, level + lead, self.needed, start)
+        # Two shares that sum to 1 are twice as far apart as each is from a half.
+        apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
+        needed = self.needed * np.where(asked > 0, share, 1.0) * apart
+        return score_stop(asked > 0, 1, needed, needed, needed, start)
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        """Needed leads run from beyond any lead to 0: a logarithmic axis shows them."""
+        asked = some_trees(1, n_trees - 1)
+        needed = self.needed[asked]
+        if needed.any():
+            ax.set_yscale("log")
+            label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
+        ax.plot(
+            asked, needed, line_style(asked), clip_on=False, color="C1", label="stop: the first class is so far ahead"
+        )
+        lowest = needed[needed > 0.0].min(initial=1.0)
+        ax.fill_between(asked, lowest, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+        ax.set_xlim(1, max(2, n_trees))
+        ax.set_xlabel("trees asked")
+        ax.set_ylabel("lead in the mean score")
+
+
+def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
+    """Lead and first class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    lead = np.empty(tree_scores.shape[:2])
+    label = np.empty(tree_scores.shape[:2], dtype=np.int32)
+    _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
+    return lead, label
+
+
+def _tallied_leads(
+    scores: NDArray[Any], place: Int64s, *, cut: float, every: int, limits: Floats, shape: Floats, n_classes: int
+) -> Tallies:
+    """What rules on the lead do, on all rows but those that were learned on."""
+    lead, label = running_leads(scores[~one_in(every, place)], cut)
+    final = label[:, -1].astype(np.int64)
+    return Tallies.of(lead, label != final[:, None], final, limits, shape, n_classes)
+
+
+def _learning_rows(trees: TreesOnRows) -> int:
+    """One row in how many is learned on; 0 where rows are few."""
+    n_rows = trees.rows.n_rows
+    if n_rows < _ROWS_TO_LEARN:
+        return 0
+    return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.adapter.n_trees // _LEADS_HELD))
+
+
+def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> list[tuple[Floats, NDArray[np.int32]]]:
+    """Leads and labels of one row in so many."""
+    return [running_leads(scores[one_in(every, place)], cut)]
+
+
+def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats) -> Floats:
+    """The shape of leads that asks fewest trees on the rows to learn on."""
+    blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
+    lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    one, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
+
+    def price(shape: Floats) -> float:
+        tallies = Tallies.of(lead, differs, one, _limits(trees, shape), shape, 1)
+        most = (1.0 - wanted.alpha) * len(lead)
+        return float(tallies.trees[0, tallies.differing[0] <= most].min())
+
+    return best_shape(lead, label, plain, price)
+
+
+def needed_leads(limit: float, n_trees: int) -> Floats:
+    """λ·√((T − t)/(tT)): leads that stop, in units in which what the trees left may change is alike for all t."""
+    asked = np.arange(1, n_trees + 1)
+    return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
+
+
+def _limits(trees: TreesOnRows, shape: Floats) -> Floats:
+    """Factors of a shape from one that no lead reaches before the last tree to one that stops at once.
+
+    They depend on the forest and the shape alone: limits chosen by the rows would be no fixed sequence.
+    """
+    raw, n_trees = trees.adapter.leaves.raw, trees.adapter.n_trees
+    raw = raw[np.isfinite(raw)]  # nodes that are no leaves have none
+    width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0
+    highest = 1.01 * width / shape[-2] if n_trees > 1 else width
+    return np.geomspace(highest, highest * _BOLDEST / n_trees, TRIED)

@@ -1,0 +1,165 @@
+"""Rules on votes that are solved exactly, tally by tally: what those of two classes and of three share.
+
+The cheapest stops under a bound on the errors minimise expected trees + penalty · errors for some penalty (Lagrange).
+One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises that for many penalties at once; this module
+searches for the penalty, and keeps only what is proven to respect the bound.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rfsize.stopping import urn
+from rfsize.stopping.certificate import ClassOutcome
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import Figures, Terms
+from rfsize.stopping.rules.votes import VoteStops
+from rfsize.utils.typing import Floats
+from rfsize.utils.words import how_many
+
+Table = TypeVar("Table")
+
+ROUNDING = 1e-9
+"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
+
+# Penalties tried per pass, and passes, of `search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
+_WAYS, PASSES = 16, 6
+
+
+class ExactStops(VoteStops):
+    """Stops whose figures are sums over all tallies."""
+
+    is_computed = True
+    knows_limit = True
+
+    @classmethod
+    @abstractmethod
+    def build(cls, terms: Terms) -> ExactStops:
+        """The stops of checked terms."""
+
+    @classmethod
+    @abstractmethod
+    def lossless(cls, n_trees: int) -> ExactStops:
+        """The earliest stops that never change the outcome."""
+
+    @abstractmethod
+    def outcome(self, wins: Floats, alpha: float) -> Figures:
+        """What happens to masses of final tallies, which need not sum to 1, by the class that wins."""
+
+    def figures(self, terms: Terms) -> Figures:
+        return self.outcome(winning_masses(terms), terms.alpha)
+
+    def by_class(self, terms: Terms, labels: tuple[Any, ...]) -> list[ClassOutcome]:
+        """What happens to the mass on which each class wins, taken alone."""
+        wins, found = winning_masses(terms), []
+        for index, label in enumerate(labels):
+            alone = np.zeros_like(wins)
+            alone[index] = wins[index]
+            mass, known = float(alone.sum()), self.outcome(alone, terms.alpha)
+            of_class = (known.disagreement / mass, known.trees / mass) if mass > 0.0 else (np.nan, np.nan)
+            found.append(ClassOutcome(label, mass, *of_class))
+        return found
+
+    def check_kept(self, terms: Terms) -> None:
+        if terms.alpha == 1.0:
+            if self.to_dict() != self.lossless(terms.n_trees).to_dict():
+                refuse("alpha is 1, but the stops are not the lossless ones")
+            return
+        allowed, found = (1.0 - terms.alpha) * (1.0 + ROUNDING) + 1e-12, self.promised(terms)
+        if not found <= allowed:
+            promised = f"alpha={terms.alpha!r} promises {1.0 - terms.alpha:.4%}"
+            refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
+
+    def promised(self, terms: Terms) -> float:
+        """The disagreement that α bounds."""
+        found = self.figures(terms)
+        # Rows that never reach α are answered as the whole forest would, which is all that the threshold rule promises.
+        return found.disagreement - (found.unsettled if terms.rule == "threshold" else 0.0)
+
+    @classmethod
+    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
+        return stored_prior(fields, n_trees + 1)
+
+
+def stored_prior(fields: Fields, size: int) -> Floats | None:
+    """The weights of all tallies, None where they are uniform."""
+    if fields["prior"] is None:
+        return None
+    weights = fields.numbers("prior", float, size)
+    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
+        refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
+    return weights
+
+
+def flat_prior(prior: Floats) -> Floats:
+    """The weights of all tallies, one after another, of a prior over three classes too."""
+    return prior if prior.ndim == 1 else prior[urn.simplex(len(prior) - 1)]
+
+
+def winning_masses(terms: Terms) -> Floats:
+    """`urn.winning_masses` of the prior, None being uniform."""
+    prior = urn.uniform_prior(terms.n_trees, terms.n_classes) if terms.prior is None else terms.prior
+    return urn.winning_masses(prior, terms.target)
+
+
+def cheapest(
+    wins: Floats,
+    alpha: float,
+    solve: Callable[[Floats], tuple[Floats, list[Table]]],
+    outcome: Callable[[Table], tuple[float, float]],
+    candidates: list[Table],
+    **search_for: int,
+) -> Table:
+    """The cheapest table within the bound among the candidates and those of the search.
+
+    Raises
+    ------
+    ValueError
+        If even all trees disagree more often, which only target="limit" allows.
+    """
+    whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
+    allowed = 1.0 - alpha
+    if whole_forest > allowed:
+        raise ValueError(
+            f"a forest of {how_many(wins.shape[1] - 1, 'tree')} disagrees with the infinite forest on "
+            f"{whole_forest:.3%} of the rows under this prior, more than the {allowed:.3%} that "
+            f"alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size "
+            "tells how many), a smaller alpha, or rule='threshold'"
+        )
+    # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
+    largest = max(2.0, (wins.shape[1] - 1) / max(allowed - whole_forest, ROUNDING * allowed))
+    found = search(solve, allowed, largest, **search_for)
+    outcomes = [(outcome(table), table) for table in [*candidates, *found]]
+    return min(
+        ((trees, table) for (wrong, trees), table in outcomes if wrong <= allowed * (1.0 + ROUNDING)),
+        key=lambda pair: pair[0],
+    )[1]
+
+
+def search(
+    solve: Callable[[Floats], tuple[Floats, list[Table]]],
+    allowed: float,
+    largest: float,
+    ways: int = _WAYS,
+    passes: int = PASSES,
+) -> list[Table]:
+    """Tables within the bound, for penalties ever closer to the smallest that gives one."""
+    low, high = 1.0, largest
+    penalties = np.geomspace(low, high, ways + 1)
+    found = []
+    for _ in range(passes):
+        errors, tables = solve(penalties)
+        first = int(np.argmax(np.append(errors, 0.0) <= allowed))
+        if first < len(tables):
+            found.append(tables[first])
+            high = penalties[first]
+        if first > 0:
+            low = penalties[first - 1]
+        elif low == high:
+            break
+        penalties = np.geomspace(low, high, ways + 1)[1:-1]
+    return found

@@ -1,0 +1,148 @@
+"""Any number of classes: stops by the votes of the two leading classes, measured on random orders of votes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize.stopping import urn
+from rfsize.stopping.certificate import ClassCounts
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import Terms, some_trees
+from rfsize.stopping.rules.binary import threshold_binary
+from rfsize.stopping.rules.exact import stored_prior
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, two_leaders
+from rfsize.utils.c_literals import array
+from rfsize.utils.plotting import faint
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.voting.votes import Votes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BLOCK = 2_000_000  # votes held at a time
+_SIMULATED = 4_000_000  # votes simulated
+_SIMULATION_SEED = 2016  # fixed: the same stops give the same measurement
+
+_ANSWER = """    int leader, rival;
+    two_leaders(votes, &leader, &rival);
+    if (votes[leader] - votes[rival] + (leader < rival) > TREES - asked) return leader;
+    return %s;
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class LeaderStops(VoteStops):
+    """Stop by the votes of the two leading classes alone.
+
+    Of the classes, let a have the most votes after t trees and b the second most, the lowest index where they
+    tie. Voting stops with a if n_a ≥ upper[n_a + n_b], or if n_a − n_b, plus 1 where a < b, exceeds the T − t
+    remaining votes: then no class can overtake a, nor tie with it and go first.
+
+    Attributes
+    ----------
+    upper : ndarray of int32, shape (T + 1,)
+        1 ≤ upper[s] ≤ s + 1; s + 1 is never reached.
+    """
+
+    kind = "leaders"
+    rules = ("threshold",)
+    stored = ("upper",)
+    draws_trees = False
+
+    upper: NDArray[np.int32]
+
+    @classmethod
+    def build(cls, terms: Terms) -> LeaderStops:
+        """The stops of checked terms, from the prior over the tally of the two."""
+        if terms.alpha == 1.0:
+            return cls.lossless(terms.n_trees)
+        prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
+        wins = urn.winning_masses(prior, "forest")
+        return cls(threshold_binary(wins, 1.0 - (1.0 - terms.alpha) / (terms.n_classes - 1))[1])
+
+    @classmethod
+    def lossless(cls, n_trees: int) -> LeaderStops:
+        """The earliest stops that never change the outcome: whether a leader can be overtaken needs no table."""
+        return cls(np.arange(1, n_trees + 2, dtype=np.int32))
+
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        n_rows, n_trees = outputs.shape
+        labels, asked = np.empty((2, n_rows), dtype=np.int64)
+        going = np.arange(n_rows)
+        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+        for t in range(1, n_trees + 1):
+            counts[np.arange(len(going)), outputs[going, t - 1]] += 1
+            leader, rival, most, next_most = two_leaders(counts)
+            stop = most >= self.upper[most + next_most]
+            stop |= most - next_most + (leader < rival) > n_trees - t
+            if stop.any():
+                labels[going[stop]], asked[going[stop]] = leader[stop], t
+                going, counts = going[~stop], counts[~stop]
+        return labels, asked
+
+    def simulated(self, n_trees: int, n_classes: int, votes: Votes | None) -> ClassCounts:
+        """Trees asked and disagreements on random orders of the votes of the prior's rows, or of uniform tallies."""
+        generator = np.random.default_rng(_SIMULATION_SEED)
+        n_rows = max(100, _SIMULATED // max(n_trees, 10 * n_classes))
+        if votes is None:
+            # Uniform fractions, then multinomial votes: every tally of T votes is equally likely.
+            tallies = generator.multinomial(n_trees, generator.dirichlet(np.ones(n_classes), n_rows))
+        else:
+            rows = urn.voted_rows(votes)
+            total = np.cumsum(rows[generator.integers(len(rows), size=n_rows)], axis=1)
+            tallies = np.diff(total * n_trees // total[:, -1:], axis=1, prepend=0)
+        trees, differs = np.zeros((2, n_rows), dtype=np.int64)
+        winner = tallies.argmax(axis=1)
+        block = max(1, _BLOCK // max(n_trees, n_classes))
+        for start in range(0, n_rows, block):
+            here = slice(start, start + block)
+            some = tallies[here]
+            ordered = np.repeat(np.tile(np.arange(n_classes), len(some)), some.ravel()).reshape(len(some), n_trees)
+            labels, trees[here] = self.settle(generator.permuted(ordered, axis=1), n_classes)
+            differs[here] = labels != winner[here]
+        return ClassCounts.of(winner, differs, trees, n_classes)
+
+    def check_kept(self, terms: Terms) -> None:
+        if not np.array_equal(self.build(terms).upper, self.upper):
+            refuse("the stops are not those that the table's prior and alpha give")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"upper": self.upper.tolist()}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> LeaderStops:
+        upper = fields.numbers("upper", int, n_trees + 1)
+        if not ((upper >= 1) & (upper <= np.arange(n_trees + 1) + 1)).all():
+            refuse("upper must lie between 1 and one more than the votes seen")
+        return cls(upper.astype(np.int32))
+
+    @classmethod
+    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
+        return stored_prior(fields, n_trees + 1)
+
+    def native(self, every: int) -> _core.VoteStop:
+        return _core.VoteStop.leaders(self.upper, every)
+
+    def answer_in_c(self, every: int) -> str:
+        if (self.upper > np.arange(self.upper.size)).all():  # no votes are so many
+            return LEADERS_IN_C + ANSWER_IN_C % (_ANSWER % "-1")
+        bound = "votes[leader] >= upper[votes[leader] + votes[rival]] ? leader : -1"
+        return array("upper", self.upper) + LEADERS_IN_C + ANSWER_IN_C % (_ANSWER % bound)
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        both = some_trees(0, n_trees)
+        upper = self.upper[both]
+        can = upper <= both
+        going = both / 2.0, np.minimum(upper, both)
+        ax.fill_between(both, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+        ax.plot(both[can], upper[can], color="C1", label="stop: the leader wins")
+        ax.plot(both, both / 2.0, **faint(ax, ":"), label="both level")
+        ax.set_xlim(0, n_trees)
+        ax.set_ylim(0, None)
+        ax.set_xlabel("votes of the two leading classes")
+        ax.set_ylabel("votes of the leader")

@@ -1,0 +1,210 @@
+"""Probabilities and other numbers: stops by the spread of a row's own scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, Wanted, one_in
+from rfsize.stopping.certificate import Certificate
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import MAX_TREES, Stops, line_style, some_trees
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import MAX_CLASSES
+from rfsize.voting.links import LINKS, Link
+from rfsize.walking.layout import Forest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Trees that the pooled spread counts for, in that of one row.
+_PRIOR_TREES = 16.0
+
+# Trees after which a row is looked at again.
+_TREES_BETWEEN_LOOKS = 8
+
+# Limits that are tried, relative to the tolerance, and one row in how many tells the pooled spread.
+_LIMITS = 1e-3, 1e2
+_ROWS_PER_POOL = 10
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadStops(Stops):
+    """Stop when what the trees left may change is small, by the spread of the trees asked.
+
+    Scores are those of a tree alone, before the link. After t of T trees, m is the mean score and s² the variance of
+    the scores around it, shrunk to the ``pooled`` one as if that were of ``weight`` trees more:
+    s² = (weight · pooled² + Σ(x − m)²)/(weight + t − 1). Voting stops when s · √(1/t − 1/T), times the steepness of
+    the link at m, is at most ``limit``, for the output where it is largest; the prediction is the link of m.
+
+    Attributes
+    ----------
+    limit : float
+        At least 0.
+    pooled : ndarray of float64, shape (n_scores,)
+        Standard deviation of one tree's scores around the row's mean, over rows.
+    weight : float
+        At least 1.
+    every : int
+        Rows may stop after each so many trees: to look costs as much as to walk down a few.
+    link : Link
+        From mean scores to what must keep within the tolerance.
+    metric : {"probabilities", "scores"}
+        What the table's predictions are.
+    tolerance : float
+        How far a prediction may be from that of all trees, in the output where it is farthest.
+    """
+
+    kind = "spread"
+    rules = ("spread",)
+    stored = ("limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance")
+    voting = "soft"
+
+    limit: float
+    pooled: Floats
+    weight: float
+    every: int
+    link: Link
+    metric: str
+    tolerance: float
+
+    @classmethod
+    def calibrated(
+        cls, trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], metric: str, tolerance: float
+    ) -> tuple[SpreadStops, Certificate]:
+        """The boldest stops that are certified.
+
+        One row in ten tells the pooled spread, and no more: the sequence of rules must not know the rows that it is
+        tried on.
+        """
+        n_classes = trees.adapter.classes.size
+        link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
+        cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, _TREES_BETWEEN_LOOKS, link, metric, tolerance)
+        limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
+        read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
+        tallies = trees.added_up("scores", read, partial(Tallies.nothing, len(labels), limits.size))
+        rule = tallies.boldest(wanted, labels)
+        if rule < 0:
+            raise ValueError(
+                f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
+                f"alpha={wanted.alpha!r}: give a larger tolerance, more rows or a lower alpha"
+            )
+        return replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, wanted)
+
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        left, mean = self.left_to_change(outputs)
+        stop = left <= self.limit
+        stop[:, -1] = True
+        asked = stop.argmax(axis=1) + 1
+        return self.predictions(mean[np.arange(len(mean)), asked - 1], n_classes), asked.astype(np.int64)
+
+    def predictions(self, mean: Floats, n_classes: int) -> Floats:
+        """What is predicted from mean scores of shape (…, n_scores)."""
+        of_classes = n_classes if self.metric == "probabilities" else 0
+        return self.link.predictions(mean, of_classes)
+
+    def left_to_change(self, tree_scores: NDArray[Any]) -> tuple[Floats, Floats]:
+        """What is compared with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
+        n_trees = tree_scores.shape[1]
+        asked = np.arange(1, n_trees + 1)[:, None]
+        total = np.cumsum(tree_scores, axis=1, dtype=np.float64)
+        mean = total / asked
+        squares = np.cumsum(np.square(tree_scores, dtype=np.float64), axis=1) - total * mean
+        variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + asked - 1.0)
+        trees_left = np.sqrt(1.0 / asked[:, 0] - 1.0 / n_trees)
+        left = (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left
+        left[:, (asked[:, 0] % self.every > 0) & (asked[:, 0] < n_trees)] = np.inf
+        return left, mean
+
+    @property
+    def goes_by(self) -> str:
+        return f"metric={self.metric!r}, tolerance={self.tolerance:g}"
+
+    @property
+    def differs(self) -> str:
+        return f"get {self.metric} that are off by more than {self.tolerance:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "limit": self.limit,
+            "pooled": self.pooled.tolist(),
+            "weight": self.weight,
+            "every": self.every,
+            "link": self.link.kind,
+            "slope": self.link.slope,
+            "metric": self.metric,
+            "tolerance": self.tolerance,
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> SpreadStops:
+        limit, weight, slope, tolerance = map(fields.real, ("limit", "weight", "slope", "tolerance"))
+        pooled, every = fields.numbers("pooled", float), fields.whole("every", 1, MAX_TREES)
+        if limit < 0.0 or weight < 1.0 or slope == 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
+            refuse("limit and pooled must be at least 0, weight at least 1, slope not 0 and tolerance above 0")
+        fits = {1: range(1, MAX_CLASSES + 1), 2: (1, 2)}.get(n_classes, (n_classes,))
+        if len(pooled) not in fits:
+            refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")
+        metric = fields.choice("metric", ("probabilities", "scores") if n_classes > 1 else ("scores",))
+        return cls(limit, pooled, weight, every, Link(fields.choice("link", LINKS), slope), metric, tolerance)
+
+    def native(self, forest: Forest) -> _core.SpreadStop:
+        """What the compiled loop takes."""
+        # Both classes of two may be added up where the table knows of one: they spread alike.
+        pooled, link = np.resize(self.pooled, forest.n_scores), LINKS.index(self.link.kind)
+        start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
+        return _core.SpreadStop(self.limit, self.every, pooled, self.weight, link, self.link.slope, scale, start)
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        """How far the scores of the trees asked may spread, in units of what is predicted."""
+        asked = some_trees(1, n_trees - 1)
+        most = self.limit / np.sqrt(1.0 / asked - 1.0 / n_trees)
+        ax.plot(asked, most, line_style(asked), clip_on=False, color="C1", label="stop: scores spread by no more")
+        ax.fill_between(
+            asked, most, most.max(initial=0.0), color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree"
+        )
+        ax.set_xlim(1, max(2, n_trees))
+        ax.set_ylim(0, None)
+        ax.set_xlabel("trees asked")
+        ax.set_ylabel(f"standard deviation of the trees,\nas {self.metric}")
+
+
+def _tallied_spread(
+    scores: NDArray[Any], place: Int64s, *, cautious: SpreadStops, cut: float, n_classes: int, limits: Floats
+) -> Tallies:
+    """What rules on the spread do, on all rows but those that told the pooled one."""
+    with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
+        left, mean = cautious.left_to_change(scores[~one_in(_ROWS_PER_POOL, place)])
+        predicted = cautious.predictions(mean, n_classes)
+        differs = np.abs(predicted - predicted[:, -1:]).max(axis=2) > cautious.tolerance
+    always = np.ones(scores.shape[1])
+    return Tallies.of(-left, differs, _labels_of(mean[:, -1], cut, n_classes), -limits, always, max(1, n_classes))
+
+
+def _pooled_spread(trees: TreesOnRows) -> Floats:
+    """Standard deviation of the scores around each row's mean, of one row in ten, shape (n_scores,)."""
+    squares = np.concatenate(trees.added_up("scores", _squares, list))
+    return np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.adapter.n_trees - 1), 1))
+
+
+def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
+    """The squared distances of scores from their row's mean, of one row in ten.
+
+    They are kept row by row: their sum would depend on where blocks of rows end, in its last bits.
+    """
+    given = scores[one_in(_ROWS_PER_POOL, place)].astype(np.float64)
+    mean = np.sum(given, axis=1, keepdims=True) / given.shape[1]
+    return [np.sum((given - mean) ** 2, axis=1)]
+
+
+def _labels_of(mean: Floats, cut: float, n_classes: int) -> Int64s:
+    """Class that mean scores give, 0 where there are none."""
+    if not n_classes:
+        return np.zeros(len(mean), dtype=np.int64)
+    return mean.argmax(axis=1) if mean.shape[1] > 1 else (mean[:, 0] > cut).astype(np.int64)

@@ -1,0 +1,177 @@
+"""Three classes: a decision in every state of the votes, exact for forests that are not too large."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize.stopping import urn
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import Figures, Terms
+from rfsize.stopping.rules.exact import PASSES, ExactStops, cheapest, stored_prior, winning_masses
+from rfsize.stopping.rules.votes import ANSWER_IN_C
+from rfsize.utils.c_literals import array
+from rfsize.utils.typing import Floats, Int64s
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_TERNARY = 201
+"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
+
+_ANSWER = """    const int32_t t = asked, a = votes[0], b = votes[1];
+    const int32_t state = t * (t + 1) * (t + 2) / 6 + a * (t + 1) - a * (a - 1) / 2 + b;
+    return ((decision[state >> 2] >> (2 * (state & 3))) & 3) - 1;
+"""
+
+
+def ternary_index(asked: Any, n_0: Any, n_1: Any) -> Any:
+    """Place of the state of ``asked`` votes, ``n_0`` for class 0 and ``n_1`` for class 1, in `TernaryStops.decision`.
+
+    t(t + 1)(t + 2)/6 + n0(t + 1) − n0(n0 − 1)/2 + n1: layer by layer, then by n0, then by n1. Integers or arrays.
+    """
+    return asked * (asked + 1) * (asked + 2) // 6 + n_0 * (asked + 1) - n_0 * (n_0 - 1) // 2 + n_1
+
+
+@dataclass(frozen=True, eq=False)
+class TernaryStops(ExactStops):
+    """The decision in every state.
+
+    Attributes
+    ----------
+    decision : ndarray of int8, shape ((T + 1)(T + 2)(T + 3)/6,)
+        −1 to go on, else the class answered, at `ternary_index` (t, votes for class 0, votes for class 1).
+    """
+
+    kind = "ternary"
+    rules = ("threshold", "optimal")
+    stored = ("runs", "answers")
+
+    decision: NDArray[np.int8]
+
+    @classmethod
+    def build(cls, terms: Terms) -> TernaryStops:
+        if terms.alpha == 1.0:
+            return cls.lossless(terms.n_trees)
+        found = threshold_ternary if terms.rule == "threshold" else optimal_ternary
+        return cls(found(winning_masses(terms), terms.alpha))
+
+    @classmethod
+    def lossless(cls, n_trees: int) -> TernaryStops:
+        return cls(lossless_ternary(n_trees))
+
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        count_0 = np.cumsum(outputs == 0, axis=1, dtype=np.int64)
+        count_1 = np.cumsum(outputs == 1, axis=1, dtype=np.int64)
+        decided = self.decision[ternary_index(np.arange(1, count_0.shape[1] + 1), count_0, count_1)]
+        asked = (decided >= 0).argmax(axis=1) + 1
+        labels = decided[np.arange(len(decided)), asked - 1]
+        return labels.astype(np.int64), asked.astype(np.int64)
+
+    def outcome(self, wins: Floats, alpha: float) -> Figures:
+        return Figures(*map(float, _core.ternary_outcome(wins, self.decision, alpha)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decisions as runs of equal ones: states of equal answers are neighbours."""
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(self.decision)) + 1])
+        lengths = np.diff(np.append(starts, len(self.decision)))
+        return {"runs": lengths.tolist(), "answers": self.decision[starts].tolist()}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> TernaryStops:
+        size = (n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6
+        runs = fields.numbers("runs", int)
+        answers = fields.numbers("answers", int, len(runs))
+        # Each run is bounded before they are summed: a sum of large numbers could wrap around.
+        if not ((runs >= 1) & (runs <= size)).all() or len(runs) > size or runs.sum() != size:
+            refuse(f"runs must be positive lengths that sum to {size}")
+        if not ((answers >= -1) & (answers <= 2)).all() or any(a == b for a, b in pairwise(answers.tolist())):
+            refuse("answers must be -1, 0, 1 or 2, each run's unlike the one before")
+        decision = np.repeat(answers.astype(np.int8), runs)
+        counts = np.stack(urn.three_counts(n_trees))[:, urn.simplex(n_trees)]
+        last = decision[ternary_index(n_trees, counts[0], counts[1])]
+        if decision[0] != -1 or not np.array_equal(last, counts.argmax(axis=0)):
+            refuse("the decisions must stop no row before the first tree, and every row at its majority after the last")
+        return cls(decision)
+
+    @classmethod
+    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
+        weights = stored_prior(fields, (n_trees + 1) * (n_trees + 2) // 2)
+        if weights is None:
+            return None
+        prior = np.zeros((n_trees + 1, n_trees + 1))
+        prior[urn.simplex(n_trees)] = weights
+        return prior
+
+    def native(self, every: int) -> _core.VoteStop:
+        return _core.VoteStop.ternary(self.decision, every)
+
+    def answer_in_c(self, every: int) -> str:
+        return array("decision", _packed(self.decision)) + ANSWER_IN_C % _ANSWER
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        """The leader's smallest stopping lead, over the ways in which the other two share the rest."""
+        asked = np.arange(1, n_trees + 1)
+        level, alone = (np.array([self._smallest_lead(t, share) for t in asked.tolist()]) for share in (0.5, 0.0))
+        going = np.where(np.isnan(np.fmin(level, alone)), asked, np.fmin(level, alone))
+        ax.fill_between(asked, 0.0, going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+        ax.plot(asked, level, color="C1", label="stop: the other two share the rest")
+        ax.plot(asked, alone, color="C2", label="stop: one of the others has no vote")
+        ax.set_xlim(1, max(2, n_trees))
+        ax.set_ylim(0, None)
+        ax.set_xlabel("trees asked")
+        ax.set_ylabel(f"lead of {classes[0]} over the runner-up, votes", parse_math=False)
+
+    def _smallest_lead(self, asked: int, share: float) -> float:
+        """Smallest lead of class 0 that stops, class 2 having ``share`` of the rivals' votes; NaN where none does."""
+        for n_0 in range((asked + 2) // 3, asked + 1):
+            n_2 = int(share * (asked - n_0))
+            n_1 = asked - n_0 - n_2
+            if n_0 >= n_1 and self.decision[ternary_index(asked, n_0, n_1)] == 0:
+                return float(n_0 - n_1)
+        return math.nan
+
+
+def _packed(decision: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """Decisions in two bits each, one more than the class."""
+    padded = np.zeros(-(-decision.size // 4) * 4, dtype=np.uint8)
+    padded[: decision.size] = decision + 1
+    return np.bitwise_or.reduce(padded.reshape(-1, 4) << np.array([0, 2, 4, 6], dtype=np.uint8), axis=1)
+
+
+def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
+    """Stop where the leader's probability exceeds α, three classes."""
+    decision = lossless_ternary(wins.shape[1] - 1)
+    _core.threshold_decisions(wins, alpha, decision)
+    return decision
+
+
+def lossless_ternary(n_trees: int) -> NDArray[np.int8]:
+    """The earliest three-class stops that never change the outcome."""
+    decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
+    _core.lossless_decisions(n_trees, decision)
+    return decision
+
+
+def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
+    """The fewest expected trees for expected disagreement of at most 1 - α, three classes; errors as of `cheapest`."""
+    lossless = lossless_ternary(wins.shape[1] - 1)
+
+    def solve(penalties: Floats) -> tuple[Floats, list[NDArray[np.int8]]]:
+        tables = [lossless.copy() for _ in penalties]
+        errors = [
+            _core.cheapest_decisions(wins, penalty, table)[0] for penalty, table in zip(penalties, tables, strict=True)
+        ]
+        return np.array(errors), tables
+
+    def outcome(decision: NDArray[np.int8]) -> tuple[float, float]:
+        wrong, trees, _ = _core.ternary_outcome(wins, decision, alpha)
+        return wrong, trees
+
+    return cheapest(wins, alpha, solve, outcome, [lossless, threshold_ternary(wins, alpha)], ways=2, passes=4 * PASSES)

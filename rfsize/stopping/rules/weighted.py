@@ -1,0 +1,244 @@
+"""Members with weights: stops where the remaining weight cannot change the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize import _core
+from rfsize.stopping.certificate import ClassOutcome
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.base import MAX_TREES, Figures, Terms, some_trees
+from rfsize.stopping.rules.exact import ROUNDING
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, two_leaders
+from rfsize.utils.c_literals import array, real, smallest
+from rfsize.utils.plotting import faint
+from rfsize.utils.typing import Floats, Int64s
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_WEIGHT = 1e300
+"""The largest weight of a member, so that no sum of weights overflows."""
+
+_WEIGHTED_TWO = """    const double lead = votes[1] - votes[0];
+    return lead > needed[asked] ? 1 : -lead >= needed[asked] ? 0 : -1;
+"""
+
+_WEIGHTED = """    int leader, rival;
+    double lead;
+    two_leaders(votes, &leader, &rival);
+    lead = votes[leader] - votes[rival];
+    return lead > needed[asked] || (lead == needed[asked] && leader < rival) ? leader : -1;
+"""
+
+_WEIGH = """
+/* The class of the largest weight of all members, added up in the model's own order. */
+static int whole_label(const level *q)
+{
+    double of_class[CLASSES] = {0.0};
+    int leader = 0;
+    for (int own = 0; own < TREES; own++) {
+        const int member = place_of[own], vote = vote_of(q, member);
+        for (int k = 0; k < CLASSES; k++)
+            of_class[k] += k == vote ? weight[member] : against[member];
+    }
+    for (int k = 0; k < CLASSES; k++) of_class[k] /= ALL_WEIGHT;
+    for (int k = 1; k < CLASSES; k++)
+        if (of_class[k] > of_class[leader]) leader = k;
+    return leader;
+}
+
+static int label_of(const level *q, int *asked)
+{
+    tally votes[CLASSES] = {0.0};
+    for (int member = 0; member < TREES; member++) {
+        votes[vote_of(q, member)] += weight[member];
+        *asked = member + 1;
+        if (*asked >= FIRST_LOOK) {
+            const int label = answer(*asked, votes);
+            if (label >= 0) return label;
+        }
+    }
+    return whole_label(q);
+}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedStops(VoteStops):
+    """Members asked from the heaviest down: stop when the remaining weight cannot change the outcome.
+
+    With all votes cast, a class scores the sum of the weights of the members that vote for it plus ``against`` times
+    the weights of the others, over ``total``; the highest score wins, the lowest class index where scores are equal.
+    The sum runs in the members' own order and in double precision, so that the labels are those of
+    ``AdaBoostClassifier.predict`` even where its rounding decides.
+
+    Attributes
+    ----------
+    weights : ndarray of float, shape (T,)
+        By member, at least 0; members of weight 0 are never asked.
+    against : float
+        −1/(K − 1) in the boosting of K classes (SAMME, Zhu et al. 2009), 0 in a plain vote.
+    total : float
+        What the scores are divided by: the sum of the weights, as the model that they come from rounds it, or of more
+        where the model keeps weights of members that it lost.
+    """
+
+    kind = "weighted"
+    rules = ("lossless",)
+    stored = ("weights", "against", "total")
+    is_computed = True
+    counts_alike = False
+
+    weights: Floats
+    against: float
+    total: float
+
+    @cached_property
+    def order(self) -> Int64s:
+        """Members as they are asked: by descending weight, then by index."""
+        return np.argsort(-self.weights, kind="stable").astype(np.int64)
+
+    @property
+    def most_asked(self) -> int:
+        """Members that have a weight."""
+        return int(np.count_nonzero(self.weights))
+
+    @cached_property
+    def worth(self) -> Floats:
+        """What a member's vote adds to the class voted for, and to each other class; shape (2, T)."""
+        return np.stack([self.weights, self.against * self.weights])
+
+    @cached_property
+    def needed(self) -> Floats:
+        """Lead over the runner-up that settles a row after 0, …, T members: the remaining weight and `slack`."""
+        remaining = np.cumsum(self.weights[self.order][::-1])[::-1]
+        return np.append(remaining, 0.0) + self.slack
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding could take off a lead, at most.
+
+        With n weights of sum W and unit roundoff u, the sums of two classes in the members' own order err by less than
+        (2n + 1)uW together, their division by ``total`` levels differences of at most 2uW, and the tallies in order of
+        weight and the remaining weight err by less than (n + 2)uW: (3n + 5)uW, taken as (4n + 16)uW to cover the terms
+        of higher order, and the smallest normal number for what underflows. Weights that are multiples of 1/4096 and
+        not too large add up exactly.
+        """
+        if self.total <= 2.0**36 and not np.any(self.worth * 4096.0 % 1.0):
+            return 0.0
+        double = np.finfo(np.float64)
+        return float((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny)
+
+    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        labels, asked = np.full((2, len(outputs)), self.most_asked, dtype=np.int64)
+        going = np.arange(len(outputs))
+        tallies = np.zeros((len(outputs), n_classes))
+        for t, member in enumerate(self.order[: self.most_asked], start=1):
+            tallies[np.arange(len(going)), outputs[going, member]] += self.weights[member]
+            leader, rival, most, next_most = two_leaders(tallies)
+            lead = most - next_most
+            stop = (lead > self.needed[t]) | ((lead == self.needed[t]) & (leader < rival))
+            if stop.any():
+                labels[going[stop]], asked[going[stop]] = leader[stop], t
+                going, tallies = going[~stop], tallies[~stop]
+        labels[going] = self.winner(outputs[going], n_classes)
+        return labels, asked
+
+    def winner(self, tree_votes: NDArray[Any], n_classes: int) -> Int64s:
+        """Class of the highest score of all members, summed in their own order."""
+        scores = np.zeros((len(tree_votes), n_classes))
+        for member, (worth, against) in enumerate(self.worth.T):
+            scores += np.where(tree_votes[:, member, None] == np.arange(n_classes), worth, against)
+        return (scores / self.total).argmax(axis=1)
+
+    def figures(self, terms: Terms) -> Figures:
+        return Figures(0.0, np.nan, 0.0)
+
+    def by_class(self, terms: Terms, labels: tuple[Any, ...]) -> list[ClassOutcome]:
+        return [ClassOutcome(label, np.nan, 0.0, np.nan) for label in labels]
+
+    def check_kept(self, terms: Terms) -> None:
+        if terms.alpha != 1.0:
+            refuse("a table of weighted votes is lossless, with an alpha of 1")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"weights": self.weights.tolist(), "against": self.against, "total": self.total}
+
+    @classmethod
+    def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> WeightedStops:
+        weights = fields.numbers("weights", float, n_trees)
+        against, total = fields.real("against"), fields.real("total")
+        if not ((weights >= 0.0) & (weights <= MOST_WEIGHT)).all() or not weights.any():
+            found = f"{weights.min():g} to {weights.max():g}"
+            refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {found}")
+        least = weights.sum()
+        if against not in (0.0, -1 / (n_classes - 1)):
+            refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
+        # It may hold more than these members, but not so much that the scores underflow.
+        if not 1.0 - ROUNDING <= total / least <= 1e6:
+            refuse(f"total must be at least the sum of the weights, {least:g}, and at most 1e6 of it, found {total:g}")
+        return cls(weights, against, total)
+
+    def native(self, every: int) -> _core.VoteStop:
+        return _core.VoteStop.weighted(self.weights[self.order], self.needed)
+
+    def label_in_c(self, n_trees: int, n_classes: int, every: int) -> str:
+        worth, two = self.worth[:, self.order], n_classes == 2
+        looks = 2.0 * self.needed <= self.needed[0]
+        parts = [
+            "typedef double tally;\n",
+            f"enum {{ FIRST_LOOK = {int(looks.argmax()) if looks.any() else n_trees + 1} }};\n",
+            f"static const double ALL_WEIGHT = {real(self.total)};\n",
+            array("weight", worth[0]),
+            array("against", worth[1]),
+            array("needed", self.needed),
+            array("place_of", np.argsort(self.order), smallest(n_trees)),
+            "" if two else LEADERS_IN_C,
+            ANSWER_IN_C % (_WEIGHTED_TWO if two else _WEIGHTED),
+        ]
+        return "".join(parts) + _WEIGH
+
+    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+        """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
+        asked = some_trees(0, self.most_asked)
+        needed = self.needed[asked] / self.needed[0]
+        ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
+        ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
+        ax.plot(asked, 1.0 - needed, **faint(ax, ":"), label="lead where all agree")
+        ax.set_xlim(0, self.most_asked)
+        ax.set_ylim(0.0, 1.0)
+        ax.set_xlabel("members asked, the heaviest first")
+        ax.set_ylabel("lead over the runner-up,\nshare of the weight")
+
+
+def checked_weights(weights: ArrayLike) -> Floats:
+    """Weights of the members of a vote as an array; ``ValueError`` where they are none."""
+    found = np.asarray(weights)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
+            "of shape (n_members,)"
+        )
+    if not 1 <= found.size <= MAX_TREES:
+        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {found.size}")
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
+    if (found < 0.0).any():
+        raise ValueError(
+            f"weights must be at least 0, found {found.min():g}: a member of negative weight votes against its own "
+            "class; leave it out, or of two classes turn its votes and its sign round"
+        )
+    if not found.any():
+        raise ValueError(
+            "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
+        )
+    if found.max() > MOST_WEIGHT:
+        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {found.max():g}; divide all of them by that")
+    return found
