@@ -3,6 +3,8 @@
 
 #include "bindings.hpp"
 #include "few.hpp"
+#include "stop_spread.hpp"
+#include "stop_votes.hpp"
 
 namespace rfsize {
 

@@ -1,7 +1,9 @@
 // A few rows in a single call, for those who ask for one at a time.
 #pragma once
 
+#include "link.hpp"
 #include "predict.hpp"
+#include "stop_averages.hpp"
 
 namespace rfsize {
 

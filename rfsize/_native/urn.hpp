@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "stop.hpp"
+#include "stop_votes.hpp"
 
 namespace rfsize {
 

@@ -1,6 +1,6 @@
 """What every rule of stopping has.
 
-A rule is one class here, and one in rfsize/_native/stop.hpp that a compiled forest runs. It owns where rows stop and
+A rule is one class here, and one in rfsize/_native/stop_*.hpp that a compiled forest runs. It owns where rows stop and
 what they are answered, how it is built or calibrated, its figures, its words and its picture, its part of a table's
 file, and what it is in C. `rfsize.stopping.rules.kinds` names them all.
 """
