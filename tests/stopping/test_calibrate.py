@@ -20,7 +20,7 @@ from helpers.stop_tables import some_votes
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.stopping.calibration import Tallies, TreesOnRows, Wanted
 from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
-from rfsize.stopping.rules.averages import AverageStops, needed_leads, running_leads
+from rfsize.stopping.rules.averages import AverageStops, limits_tried, needed_leads, running_leads
 
 ALPHA, CONFIDENCE = 0.97, 0.95
 
@@ -89,6 +89,17 @@ def test_a_calibrated_table_does_what_its_certificate_says(model: tuple[Any, np.
     fresh = scores_of(forest, X[FRESH])
     label, final = table.apply(fresh)[0], running_leads(fresh, table.stops.cut)[1][:, -1]
     assert (label != final).mean() < 1.5 * (1 - ALPHA)
+
+
+def test_rules_go_from_asking_all_trees_to_asking_one_in_steps_of_a_percent(model: tuple[Any, np.ndarray]) -> None:
+    forest, X = model
+    trees, plain = TreesOnRows.of(forest, X[REST], casts_votes=True), needed_leads(1.0, 61)[1:]
+    limits, lead = limits_tried(trees, plain), running_leads(scores_of(forest, X[REST]), trees.cut)[0]
+    assert (lead[:, :-1] < limits[0] * plain[:-1]).all()
+    assert (lead[:, 0] >= limits[-1] * plain[0]).mean() > 0.99
+    steps = limits[:-1] / limits[1:]
+    assert steps.min() > 1.0
+    assert steps.max() < 1.01
 
 
 def test_blocks_of_rows_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,8 +58,8 @@ def test_rows_stop_where_a_plain_loop_stops(seed: int, n_trees: int, n_scores: i
         assert predicted[row] == pytest.approx(stops.link.predicted(np.array(mean)))
 
 
-def scores_of(model: Any) -> np.ndarray:
-    rows = TreesOnRows.of(model, X[FRESH], casts_votes=False)
+def scores_of(model: Any, some: np.ndarray = X[FRESH]) -> np.ndarray:
+    rows = TreesOnRows.of(model, some, casts_votes=False)
     return np.concatenate(rows.added_up("scores", lambda scores, _: [scores], list))
 
 
@@ -79,6 +79,10 @@ def test_regressions(name: str) -> None:
     assert table.certificate is not None
     assert table.certificate.rows == 1800
     assert table.certificate.bound <= 0.03
+    assert isinstance(table.stops, SpreadStops)
+    spread = scores_of(model, X[REST][::10]).var(axis=1, ddof=1, dtype=float)
+    assert table.stops.pooled == pytest.approx(np.sqrt(spread.mean(axis=0)))
+    assert (table.stops.weight, table.stops.every) == (16.0, 8)
     predicted, asked = table.apply(scores_of(model))
     of_all = predict(model, X[FRESH]) if name == "xgboost" else model.predict(X[FRESH])
     assert 1 < asked.mean() < 50

@@ -66,7 +66,7 @@ class AverageStops(Stops):
         """
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
         shape = _learned_shape(trees, wanted, every, plain) if every else plain
-        limits, n_classes = _limits(trees, shape), len(labels)
+        limits, n_classes = limits_tried(trees, shape), len(labels)
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
         rule = max(0, tallies.boldest(wanted, labels))  # the first asks all trees about every row
@@ -161,7 +161,7 @@ def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats
     one, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
 
     def price(shape: Floats) -> float:
-        tallies = Tallies.of(lead, differs, one, _limits(trees, shape), shape, 1)
+        tallies = Tallies.of(lead, differs, one, limits_tried(trees, shape), shape, 1)
         most = (1.0 - wanted.alpha) * len(lead)
         return float(tallies.trees[0, tallies.differing[0] <= most].min())
 
@@ -174,7 +174,7 @@ def needed_leads(limit: float, n_trees: int) -> Floats:
     return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
 
 
-def _limits(trees: TreesOnRows, shape: Floats) -> Floats:
+def limits_tried(trees: TreesOnRows, shape: Floats) -> Floats:
     """Factors of a shape from one that no lead reaches before the last tree to one that stops at once.
 
     They depend on the forest and the shape alone: limits chosen by the rows would be no fixed sequence.
