@@ -129,6 +129,11 @@ EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + l
 
 COUNTS = {"rows": [4, 4], "disagreements": [0, 1], "trees": [8, 8]}
 
+CERTIFICATE = {
+    **{"rows": [400, 100], "disagreements": [0, 0], "trees": [800, 200]},
+    **{"confidence": 0.95, "average": "micro", "forest": None},
+}
+
 FORGERIES = [
     ({"n_trees": 21}, {"format": "other"}, "another kind of file"),
     ({"n_trees": 21}, {"version": 3}, "reads version 4"),
@@ -158,6 +163,7 @@ FORGERIES = [
     ({"n_trees": 21, "rule": "robust"}, {"alpha": 0.99999}, "promises"),
     ({"n_trees": 21, "rule": "optimal"}, {"alpha": 0.9999}, "promises"),
     ({"n_trees": 31, "target": "limit"}, {"target": "forest", "stops": "limit at 0.5"}, "stops"),
+    ({"n_trees": 31, "target": "limit"}, {"certificate": CERTIFICATE, "nominal": 0.9}, "does not aim at"),
     ({"n_trees": 21}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [220], "answers": [0]}}, "before the first tree"),
