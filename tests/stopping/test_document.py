@@ -130,8 +130,12 @@ EAGER = {"lower": [-1] + [0] * 10 + list(range(11)), "upper": [1] + [1] * 10 + l
 COUNTS = {"rows": [4, 4], "disagreements": [0, 1], "trees": [8, 8]}
 
 CERTIFICATE = {
-    **{"rows": [400, 100], "disagreements": [0, 0], "trees": [800, 200]},
-    **{"confidence": 0.95, "average": "micro", "forest": None},
+    "rows": [400, 100],
+    "disagreements": [0, 0],
+    "trees": [800, 200],
+    "confidence": 0.95,
+    "average": "micro",
+    "forest": None,
 }
 
 FORGERIES = [
