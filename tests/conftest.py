@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
+
+# Read where OpenMP or a BLAS is loaded, here and in what tests start: forests and matrices this small are worked on
+# sooner by one thread than by several that wait for each other, and threads that wait leave the processor to others.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
 import pytest
 from hypothesis import settings
-from threadpoolctl import threadpool_limits
-
-# Read when a framework is loaded: threads that wait, of tests or of what they start, leave the processor to others.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from helpers.forests import ROWS, Data, train_lightgbm, train_xgboost
 
 settings.register_profile("untimed", deadline=None, max_examples=60)
 settings.load_profile("untimed")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Forests and matrices this small are worked on sooner by one thread than by several that wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -226,22 +226,32 @@ def test_callables_are_as_sure_as_names(lgb_booster: Any, data: Data) -> None:
     assert rfsize.oob_score(lgb_booster, data.X, data.y, metric=kept).to_dict() == given.to_dict()
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss"])
-def test_intervals_hold_the_metric_on_fresh_rows(metric: str) -> None:
-    """And their middle is nearer to it than the value, which is of fewer trees."""
+@pytest.fixture(scope="module")
+def beside_fresh_rows() -> tuple[np.ndarray, list[tuple[Any, np.ndarray, np.ndarray, np.ndarray]]]:
+    """Labels of fresh rows; and forests with their rows, labels, and probabilities of the fresh rows."""
     rng = np.random.default_rng(3)
 
     def draw(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         X = rng.normal(size=(n_rows, 8))
         return X, (X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=n_rows) > 0.3).astype(int)
 
-    held, off = 0, []
     fresh, truth = draw(20_000)
+    trained = []
     for seed in range(25):
         X, y = draw(500)
         model = train_lightgbm(X, y, 60, seed=seed)
         p = model.predict(fresh)
-        real = OF_CLASSES[metric](truth, np.stack([1.0 - p, p], axis=1), None)
+        trained.append((model, X, y, np.stack([1.0 - p, p], axis=1)))
+    return truth, trained
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss"])
+def test_intervals_hold_the_metric_on_fresh_rows(metric: str, beside_fresh_rows: Any) -> None:
+    """And their middle is nearer to it than the value, which is of fewer trees."""
+    held, off = 0, []
+    truth, trained = beside_fresh_rows
+    for model, X, y, probability in trained:
+        real = OF_CLASSES[metric](truth, probability, None)
         found = rfsize.oob_score(model, X, y, metric=metric)
         held += found.interval[0] < real < found.interval[1]
         off.append([found.value - real, found.at_all_trees - real])

@@ -88,7 +88,7 @@ def test_many_threads_on_one_model(booster: Any, data: Data) -> None:
     report = rfsize.size(booster, data.fresh).to_dict()
     with ThreadPoolExecutor(8) as pool:
         voted = [pool.submit(rfsize.votes, booster, data.X, oob=True) for _ in range(16)]
-        sized = [pool.submit(rfsize.size, booster, data.fresh) for _ in range(16)]
+        sized = [pool.submit(rfsize.size, booster, data.fresh) for _ in range(8)]
         assert all(task.result() == expected for task in voted)
         assert all(task.result().to_dict() == report for task in sized)
 

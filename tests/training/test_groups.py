@@ -68,6 +68,8 @@ def test_estimators(kind: str) -> None:
         assert report.groups == ("copies" if groups is None else "given")
         options = {"oob": True, "alpha": 0.9999, "voting": "hard", "groups": groups}
         assert of_same_votes(report) == of_same_votes(rfsize.size(forest, X, **options))
+        if groups is None:
+            continue
         more, report = rfsize.grow(forest, X, y, **asked_for | {"max_trees": 150})
         assert of_same_votes(report) == of_same_votes(rfsize.size(more, X, **options))
 
@@ -299,8 +301,8 @@ def test_groups_are_routed() -> None:
     model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=1), **SIZES)
     with config_context(enable_metadata_routing=True):
         asked = model.set_fit_request(groups=True)
-        found = cross_validate(asked, X, y, params={"groups": patients}, cv=GroupKFold(3), return_estimator=True)
+        found = cross_validate(asked, X, y, params={"groups": patients}, cv=GroupKFold(2), return_estimator=True)
         assert {one.report_.groups for one in found["estimator"]} == {"given"}
         not_asked = model.set_fit_request(groups=False)
-        found = cross_validate(not_asked, X, y, params={"groups": patients}, cv=GroupKFold(3), return_estimator=True)
+        found = cross_validate(not_asked, X, y, params={"groups": patients}, cv=GroupKFold(2), return_estimator=True)
         assert {one.report_.groups for one in found["estimator"]} == {"rows"}
