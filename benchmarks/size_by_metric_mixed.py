@@ -1,6 +1,6 @@
 """Is what a forest of the size by a metric loses within the tolerance, whatever the problem, framework and metric?
 
-    python benchmarks/size_by_metric_mixed.py --forests 48
+    python benchmarks/size_by_metric_mixed.py --forests 100
 
 Each forest is of another problem (balanced, or one row in ten, twenty or fifty of class 1), framework, number of
 training rows, of trees and of leaves, drawn by its number. It is sized by accuracy, Brier score, area under the ROC
