@@ -68,8 +68,6 @@ def test_estimators(kind: str) -> None:
         assert report.groups == ("copies" if groups is None else "given")
         options = {"oob": True, "alpha": 0.9999, "voting": "hard", "groups": groups}
         assert of_same_votes(report) == of_same_votes(rfsize.size(forest, X, **options))
-        if groups is None:
-            continue
         more, report = rfsize.grow(forest, X, y, **asked_for | {"max_trees": 150})
         assert of_same_votes(report) == of_same_votes(rfsize.size(more, X, **options))
 
