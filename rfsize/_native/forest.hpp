@@ -87,6 +87,7 @@ public:
         const std::vector<std::size_t> entry_of_column = entries_of_columns();
         for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, entry_of_column);
         number_leaves();
+        shorten_nodes();
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
             std::vector<double>& padded = padded_cuts_.emplace_back(cuts(entry).begin(), cuts(entry).end());
             padded.insert(padded.end(), CUTS_AT_ONCE, std::numeric_limits<double>::infinity());
@@ -114,6 +115,10 @@ public:
     NodesView view() const {
         return {nodes_.nodes.data(), has_categories() ? nodes_.bit_start.data() : nullptr, nodes_.bits.data()};
     }
+
+    // Whether a single row may go down nodes of half the size, which stand in the same places.
+    bool has_short_nodes() const { return !short_nodes_.empty(); }
+    const std::uint32_t* short_nodes() const { return short_nodes_.data(); }
 
     // ------------------------------------------------------------------------------------------------- leaves
 
@@ -207,6 +212,7 @@ private:
     Columns columns_;
     std::size_t n_outputs_, n_features_, n_voted_ = 0;
     Reading reading_;
+    std::vector<std::uint32_t> short_nodes_;
     std::vector<std::uint16_t> absent_;
     std::vector<std::vector<double>> padded_cuts_;  // of each entry, as primitives take them
     bool is_narrow_ = true;
@@ -430,6 +436,21 @@ private:
             is_passed_.push_back(is_passed);
             add_ids(place_of_id);
         }
+    }
+
+    // Left empty where a rank, a column, or the way to a child takes more than a short node has room for.
+    void shorten_nodes() {
+        if (n_columns() > SHORT_ROW || has_categories()) return;
+        std::vector<std::uint32_t> found(n_nodes());
+        for (std::size_t place = 0; place < n_nodes(); ++place) {
+            const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
+            const std::uint64_t way = (node >> LEFT_SHIFT) - place, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
+            if (rank == RANK_MASK) continue;
+            if (rank >= SHORT_RANK_MASK || way > 0xFFFF) return;
+            found[place] = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
+                                                      (SHORT_RANK_MASK - rank));
+        }
+        short_nodes_ = std::move(found);
     }
 
     void add_ids(const std::vector<std::uint32_t>& places) {

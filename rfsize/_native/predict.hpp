@@ -39,7 +39,7 @@ public:
             last *= STAGES_GROW;
         }
         if (member == forest_.n_members()) return;
-        Alone alone(forest_, together_ * forest_.n_outputs());
+        Alone alone(forest_, std::min(together_ * forest_.n_outputs(), forest_.n_trees()));
         for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member, alone);
     }
 
@@ -95,11 +95,11 @@ private:
     // Take one row to its answer, several members at a time; those beyond it do not count.
     void ask_alone(std::span<const std::uint32_t> row, std::size_t member, Alone& alone) {
         const std::size_t n_outputs = forest_.n_outputs(), n_members = forest_.n_members();
-        const std::uint16_t* q = q_ + row[0] * forest_.n_columns();
+        alone.take(q_ + row[0] * forest_.n_columns());
         rule_.enter(row);
         while (member < n_members) {
             const std::size_t ahead = std::min(together_, n_members - member);
-            const std::uint32_t* place = alone.reach(q, member * n_outputs, ahead * n_outputs);
+            const std::uint32_t* place = alone.reach(member * n_outputs, ahead * n_outputs);
             for (std::size_t j = 0; j < ahead; ++j) {
                 for (std::size_t output = 0; output < n_outputs; ++output)
                     rule_.add(member, output, LeafPlaces{place++}, 1);

@@ -128,29 +128,49 @@ void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* c
     pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int16_t*>(at));
 }
 
-// The node that a row goes to from a node; from a leaf, the leaf itself.
+// Where walkers get to from a node in one step; from a leaf, to the leaf itself.
 template <bool CATEGORIES>
-inline std::uint32_t child(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, std::uint32_t row,
-                           std::uint32_t place) {
-    const std::uint64_t node = trees.nodes[place];
-    const std::uint16_t value = q[row * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
-    if (CATEGORIES && (node & CATEGORICAL)) {
-        const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
-        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
-    }
-    return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
-}
+struct Down {
+    const NodesView& trees;
+    const std::uint16_t* q;
+    std::size_t n_columns;
+    const std::uint32_t* row;
 
-template <bool CATEGORIES>
-void descend_to(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
-                std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
+    std::uint32_t step(std::size_t walker, std::uint32_t place) const {
+        const std::uint64_t node = trees.nodes[place];
+        const std::uint16_t value = q[row[walker] * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
+        if (CATEGORIES && (node & CATEGORICAL)) {
+            const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
+            return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
+        }
+        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+    }
+    bool is_open(std::uint32_t place) const { return (trees.nodes[place] & RANK_MASK) != RANK_MASK; }
+};
+
+struct DownShort {
+    const std::uint32_t* nodes;
+    const std::uint8_t* row;
+
+    std::uint32_t step(std::size_t, std::uint32_t place) const {
+        const std::uint32_t node = nodes[place];
+        place += node >> SHORT_LEFT_SHIFT;
+        place += row[(node >> SHORT_COLUMN_SHIFT) & 0xFF] < static_cast<std::uint8_t>(node);
+        return place;
+    }
+    bool is_open(std::uint32_t place) const { return nodes[place] >> SHORT_LEFT_SHIFT != 0; }
+};
+
+template <class Way>
+void go_down(const Way& way, std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
     // All take each step together, so that none waits for the memory of another.
     for (std::size_t step = 0; step < steps; ++step)
-        for (std::size_t j = 0; j < n; ++j) place[j] = child<CATEGORIES>(trees, q, n_columns, row[j], place[j]);
+#pragma GCC unroll 4
+        for (std::size_t j = 0; j < n; ++j) place[j] = way.step(j, place[j]);
     std::size_t still = 0;
     for (std::size_t j = 0; j < n; ++j) {
         open[still] = static_cast<std::uint32_t>(j);
-        still += (trees.nodes[place[j]] & RANK_MASK) != RANK_MASK;
+        still += way.is_open(place[j]);
     }
     while (still > 0) {
         const std::size_t going = still;
@@ -158,11 +178,10 @@ void descend_to(const NodesView& trees, const std::uint16_t* q, std::size_t n_co
         for (std::size_t k = 0; k < going; ++k) {
             const std::uint32_t j = open[k];
             // Two steps at once: to look after each which rows have reached a leaf costs more.
-            const std::uint32_t once = child<CATEGORIES>(trees, q, n_columns, row[j], place[j]);
-            const std::uint32_t twice = child<CATEGORIES>(trees, q, n_columns, row[j], once);
+            const std::uint32_t twice = way.step(j, way.step(j, place[j]));
             place[j] = twice;
             open[still] = j;
-            still += (trees.nodes[twice] & RANK_MASK) != RANK_MASK;
+            still += way.is_open(twice);
         }
     }
 }
@@ -170,15 +189,20 @@ void descend_to(const NodesView& trees, const std::uint16_t* q, std::size_t n_co
 void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
              std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
     if (trees.bit_start != nullptr)
-        descend_to<true>(trees, q, n_columns, row, place, open, n, steps);
+        go_down(Down<true>{trees, q, n_columns, row}, place, open, n, steps);
     else
-        descend_to<false>(trees, q, n_columns, row, place, open, n, steps);
+        go_down(Down<false>{trees, q, n_columns, row}, place, open, n, steps);
+}
+
+void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
+                   std::uint32_t* open, std::size_t n, std::size_t steps) {
+    go_down(DownShort{short_nodes, short_row}, place, open, n, steps);
 }
 
 }  // namespace
 
 extern const Primitives table;
 const Primitives table = {
-    RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words, descend};
+    RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words, descend, descend_alone};
 
 }  // namespace rfsize::RFSIZE_LEVEL

@@ -54,10 +54,20 @@ struct Primitives {
     // Take n walkers some steps down, and then those on that have not reached a leaf.
     void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
                     std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
+    // The same of one row down several trees of short nodes; short_row is its bytes.
+    void (*descend_alone)(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
+                          std::uint32_t* open, std::size_t n, std::size_t steps);
 };
 
 // Those of this processor, or of the level that the environment names.
 const Primitives& primitives();
+
+// Where ranks and columns fit bytes, a single row goes down nodes of half the size: how far behind a split its left
+// child follows, its column, and 255 less its rank. A row holds 255 less its own ranks, so that it goes right where its
+// byte is below the node's: a comparison whose carry is added without a branch.
+inline constexpr unsigned SHORT_LEFT_SHIFT = 16, SHORT_COLUMN_SHIFT = 8;
+inline constexpr std::uint32_t SHORT_RANK_MASK = 0xFF;
+inline constexpr std::size_t SHORT_ROW = 256;
 
 // Node words; see rfsize/walking/layout.py.
 inline constexpr unsigned LEFT_SHIFT = 36, COLUMN_SHIFT = 16;

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from rfsize import _core
 from rfsize.adapters.registry import adapter_for
@@ -39,8 +40,10 @@ SIZES = [1, 2, 16, 17, 63, 64, 130, 511, 513, 2048, 2100]
 LEVELS = ["baseline", "v3", "v4"]
 
 
-def drawn_trees(rng: np.random.Generator, splits: list[int], shape: str, ranks: list[int], categorical: float) -> Nodes:
-    """Trees of so many splits at most, the ranks of which are below those given."""
+def drawn_trees(
+    rng: np.random.Generator, splits: list[int], shape: str, ranks: list[int], categorical: float, wide: float = 0.03
+) -> Nodes:
+    """Trees of so many splits at most, the ranks of which are below those given, but for a share around a byte."""
     nodes, bit_start, words, start = [], [], [], [0]
     for most, ranks_below in zip(splits, ranks, strict=True):
         first, n_nodes, inner = start[-1], 1, 0
@@ -56,7 +59,7 @@ def drawn_trees(rng: np.random.Generator, splits: list[int], shape: str, ranks: 
                 words += rng.integers(0, 1 << 32, KNOWN // 32 + 1).tolist()
             else:
                 column = int(rng.integers(NUMBERS))
-                rank = int(rng.choice([rng.integers(ranks_below), 254, 255, 256], p=[0.97, 0.01, 0.01, 0.01]))
+                rank = int(rng.integers(254, 257) if rng.random() < wide else rng.integers(ranks_below))
             nodes.append((first + 2 * inner + 1) << int(LEFT_SHIFT) | column << int(COLUMN_SHIFT) | rank)
             inner, n_nodes = inner + 1, n_nodes + 2
         start.append(len(nodes))
@@ -123,13 +126,15 @@ def drawn_rows(rng: np.random.Generator, n: int) -> np.ndarray:
     splits=st.lists(st.sampled_from([0, 1, 2, 3, 7, 15, 63, 127, 254, 255, 256, 257, 400]), min_size=1, max_size=4),
     ranks=st.sampled_from([(3,), (254,), (255,), (256,), (257,), (3, HIGHEST_RANK), (HIGHEST_RANK, 3)]),
     categorical=st.sampled_from([0, 0, 0.1]),
+    wide=st.sampled_from([0, 0.03]),
     n=st.sampled_from(SIZES),
 )
 def test_drawn_trees(
-    seed: int, shape: str, splits: list[int], ranks: tuple[int, ...], categorical: float, n: int
+    seed: int, shape: str, splits: list[int], ranks: tuple[int, ...], categorical: float, wide: float, n: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    trees = drawn_trees(rng, splits, shape, [ranks[tree % len(ranks)] for tree in range(len(splits))], categorical)
+    own_ranks = [ranks[tree % len(ranks)] for tree in range(len(splits))]
+    trees = drawn_trees(rng, splits, shape, own_ranks, categorical, wide)
     forest, q = native_forest(trees), drawn_rows(rng, n)
     expected = np.stack([followed(q, trees, tree) for tree in range(len(splits))], axis=1)
     leaf = np.empty((n, len(splits)), dtype=np.int64)
@@ -138,6 +143,25 @@ def test_drawn_trees(
     total = np.zeros((n, 1))  # sums go by the ids of leaves, where these are known
     forest.rows(np.asfortranarray(q.astype(np.float32))).add_scores(total)
     assert np.array_equal(total[:, 0], expected.sum(axis=1))
+
+
+@pytest.mark.parametrize(("splits", "ranks"), [(400, 254), (400, 255), (400, 256), (400, 257), (100_000, 255)], ids=str)
+def test_short_nodes_say_as_much_as_they_have_room_for(splits: int, ranks: int) -> None:
+    """Ranks around a byte, and children further away than two bytes say."""
+    rng, n_trees = np.random.default_rng(0), 20 if splits == 400 else 1
+    trees, q = drawn_trees(rng, [splits] * n_trees, "full", [ranks] * n_trees, 0, wide=0), drawn_rows(rng, 16)
+    leaf = np.empty((16, n_trees), dtype=np.int64)
+    native_forest(trees).rows(q.astype(np.float64)).reach(np.arange(len(trees.nodes)), leaf)
+    assert np.array_equal(leaf, np.stack([followed(q, trees, tree) for tree in range(n_trees)], axis=1))
+
+
+def test_there_may_be_more_columns_than_a_short_node_can_say() -> None:
+    X = np.random.default_rng(0).normal(size=(600, 300))
+    booster = train_lightgbm(X, X[:, 200:].sum(axis=1) > 0, 200, num_leaves=31)
+    fast = rfsize.compile(booster)
+    assert fast.forest.n_columns > 256
+    alone = np.concatenate([fast.predict(row[None]) for row in X[:100]])
+    assert np.array_equal(alone, booster.predict(X[:100]))
 
 
 @given(seed=st.integers(0, 10**6), n=st.sampled_from(SIZES), n_trees=st.sampled_from([5, 40]))
