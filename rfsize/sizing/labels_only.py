@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from rfsize.errors import LabelsOnlyWarning
+from rfsize.sizing.loss import MetricLoss
 from rfsize.sizing.price import Price, Pricing
 from rfsize.sizing.words import RARE, in_round_percent
 from rfsize.utils.warn import Caution
@@ -19,6 +20,9 @@ _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 # the logarithmic loss, or the Brier score, as a share of it (of balanced classes, more trees than labels take improve
 # it by as much).
 _AUC, _OF_PROBABILITIES = 0.005, 0.02
+# Where the loss is known by a bound alone: how many times as much that must be, since the loss is often a half of it;
+# and which quantile of what small forests lose is sure.
+_BOUND, _LEAST = 2.0, 0.05
 _SAID, _TOLERANCE = {"logloss": "log loss", "brier": "Brier score"}, {"logloss": 0.001, "brier": 0.0005}
 
 
@@ -76,17 +80,42 @@ def _unlabelled_classes(report: SizedLabels) -> list[str]:
 
 
 def _metrics(report: SizedLabels) -> list[str]:
-    price = report.price()
-    trees, found = how_many(price.n_trees, "tree"), []
-    told = {name: lost for name, lost in price.metrics.items() if name not in price.at_most}
-    auc = told.pop("auc", 0.0)
-    if auc > _AUC:
-        found.append(f"ranking suffers: AUC -{auc:.2g} with {trees}; size it by criterion='auc', tolerance=0.001")
-    for name, lost in told.items():
-        value = report.pricing.losses[name].value
-        if lost > _OF_PROBABILITIES * value and min(report.label_shares.values()) < RARE:
-            found.append(
-                f"probabilities suffer: {_SAID[name]} +{lost:.2g}, of {value:.3g}, with {trees}; size them by "
-                f"criterion='{name}', tolerance={_TOLERANCE[name]}"
-            )
+    price, found = report.price(), []
+    of_a_rare_class = min(report.label_shares.values()) < RARE
+    for name in price.metrics:
+        known, trees = report.pricing.losses[name], how_many(price.n_trees, "tree")
+        if name == "auc":
+            lost = _lost(known, price.n_trees, _AUC, "-")
+            if lost is not None:
+                suffers = "suffers" if lost.surely else "may suffer"
+                advice = "size it by criterion='auc', tolerance=0.001"
+                found.append(f"ranking {suffers}: AUC {lost.words} with {trees}; {advice}")
+        elif of_a_rare_class:
+            lost = _lost(known, price.n_trees, _OF_PROBABILITIES * known.value, "+")
+            if lost is not None:
+                suffer = "suffer" if lost.surely else "may suffer"
+                advice = f"size them by criterion='{name}', tolerance={_TOLERANCE[name]}"
+                said = f"{_SAID[name]} {lost.words}, of {known.value:.3g}, with {trees}"
+                found.append(f"probabilities {suffer}: {said}; {advice}")
     return found
+
+
+class _Lost(NamedTuple):
+    """Whether a metric surely loses too much, and how much in words."""
+
+    surely: bool
+    words: str
+
+
+def _lost(found: MetricLoss, n_trees: int, most: float, sign: str) -> _Lost | None:
+    """What a metric loses by so few trees; None where that is no more than ``most``, as far as the trees tell.
+
+    Where halves of the trees lose too little to be told from nothing, what smaller forests lose may be known all the
+    same, and no more than a bound of the rest.
+    """
+    lost, measured = float(found.loss(n_trees)), float(found.loss(n_trees, _LEAST))
+    if found.is_told:
+        return _Lost(True, f"{sign}{lost:.2g}") if lost > most else None
+    if measured > most:
+        return _Lost(True, f"{sign}{measured:.2g} to {sign}{lost:.2g}")
+    return _Lost(False, f"{sign}{lost:.2g} at most") if lost > _BOUND * most else None

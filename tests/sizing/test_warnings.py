@@ -43,18 +43,18 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
     assert report.converged
-    changing, probabilities = report.warnings[:2]
+    changing, probabilities, ranking = report.warnings[:3]
     changed = 1.0 - report.agreement_by_class(report.n_kept)[1]
     assert changed > 0.08
-    assert changing.category is probabilities.category is rfsize.LabelsOnlyWarning
+    assert {one.category for one in report.warnings[:3]} == {rfsize.LabelsOnlyWarning}
     share = report.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
     price = report.price()
     assert probabilities.text.startswith(f"probabilities suffer: Brier score +{price.metrics['brier']:.2g}, of ")
-    assert price.at_most == ("auc",)  # of which nothing is said to suffer, since the trees tell no more than a bound
+    assert ranking.text.startswith("ranking suffers: AUC -")
 
     lines = str(report).splitlines()
-    assert lines[1:3] == [f"! {changing.text}", f"! {probabilities.text}"]
+    assert lines[1:4] == [f"! {one.text}" for one in (changing, probabilities, ranking)]
     assert str(report).index("!") < str(report).index("enough")
     values = json.loads(json.dumps(report.to_dict()))
     assert next(iter(values)) == "warnings"
@@ -66,6 +66,34 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     title = " ".join(report.plot().get_title().split())
     assert title.startswith(f"! {changing.text} ! {probabilities.text}")
     assert pickle.loads(pickle.dumps(report)).warnings == report.warnings
+
+
+def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None:
+    """Halves of the trees tell no loss of the AUC from none; sub-forests may tell that of fewer trees all the same."""
+    model, X, y = rare()
+    report = rfsize.size(model, X, y, oob=True, alpha=0.98)
+    price, loss = report.price(), report.pricing.losses["auc"]
+    assert price.at_most == ("auc",)
+    measured = float(loss.loss(price.n_trees, 0.05))
+    assert 0.05 < measured < price.metrics["auc"]
+    said = f"ranking suffers: AUC -{measured:.2g} to -{price.metrics['auc']:.2g} with {price.n_trees} tree"
+    assert report.warnings[2].text.startswith(said)
+    with pytest.warns(rfsize.LabelsOnlyWarning, match=said):
+        rfsize.truncate(model, X, y, oob=True, alpha=0.98)
+
+
+def test_a_ranking_that_may_suffer_is_said_to() -> None:
+    X = np.random.default_rng(405).normal(size=(400, 8))
+    chance = 1.0 / (1.0 + np.exp(5.0 - 2.5 * X[:, 0] - 1.5 * X[:, 1] * X[:, 2] - X[:, 3]))
+    y = (np.random.default_rng(0).random(400) < chance).astype(int)
+    model = RandomForestClassifier(100, max_features=3, random_state=0).fit(X, y)
+    report = rfsize.size(model, X, y, oob=True, alpha=0.98)
+    price, loss = report.price(), report.pricing.losses["auc"]
+    assert price.at_most == ("auc",)
+    assert float(loss.loss(price.n_trees, 0.05)) < 0.005
+    assert price.metrics["auc"] > 0.01
+    said = f"ranking may suffer: AUC -{price.metrics['auc']:.2g} at most with {price.n_trees} trees; size it by"
+    assert sum(one.text.startswith(said) for one in report.warnings) == 1
 
 
 def test_a_forest_of_which_nothing_suffers_is_praised(data: Data, booster: Any, tmp_path: Path) -> None:
