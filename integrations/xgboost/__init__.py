@@ -69,6 +69,10 @@ class Xgboost(Integration):
 
         return rows_of(data)
 
+    def missing_in(self, data: Any) -> float | None:
+        told = getattr(data, "missing", None)
+        return None if told is None or np.isnan(told) else float(told)
+
     def fold_votes(
         self,
         params: dict[str, Any],

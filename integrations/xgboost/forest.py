@@ -29,6 +29,7 @@ from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bag_sizes import can_be_of, round_shares
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
+from rfsize.integrations.xgboost.dmatrix import check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
     Nodes,
@@ -189,18 +190,9 @@ class XgboostForest(Adapter):
         X = super().check(X)
         if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
             check_names(document(self.booster)["learner"], X)
-        if isinstance(X, xgb.DMatrix) and not holds_rows(X):
-            raise ValueError(
-                f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which none can be taken; "
-                "give the rows as an array or DataFrame"
-            )
-        if isinstance(X, xgb.DMatrix) and self._was_told_missing:
-            raise ValueError(
-                "X is a DMatrix, which was told what means missing when it was made: leave missing out, or give the "
-                "rows as an array or DataFrame"
-            )
-        if isinstance(X, xgb.DMatrix) and X.get_base_margin().size:
-            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+        if isinstance(X, xgb.DMatrix):
+            kept_by = None if self._was_told_missing else type(self._model).__name__
+            check_dmatrix(X, self.missing, kept_by=kept_by)
         return X
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
@@ -368,17 +360,6 @@ class XgboostForest(Adapter):
         data = self.matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data
-
-
-def holds_rows(data: xgb.DMatrix) -> bool:
-    """Whether rows can be taken of it: they are neither binned nor in external memory."""
-    if isinstance(data, xgb.QuantileDMatrix):
-        return False
-    try:
-        data.slice([0])
-    except xgb.core.XGBoostError:
-        return False
-    return True
 
 
 def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:

@@ -18,7 +18,8 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
-from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, holds_rows
+from rfsize.integrations.xgboost.dmatrix import holds_rows
+from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
 from rfsize.integrations.xgboost.learning_rate import shrinking
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING

@@ -131,6 +131,10 @@ class Integration(ABC):
         """
         return None
 
+    def missing_in(self, data: Any) -> float | None:
+        """What training data take for missing besides NaN, where a model of them does not keep it."""
+        return None
+
     def fold_votes(
         self,
         params: dict[str, Any],

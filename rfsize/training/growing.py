@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import dependence_of, shrinking_of
-from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
+from rfsize.adapters.registry import adapter_for, integration_for, integration_of, trainer_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -26,7 +26,7 @@ from rfsize.training.blocks import ForestInBlocks
 from rfsize.training.grown import grown
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.table import from_polars
-from rfsize.utils.validation import share, whole
+from rfsize.utils.validation import refuse_unused, share, whole
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
 
@@ -208,8 +208,8 @@ def grow(
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
     X_val : array_like, DataFrame, SciPy sparse matrix or Arrow table, optional
-        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes; a `DMatrix`
-        where ``dtrain`` is one that was told what means ``missing``.
+        Rows that the forest is not trained on, to count the votes on in place of the out-of-bag votes. What
+        ``dtrain`` takes for ``missing`` is missing in them too, unless they are a `DMatrix` of their own.
     y_val : array_like, optional
         Truth of these rows, for a metric.
     alpha : float, default 0.99
@@ -340,6 +340,8 @@ def grown_model(
     min_trees = whole("min_trees", min_trees, at_least=1)
     if X_val is not None and groups is not None:
         raise ValueError("X_val are rows that no tree saw, so that all may vote on all of them: leave out groups")
+    if X_val is None:
+        refuse_unused("it is the truth of X_val. Give X_val too, or leave y_val out", y_val=y_val)
     if trees_per_block is not None and (init_model is not None or not isinstance(params, dict)):
         raise ValueError(
             "a forest is trained in blocks from its parameters and data alone, not from a finished one or an "
@@ -354,8 +356,11 @@ def grown_model(
     else:
         growth = _of_parameters(params, dtrain, init_model, goal, threshold, groups, trees_per_block)
 
+    is_as_trained = hasattr(params, "fit") or integration_of(X_val) is not None  # and knows itself what is missing
+    missing = None if is_as_trained else integration_for(dtrain).missing_in(dtrain)
+
     def validation() -> ForestOnRows:
-        adapter = adapter_for(growth.model(growth.forest.booster()), casts_votes=False)
+        adapter = adapter_for(growth.model(growth.forest.booster()), casts_votes=False, missing=missing)
         return ForestOnRows.of(adapter, X_val, threshold=threshold)
 
     judged, limits = None if X_val is None else validation, {"max_trees": max_trees, "min_trees": min_trees}

@@ -38,6 +38,16 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -
     return int(value)
 
 
+def refuse_unused(reason: str, **options: Any) -> None:
+    """Raise a ``ValueError`` that names the options which are not None: they would have no effect.
+
+    The ``reason`` says why, and what to do.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
+
+
 def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
     """``value`` as an array of floats, or a ``ValueError`` that names it."""
     given = np.asarray(value)

@@ -217,6 +217,19 @@ def quantile_dmatrix(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "a `DMatrix` in which what an estimator takes for missing is a number",
+    ValueError,
+    "X is a DMatrix in which -1 is a number, and the XGBClassifier was fitted with missing=-1",
+    why="a `DMatrix` decides itself what is missing",
+    instead="`xgboost.DMatrix(X, missing=-1)`, or an array",
+)
+def numbers_that_are_missing(at: AtHand) -> object:
+    X = np.where(at.X < 0.0, -1.0, at.X)
+    forest = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=10, learning_rate=1, subsample=0.6, missing=-1.0)
+    return rfsize.size(forest.fit(X, at.y), xgb.DMatrix(X))
+
+
+@GROUP.refuses(
     "rows with a `base_margin`",
     ValueError,
     "X has a base_margin, which moves every tree's vote",

@@ -86,6 +86,31 @@ def test_what_keeps_its_own_refuses_another(rows: np.ndarray, data: Data, lgb_bo
         rfsize.compile(model, missing=np.nan)
 
 
+def test_a_dmatrix_in_which_what_is_missing_is_a_number(rows: np.ndarray, data: Data) -> None:
+    options = {"num_parallel_tree": 15, "subsample": 0.8, "missing": 0.0}
+    model = xgb.XGBClassifier(n_estimators=1, **options).fit(rows, data.y)
+    right = xgb.DMatrix(rows, missing=0.0)
+    expected = rfsize.votes(model, rows)
+    assert rfsize.votes(model, right) == expected
+    some = np.arange(50)
+    assert rfsize.votes(model, right.slice(some)) == expected.take(some)  # though a slice forgets what is missing
+    for ask in (rfsize.votes, rfsize.size, rfsize.truncate):
+        with pytest.raises(ValueError, match=r"X is a DMatrix in which 0 is a number, .*make it as xgboost\.DMatrix"):
+            ask(model, xgb.DMatrix(rows))
+
+
+def test_validation_rows_miss_what_training_rows_do(rows: np.ndarray, data: Data) -> None:
+    params = {"objective": "binary:logistic", "subsample": 0.632, "colsample_bynode": 0.5, "seed": 3, "nthread": 1}
+    dtrain = xgb.DMatrix(rows[:400], data.y[:400], missing=0.0)
+    options = {"alpha": 0.7, "min_trees": 20, "max_trees": 20, "return_report": True}
+    reports = [
+        rfsize.grow(params, dtrain, X_val=fresh, **options)[1]
+        for fresh in (rows[400:], xgb.DMatrix(rows[400:], missing=0.0), xgb.DMatrix(rows[400:]))
+    ]
+    as_array, as_told, otherwise = (report.agreement(5) for report in reports)
+    assert as_array == as_told != otherwise
+
+
 def test_misplaced_markers_are_refused(rows: np.ndarray, data: Data) -> None:
     booster, _ = trained(rows, data.y, 0.0)
     with pytest.raises(ValueError, match="was told what means missing"):

@@ -1,0 +1,50 @@
+"""Rows as a `DMatrix` holds them: whether they can be read as a forest does."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xgboost as xgb
+
+
+def holds_rows(data: xgb.DMatrix) -> bool:
+    """Whether rows can be taken of it: they are neither binned nor in external memory."""
+    if isinstance(data, xgb.QuantileDMatrix):
+        return False
+    try:
+        data.slice([0])
+    except xgb.core.XGBoostError:
+        return False
+    return True
+
+
+def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> None:
+    """Raise ``ValueError`` where rows cannot be taken of it, or are not read as the forest reads them.
+
+    Parameters
+    ----------
+    X : DMatrix
+    missing : float
+        What the forest reads as missing, besides NaN.
+    kept_by : str or None
+        The kind of model that keeps it; None where the user has told it instead.
+    """
+    if not holds_rows(X):
+        raise ValueError(
+            f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which none can be taken; "
+            "give the rows as an array or DataFrame"
+        )
+    if X.get_base_margin().size:
+        raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+    if kept_by is None:
+        raise ValueError(
+            "X is a DMatrix, which was told what means missing when it was made: leave missing out, or give the "
+            "rows as an array or DataFrame"
+        )
+    # A slice has forgotten what was missing, but not which of its numbers were.
+    if not math.isnan(missing) and (X.get_data().data == np.float32(missing)).any():
+        raise ValueError(
+            f"X is a DMatrix in which {missing:g} is a number, and the {kept_by} was fitted with missing={missing:g}: "
+            f"make it as xgboost.DMatrix(X, missing={missing:g}), or give the rows as an array or DataFrame"
+        )
