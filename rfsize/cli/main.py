@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +30,7 @@ from rfsize.cli.options import (
 from rfsize.cli.reporting import add_report
 from rfsize.cli.serving import add_compile, add_predict, add_table, predict
 from rfsize.cli.tables import STANDARD, Table, like_table, load_features, load_table
-from rfsize.errors import LabelsOnlyWarning, NotConvergedWarning
+from rfsize.cli.warned import in_one_line, not_said_twice
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.base import Report
 from rfsize.sizing.named_metrics import METRICS
@@ -57,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _check_standard(options)
-        status: int = options.run(options)
+        with in_one_line():
+            status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has read enough; what is left must not complain when Python flushes it at the end.
@@ -176,8 +176,10 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _size(options: argparse.Namespace) -> int:
-    report = _report(options, load_model(options.model))
-    print(json.dumps(report.to_dict(), indent=2) if options.json else report)
+    with not_said_twice() as said_by:
+        report = _report(options, load_model(options.model))
+        print(json.dumps(report.to_dict(), indent=2) if options.json else report)
+        said_by(report)
     return DONE if report.converged else NOT_CONVERGED
 
 
@@ -185,10 +187,12 @@ def _truncate(options: argparse.Namespace) -> int:
     refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
     loaded.integration.check_path(options.output)
-    report = _report(options, loaded)
     names = None if loaded.class_names is None else loaded.class_names.tolist()
-    save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
-    print(report)
+    with not_said_twice() as said_by:
+        report = _report(options, loaded)
+        save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
+        print(report)
+        said_by(report)
     before, after = options.model.stat().st_size, options.output.stat().st_size
     print(f"wrote {options.output}: {before:,} bytes before, {after:,} after")
     return DONE if report.converged else NOT_CONVERGED
@@ -204,9 +208,7 @@ def _grow(options: argparse.Namespace) -> int:
         _print_categories(X)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params), bagged=True)
     params |= {} if options.seed is None else {"seed": options.seed}
-    with warnings.catch_warnings():
-        for told in (NotConvergedWarning, LabelsOnlyWarning):  # by the report, and the exit status
-            warnings.simplefilter("ignore", told)
+    with not_said_twice() as said_by:
         booster, report = grow(
             params,
             dtrain,
@@ -221,6 +223,7 @@ def _grow(options: argparse.Namespace) -> int:
             init_model=None if options.model is None else _grown_before(options.model, classes),
             return_report=True,
         )
+        said_by(report)
     save_model(booster, integration, options.output, classes)
     if options.json:
         print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
@@ -258,9 +261,7 @@ def _fraction(options: argparse.Namespace) -> int:
         integration.check_path(options.output)
     X, y, groups = table_of(options)
     params, dtrain, classes = training_data(integration, X, y, load_params(options.params))
-    with warnings.catch_warnings():
-        for told in (NotConvergedWarning, LabelsOnlyWarning):  # by the report, and the exit status
-            warnings.simplefilter("ignore", told)
+    with not_said_twice() as said_by:
         found = select_bagging_fraction(
             params,
             dtrain,
@@ -275,6 +276,8 @@ def _fraction(options: argparse.Namespace) -> int:
             resume=options.resume,
             max_trees=options.max_trees,
         )
+        if found.report is not None:
+            said_by(found.report)
     if options.output is not None:
         save_model(found.booster, integration, options.output, classes)
     if options.json:

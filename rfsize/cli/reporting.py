@@ -17,6 +17,7 @@ from rfsize.cli.options import (
     table_of,
 )
 from rfsize.cli.tables import Table, load_features, load_table, without
+from rfsize.cli.warned import not_said_twice
 from rfsize.counting.counted import Counted, count
 from rfsize.reporting.result import Result
 from rfsize.sizing.api import size
@@ -24,8 +25,9 @@ from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.oob_score import oob_score
 from rfsize.stopping.table import StopTable
 
-# What a stop table keeps as well as a size does; of others it keeps the labels.
+# What a stop table keeps as well as a size does; of others it keeps the labels, which depend on more options.
 _OF_TABLES = {"probability": "probabilities", "score": "scores"}
+_OF_LABELS = ("alpha", "voting", "average", "threshold")
 
 
 def add_report(commands: Any) -> None:
@@ -51,10 +53,12 @@ def report(options: argparse.Namespace) -> int:
     if options.metric is not None and not (options.oob and options.target):
         raise ValueError("--metric is of the out-of-bag score, which takes --oob and --target: give both")
     loaded = load_model(options.model)
-    counted = _counted(options, loaded)
-    found = size(counted, **criterion_of(options))
-    found.to_html(options.output, *_score(options, counted), *_table(options, loaded, counted))
-    print(found)
+    with not_said_twice() as said_by:
+        counted = _counted(options, loaded)
+        found = size(counted, **criterion_of(options))
+        found.to_html(options.output, *_score(options, counted), *_table(options, loaded, counted))
+        print(found)
+        said_by(found)
     print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if found.converged else NOT_CONVERGED
 
@@ -103,8 +107,8 @@ def _table(options: argparse.Namespace, loaded: LoadedModel, counted: Counted) -
 
 
 def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
-    wanted: dict[str, Any] = {"alpha": options.alpha, "voting": options.voting, "average": options.average}
+    wanted: dict[str, Any] = {name: getattr(options, name) for name in _OF_LABELS}
     if options.criterion in _OF_TABLES:
         wanted = {"metric": _OF_TABLES[options.criterion], "tolerance": options.tolerance}
     given = {name: value for name, value in wanted.items() if value is not None}
-    return StopTable.calibrate(loaded.with_class_names(), X, missing=options.missing, **given, **_threshold(options))
+    return StopTable.calibrate(loaded.with_class_names(), X, missing=options.missing, **given)

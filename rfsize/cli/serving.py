@@ -63,7 +63,7 @@ def add_table(commands: Any) -> None:
     )
     parser.add_argument("--tolerance", type=float, help="how far off a certified probability or score may be")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write the table to")
-    parser.set_defaults(run=table, alpha=0.99, threshold=0.5)
+    parser.set_defaults(run=table, alpha=0.99)
 
 
 def add_compile(commands: Any) -> None:
@@ -150,7 +150,8 @@ def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> Stop
 def _expected(options: argparse.Namespace, loaded: LoadedModel, X: Any, y: Any, groups: Any) -> StopTable:
     y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample, "missing": options.missing}
-    counted = votes(loaded.model, X, y, oob=options.oob, threshold=options.threshold, groups=groups, **bags)
+    threshold = 0.5 if options.threshold is None else options.threshold
+    counted = votes(loaded.model, X, y, oob=options.oob, threshold=threshold, groups=groups, **bags)
     target: Literal["forest", "limit"] = "limit" if options.limit else "forest"
     rule: Rule = options.rule or "threshold"
     return StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=rule, target=target)
