@@ -124,8 +124,9 @@ def test_several_classes() -> None:
 @pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
 def test_stop_tables(rule: Any, n_trees: int) -> None:
     certain, last = [1.0] + [0.0] * n_trees, [0.0] * n_trees + [1.0]
+    votes = rfsize.Votes([[MOST - 5, 3], [1, 0]], n_trees=MOST)
     for alpha in [*ALPHAS, 1.0]:
-        for prior in ("uniform", certain, last, [5e-324] * (n_trees + 1), rfsize.Votes([[MOST - 5, 3], [1, 0]])):
+        for prior in ("uniform", certain, last, [5e-324] * (n_trees + 1), votes):
             table = rfsize.StopTable.build(n_trees, alpha=alpha, rule=rule, prior=prior)
             assert 1.0 - 1e-9 <= table.expected_trees() <= n_trees * (1.0 + 1e-9)
             assert rfsize.StopTable.from_dict(table.to_dict()) == table  # which checks its promise
@@ -154,7 +155,7 @@ def test_stop_tables_of_several_classes(n_classes: int, n_trees: int) -> None:
     ],
 )
 def test_votes_near_the_largest_integer(counts: list[list[int]], estimator: str) -> None:
-    votes = rfsize.Votes(counts)
+    votes = rfsize.Votes(counts, n_trees=max(map(sum, counts)))
     for alpha in ALPHAS:
         report = rfsize.size(votes, alpha=alpha, estimator=estimator)
         assert report.n_trees >= 1
@@ -196,7 +197,8 @@ def test_numbers_of_trees_that_are_none(n_trees: Any) -> None:
 @settings(deadline=None, max_examples=60)
 def test_any_votes_and_confidence(alpha: float, counts: list[tuple[int, int]]) -> None:
     try:
-        report = rfsize.size(rfsize.Votes(counts), alpha=alpha)
+        votes = rfsize.Votes(counts, n_trees=min(MOST, max(map(sum, counts))))
+        report = rfsize.size(votes, alpha=alpha)
     except ValueError as error:
         assert any(word in str(error) for word in ("alpha", "votes", "no row has a vote"))  # noqa: PT017
     else:

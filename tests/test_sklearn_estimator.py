@@ -167,7 +167,8 @@ def test_cross_validation_goes_on_until_the_trees_are_enough(data: Data) -> None
 
 @pytest.mark.parametrize("votes", ["oob", "cv"])
 def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) -> None:
-    model = RightSizedClassifier(booster_kind, 0.999, max_trees=40, votes=votes, cv=2)
+    folds = {"cv": 2} if votes == "cv" else {}
+    model = RightSizedClassifier(booster_kind, 0.999, max_trees=40, votes=votes, **folds)
     with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
         model.fit(data.X, data.y)
     assert model.n_trees_ == rfsize.votes(model.estimator_, data.fresh).n_trees == 40

@@ -100,7 +100,9 @@ def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) ->
 def test_a_search_over_the_number_of_trees_is_refused(forest: Any, name: str, data: Data) -> None:
     model = rfsize.RightSizedClassifier(forest)
     search = GridSearchCV(model, {f"estimator__{name}": [10, 20]}, error_score="raise")
-    with pytest.raises(ValueError, match=f"estimator__{name} would say nothing: the number of trees is what fit finds"):
+    with pytest.raises(
+        ValueError, match=f"estimator__{name} would have no effect: the number of trees is what fit finds"
+    ):
         search.fit(data.X[:100], data.y[:100])
     assert model.set_params(alpha=0.9, estimator__max_depth=3).estimator.max_depth == 3
 

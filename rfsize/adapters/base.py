@@ -422,6 +422,10 @@ class Adapter(ABC):
     def checked_threshold(self, threshold: float) -> float:
         """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""
         threshold = share("threshold", threshold)
+        if threshold != 0.5 and not self.classes.size:
+            raise ValueError(
+                f"threshold={threshold:g} decides labels, and the forest predicts numbers: leave threshold out"
+            )
         if threshold != 0.5 and (self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1):
             raise ValueError(
                 f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "

@@ -51,7 +51,7 @@ def votes(
     threshold : float, default 0.5
         Probability of class 1 above which a tree votes for it; two classes only.
     sample_weight, seed, subsample
-        See `inbag`; used only with ``oob``.
+        See `inbag`; only with ``oob``.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. Trees
         that saw a row of a group do not vote on the others. "copies" makes groups of identical rows, "rows" leaves each
@@ -104,7 +104,7 @@ def votes(
         missing=missing,
         limit=MemoryLimit.of(max_memory, "votes"),
     )
-    give(noting_training_rows(forest, y, sample_weight))
+    give(noting_training_rows(forest))
     return forest.votes()
 
 

@@ -22,6 +22,7 @@ from rfsize.counting.tally import Tallied, Tally
 from rfsize.counting.walk import Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
+from rfsize.utils.validation import refuse_unused
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
@@ -35,13 +36,12 @@ Keeps = Literal["votes", "outputs", "all"]
 
 
 def refuse_options_of_bags(**options: Any) -> None:
-    """Raise ``ValueError`` where options that rebuild bags are given without ``oob=True``."""
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} would say nothing: from these the bags of training rows are rebuilt, and oob=False "
-            "asks all trees about all rows. Leave them out, or give the training rows with oob=True"
-        )
+    """Raise ``ValueError`` where options that rebuild or prove bags are given without ``oob=True``."""
+    refuse_unused(
+        "the bags of training rows are rebuilt and proven from such options, and oob=False asks all trees about all "
+        "rows. Leave them out, or give the training rows with oob=True",
+        **options,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class ForestOnRows:
         if limit is not None:
             limit.check(adapter, matrix.n_rows(X), oob=oob)
         if not oob:
-            refuse_options_of_bags(seed=seed, subsample=subsample)
+            refuse_options_of_bags(y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
             if groups is not None:
                 raise ValueError(
                     "groups say on which training rows a tree may not vote, and oob=False asks all trees about all "

@@ -8,6 +8,7 @@ from typing import Any
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import refuse_options_of_bags
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.dask.clients import here
 from rfsize.dask.forest import ForestOnWorkers
@@ -164,7 +165,8 @@ def votes(
     adapter = adapter_for(model, missing=missing)
     options: dict[str, Any] = {"client": client, "oob": oob, "layout": layout, "threshold": threshold}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    y, sample_weight = here(y, client), here(sample_weight, client)
-    forest = ForestOnWorkers.asked(adapter, X, y, sample_weight, **options)
-    give(noting_training_rows(forest, y, sample_weight))
+    if not oob:
+        refuse_options_of_bags(y=y, sample_weight=sample_weight)
+    forest = ForestOnWorkers.asked(adapter, X, here(y, client), here(sample_weight, client), **options)
+    give(noting_training_rows(forest))
     return forest.votes()

@@ -13,7 +13,7 @@ from rfsize.sizing.api import cut_to, sized
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.oob_score import OobScore
+from rfsize.sizing.oob_score import OobScore, refuse_threshold
 from rfsize.sizing.oob_score import oob_score as oob_score_of_counted
 from rfsize.utils.warn import give
 
@@ -184,7 +184,7 @@ def oob_score(
     metric: MetricLike | None = None,
     client: Any = None,
     layout: Sequence[Sequence[int]] | None = None,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     sample_weight: Any = None,
     seed: int | None = None,
     subsample: float | None = None,
@@ -195,9 +195,9 @@ def oob_score(
 
     Parameters
     ----------
-    model, X, y, client, layout, threshold, sample_weight, seed, subsample, groups, missing
+    model, X, y, client, layout, sample_weight, seed, subsample, groups, missing
         As in `count`, with ``oob=True``.
-    metric : str or callable, optional
+    metric, threshold
         As in `rfsize.oob_score`.
 
     Returns
@@ -226,6 +226,9 @@ def oob_score(
     >>> score.value > 0.9
     True
     """
+    if metric is not None:
+        refuse_threshold(metric, threshold)
     of_bags = {"seed": seed, "subsample": subsample, "groups": groups, "sample_weight": sample_weight}
-    options: dict[str, Any] = {"client": client, "layout": layout, "threshold": threshold, **of_bags}
+    options: dict[str, Any] = {"client": client, "layout": layout, **of_bags}
+    options["threshold"] = 0.5 if threshold is None else threshold
     return oob_score_of_counted(count(model, X, y, oob=True, missing=missing, **options), metric=metric)

@@ -24,7 +24,7 @@ from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_for
 from rfsize.sizing.size_report import SizeReport
-from rfsize.sizing.truth import Truth
+from rfsize.sizing.truth import Truth, refuse_weights_alone
 from rfsize.utils.validation import whole
 from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many
@@ -178,9 +178,9 @@ def size(
         neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
         rows have copies too, and rows stand alone; so they do where it is not clear, as of popular rows.
     sample_weight : array_like, shape (n_rows,), optional
-        See `inbag`; used only with ``oob``, and for a metric, in which it weighs the rows.
+        Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`.
     seed, subsample
-        See `inbag`; used only with ``oob``.
+        See `inbag`; only with ``oob``.
     missing : float, optional
         As in `votes`.
     max_rows : int or "auto", optional
@@ -274,8 +274,10 @@ def _report(
     if isinstance(model, Counted):
         # The truth may be told later than rows are counted.
         _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **(of_rows | _NO_TRUTH))
+        y = model.y if y is None else y
+        refuse_weights_alone(y, sample_weight)
         of_metric: dict[str, Any] = {
-            "y": model.y if y is None else y,
+            "y": y,
             "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
         }
         return _sized_by_copies(
@@ -302,6 +304,8 @@ def sized(
     both: bool = True,
 ) -> Report:
     """The report of a forest on rows that `size` returns; ``limit`` is checked for rows that are drawn."""
+    if forest.bags is None:
+        refuse_weights_alone(y, sample_weight)
     seen = noting_training_rows(forest, y, sample_weight)
     report = partial(report_on, goal=goal, both=both)
     if max_rows is not None:
@@ -325,7 +329,8 @@ def _report_of_votes(votes: Votes, goal: Goal) -> Report:
         raise ValueError(
             "counted Votes know nothing of the trees' scores, by which this criterion goes: give the model"
         )
-    source = "oob" if (votes.asked < votes.n_trees).any() else "rows given"
+    votes.check_trees()
+    source = "oob" if votes.is_out_of_bag else "rows given"
     return report_for(goal, TreeOutputs(votes), available=votes.n_trees, source=source)
 
 

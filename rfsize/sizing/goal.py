@@ -7,8 +7,8 @@ from typing import Any
 
 from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.sizing.named_metrics import MetricLike, check_metric, one_name
-from rfsize.utils.validation import choice, positive, share
+from rfsize.sizing.named_metrics import MetricLike, check_metric, goes_by_labels, one_name
+from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.voting.links import Link
 from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.scores import Scores
@@ -135,13 +135,12 @@ def goal_of(criterion: MetricLike, tolerance: float | None, *, sure: float | Non
                 "rows"
             )
         return LabelGoal(**{name: value for name, value in given.items() if name != "threshold"}, sure=sure)
-    if is_metric:
-        given.pop("threshold", None)  # by which "accuracy" labels rows
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} would say nothing with criterion={criterion!r}, where tolerance says how far off "
-            f"predictions may be: leave out {' and '.join(given)}"
-        )
+    if is_metric and goes_by_labels(criterion):
+        given.pop("threshold", None)
+    refuse_unused(
+        f"with criterion={criterion!r} tolerance says how far off predictions may be. Leave out {' and '.join(given)}",
+        **given,
+    )
     if tolerance is None:
         raise ValueError(f"criterion={criterion!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
     if is_metric:

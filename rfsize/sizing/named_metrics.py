@@ -91,6 +91,20 @@ def check_metric(criterion: MetricLike) -> None:
     choice("criterion", criterion, CRITERIA, advice, others=[*_ALIASES, *scorer_names()])
 
 
+def goes_by_labels(metric: MetricLike) -> bool:
+    """Whether a metric may depend on labels, which a threshold decides; nobody knows what a scorer asks for."""
+    metric = one_name(metric)
+    return metric == "accuracy" or scorer_of(metric, METRICS) is not None
+
+
+def weighs_rows(metric: MetricLike) -> bool:
+    """Whether a metric can be given weights of the rows."""
+    if isinstance(metric, str):
+        return True
+    scorer = scorer_of(metric, METRICS)
+    return scorer is not None and takes_weights(scorer)
+
+
 def metric_with_truth(
     metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Metric:

@@ -36,10 +36,11 @@ from rfsize.sizing.accounts import score_account
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
+from rfsize.sizing.named_metrics import MetricLike, goes_by_labels, metric_with_truth, weighs_rows
 from rfsize.sizing.plots import plot_score
 from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give, warn
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
@@ -206,11 +207,12 @@ def oob_score(
         forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that returns a
         number, as in `SizeReport.metric_gap`.
     threshold : float, default 0.5
-        Probability of class 1 above which it is predicted; for the accuracy of two classes.
+        Probability of class 1 above which it is predicted; only for the accuracy and scorers, of two classes.
     groups, seed, subsample, missing
         As in `oob_predict_proba`. Rows of a group are alike, and the interval takes them as one draw.
     sample_weight : array_like, shape (n_rows,), optional
-        Training weights. They prove the bags, see `inbag`, and weigh the rows in the metric; not in a callable.
+        Training weights. They prove the bags, see `inbag`, and weigh the rows in the metric, unless that is a callable
+        that takes none.
     max_memory : float, optional
         As in `votes`.
 
@@ -264,6 +266,8 @@ def oob_score(
     bags["max_memory"] = max_memory
     if isinstance(model, Counted):
         forest, counted = out_of_bag_rows(model, X, None, threshold=threshold, **bags)
+        if metric is not None and not weighs_rows(metric):
+            refuse_unused("a callable weighs its own rows. Leave sample_weight out", sample_weight=sample_weight)
         y = model.y if y is None else y
         sample_weight = model.sample_weight if sample_weight is None else sample_weight
     else:
@@ -272,13 +276,22 @@ def oob_score(
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if metric is None:
         metric = "accuracy" if len(forest.adapter.classes) else "r2"
+    refuse_threshold(metric, threshold)
     give(shrinking_of(forest.adapter, labels_at=forest.threshold if metric == "accuracy" else None))
-    judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, None if callable(metric) else sample_weight)
+    weight = sample_weight if weighs_rows(metric) else None
+    judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, weight)
     averages = forest.averages() if counted is None else counted
     RowsAsked.of(forest, averages.asked, y).check(f"the {judge.name} on fresh rows", of_these_trees=True)
     found = _scored(forest, averages, judge)
     _warn_where_copies_decide(found, forest, judge)
     return found
+
+
+def refuse_threshold(metric: MetricLike, threshold: float | None) -> None:
+    """Raise ``ValueError`` where a threshold is given with a metric that labels do not change."""
+    if not goes_by_labels(metric):
+        name = repr(metric) if isinstance(metric, str) else "a callable"
+        refuse_unused(f"it decides labels, and {name} does not go by labels. Leave it out", threshold=threshold)
 
 
 def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metric) -> None:

@@ -37,7 +37,7 @@ def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
 
 def takes_weights(scorer: Scorer) -> bool:
     """Whether it can be given weights of the rows."""
-    return "sample_weight" in _parameters(scorer)
+    return "sample_weight" in _parameters(getattr(scorer, "_score_func", scorer))
 
 
 def name_of(scorer: Scorer) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import MetricLike, metric_with_truth
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import one_per_row, sample_weights, training_labels
+from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
 
@@ -58,6 +58,15 @@ class Truth:
             return None
         numbers: NDArray[np.int64] = self.groups.numbers
         return numbers if self.groups.once is None else numbers[self.groups.once]
+
+
+def refuse_weights_alone(y: Any, sample_weight: Any) -> None:
+    """Raise ``ValueError`` where rows have weights, and no truth for a metric to weigh."""
+    if y is None:
+        refuse_unused(
+            "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave sample_weight out",
+            sample_weight=sample_weight,
+        )
 
 
 def predictions_for(outputs: TreeOutputs, judge: Metric) -> Callable[[Floats], Floats]:

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
-from rfsize.counting.api import votes
+from rfsize.counting.counted import Counted
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
@@ -86,7 +87,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         from those of all trees on a share of up to 1 − α of the rows, on average over forests.
     calibration_fraction : float, default 0.2
         Share of the rows given to `fit` that ``stop_table="certified"`` holds out, by class alike, and does not train
-        on; not used where `fit` is given ``X_calibration``.
+        on; refused beside ``X_calibration``, and with another ``stop_table``.
     random_state : int, RandomState instance or None, default None
         Draws these rows; the trees are drawn by the estimator's own.
     oob_score : bool, default True
@@ -350,15 +351,11 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """What is to be sized, once all parameters are checked."""
         choice("voting", self.voting, VOTINGS)
         voting = "hard" if self.voting == "auto" and self.stop_table in _OF_VOTES else self.voting
-        of_labels = {
-            "alpha": self.alpha,
-            "voting": voting,
-            "average": self.average,
-            "estimator": self.size_estimator,
-        }
-        goal = goal_of(
-            self.criterion, self.tolerance, sure=self.sure, **(of_labels if self.criterion == "label" else {})
-        )
+        of_labels = {}
+        if self.criterion == "label":
+            of_labels = {"alpha": self.alpha, "voting": voting, "average": self.average}
+            of_labels["estimator"] = self.size_estimator
+        goal = goal_of(self.criterion, self.tolerance, sure=self.sure, **of_labels)
         if self.stop_table is not None:
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
             if not isinstance(goal, LabelGoal):
@@ -371,7 +368,17 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
                     f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
                     "averaged scores: use stop_table='certified', which stops on these, or leave voting='auto'"
                 )
+        if self.criterion != "label":
+            self._refuse_unused(
+                f"with criterion={self.criterion!r} tolerance says how far off predictions may be. Leave it out",
+                *("alpha", "voting", "average", "size_estimator"),
+            )
         share("calibration_fraction", self.calibration_fraction)
+        if self.stop_table != "certified":
+            self._refuse_unused(
+                f"stop_table={self.stop_table!r} holds out no rows. Leave it out, or set stop_table='certified'",
+                "calibration_fraction",
+            )
         self._check_parameters(
             "RandomForestClassifier, LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1"
         )
@@ -396,6 +403,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """The data to train on, and the rows to certify the stop table on, None where it is not to be certified."""
         self.calibration_rows_: NDArray[np.int64] | None = None
         if given is not None:
+            self._refuse_unused("X_calibration takes the place of rows held out. Leave out one", "calibration_fraction")
             if self.stop_table in (None, "lossless"):
                 raise ValueError(
                     f"X_calibration certifies a stop table, and with stop_table={self.stop_table!r} there is none: "
@@ -419,10 +427,10 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         if self.stop_table == "certified":
             voting = cast(Literal["auto", "hard", "soft"], self.voting)
             return StopTable.calibrate(forest, unseen, alpha=self.alpha, voting=voting, **of_certificate)
-        prior = held_out
+        prior: Votes | Counted | None = held_out
         if prior is None:
             options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
-            prior = votes(forest, data.X, data.truth, oob=True, **options)
+            prior = Counted.of(ForestOnRows.of(forest, data.X, data.truth, oob=True, **options), data.truth)
         table = StopTable.build(forest.n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
         return table if unseen is None else table.certified(forest, unseen, **of_certificate)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from rfsize.training.growing import grown_model
 from rfsize.utils.matrix import as_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize.utils.validation import choice, sample_weights, whole
+from rfsize.utils.validation import choice, refuse_unused, sample_weights, whole
 from rfsize.utils.warn import give
 from rfsize.voting.outputs import TreeOutputs
 
@@ -71,6 +72,10 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))
+        if self.votes == "oob":
+            self._refuse_unused(
+                "with votes='oob' no forest is trained on folds. Leave it out, or set votes='auto'", "cv"
+            )
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as {examples} (put a pipeline "
@@ -83,6 +88,12 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}, which predicts {what}: give it to RightSized{taker}"
             )
+
+    def _refuse_unused(self, reason: str, *names: str) -> None:
+        """Raise ``ValueError`` where parameters are not what they are by default, and would have no effect."""
+        by_default = signature(type(self)).parameters
+        given = {name: getattr(self, name) for name in names}
+        refuse_unused(reason, **{name: value for name, value in given.items() if value != by_default[name].default})
 
     @property
     def adapter(self) -> Adapter:
@@ -130,7 +141,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
         if counts:
             raise ValueError(
-                f"{' and '.join(sorted(counts))} would say nothing: the number of trees is what fit finds; leave it "
+                f"{' and '.join(sorted(counts))} would have no effect: the number of trees is what fit finds; leave it "
                 "out of the search, and set alpha or tolerance, or max_trees"
             )
         super().set_params(**params)

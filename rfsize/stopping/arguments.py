@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.counted import Counted
+from rfsize.counting.representative import RowsAsked
 from rfsize.stopping import urn
 from rfsize.stopping.rules.base import MAX_TREES
 from rfsize.stopping.rules.kinds import of_urn
@@ -16,7 +18,33 @@ from rfsize.stopping.rules.leaders import LeaderStops
 from rfsize.stopping.rules.ternary import MAX_TERNARY
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, positive, whole
+from rfsize.voting.groups import ALONE
+from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
+
+
+def representative(prior: Any) -> Any:
+    """The votes that a prior is, or that `rfsize.count` counted; any other prior as it is.
+
+    Raises
+    ------
+    FewVotesError
+        If they are out of bag, and rows of some kind lack votes, so that the others are no guide to fresh rows.
+    ValueError
+        If they are out of bag, and not known to be of how many trees.
+    """
+    votes = getattr(prior, "votes", prior)
+    if not isinstance(votes, Votes):
+        return votes
+    votes.check_trees()
+    if isinstance(prior, Counted):
+        rows = RowsAsked.by_outputs(prior.told.outputs, prior.n_trees, prior.forest.groups, prior.y, prior.forest)
+    else:
+        rows = RowsAsked.by_outputs(TreeOutputs(votes), votes.n_trees, ALONE)
+    lack = rows.of_some_rows("where voting may stop") if votes.is_out_of_bag else None
+    if lack is not None:
+        raise lack.error()
+    return votes
 
 
 def resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int, Floats | None]:
@@ -92,15 +120,18 @@ def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> floa
                 "it out"
             )
         return 0.0
-    if voting == "hard":
-        raise ValueError(f"metric={metric!r} goes by the trees' scores, not by votes: leave voting at 'auto'")
+    if voting != "auto":
+        raise ValueError(
+            f"voting={voting!r} says what labels go by, and metric={metric!r} goes by scores, not by votes: leave "
+            "voting at 'auto'"
+        )
     if tolerance is None:
         raise ValueError(f"metric={metric!r} needs a tolerance: how far off a prediction may be")
     return positive("tolerance", tolerance)
 
 
-def check_scores(averages_scores: bool, n_classes: int, metric: str) -> None:
-    """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no probabilities."""
+def check_scores(averages_scores: bool, n_classes: int, metric: str, average: str) -> None:
+    """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no classes that are asked for."""
     if not averages_scores:
         raise ValueError(
             "the members of this ensemble have no scores that are averaged: use metric='labels' with voting='hard' "
@@ -108,3 +139,5 @@ def check_scores(averages_scores: bool, n_classes: int, metric: str) -> None:
         )
     if metric == "probabilities" and not n_classes:
         raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
+    if average == "macro" and not n_classes:
+        raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")

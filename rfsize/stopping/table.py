@@ -21,6 +21,7 @@ from rfsize.stopping.arguments import (
     checked_outputs,
     checked_tolerance,
     checked_trees,
+    representative,
     resolved_prior,
 )
 from rfsize.stopping.calibration import TreesOnRows, Wanted
@@ -46,7 +47,7 @@ from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.stopping.rules.votes import VotesOnRows
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import MAX_CLASSES, choice, share, whole
+from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
 from rfsize.voting.outputs import VOTINGS
@@ -176,6 +177,8 @@ class StopTable(Result):
             If an argument is out of range or does not go with the others, or if no table can keep the promise:
             with target "limit" and rule "optimal", when even all T trees disagree with the infinite forest on
             more than 1 − α of the rows.
+        FewVotesError
+            If votes are out of bag, and rows of some kind have hardly any, as where bags are drawn by weight.
 
         Examples
         --------
@@ -191,7 +194,7 @@ class StopTable(Result):
         alpha = checked_alpha(alpha)
         choice("rule", rule, ("threshold", "optimal", "robust"))
         choice("target", target, TARGETS)
-        prior = getattr(prior, "votes", prior)
+        prior = representative(prior)
         n_classes, weights = resolved_prior(prior, n_trees, n_classes)
         kinds.check_combination(kinds.of_urn(n_trees, n_classes), rule, target)
         terms = Terms(n_trees, n_classes, alpha, rule, target, weights)
@@ -250,7 +253,8 @@ class StopTable(Result):
             "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
             one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
         threshold : float, optional
-            Probability of class 1 above which it is predicted, 0.5 by default; two classes only.
+            Probability of class 1 above which it is predicted, 0.5 by default; two classes only, and only for labels or
+            "macro".
         missing : float, optional
             As in `rfsize.votes`.
 
@@ -293,13 +297,15 @@ class StopTable(Result):
         choice("voting", voting, VOTINGS)
         choice("average", average, AVERAGES)
         tolerance = checked_tolerance(metric, tolerance, voting)
+        if metric != "labels" and average != "macro":
+            refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
         alpha, confidence = share("alpha", alpha), share("confidence", confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
         adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
         wanted = Wanted(alpha, confidence, average, adapter.digest)
         if metric == "labels" and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
             return cls._of_votes(trees, wanted)._with_warnings()
-        check_scores(adapter.averages_scores, adapter.classes.size, metric)
+        check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
         n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
         labels = tuple(range(n_classes)) if classes is None else classes
         stops: Stops

@@ -27,7 +27,7 @@ from rfsize.sizing.truth import Truth
 from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import as_numbers, choice, share, whole
+from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 from rfsize.utils.warn import give
 
 if TYPE_CHECKING:
@@ -336,6 +336,12 @@ def select_bagging_fraction(
     seed = None if seed is None else whole("seed", seed, at_least=0)
     if is_sized := len(trainer.classes) > 0 or not isinstance(goal, LabelGoal):
         check_goal(goal, len(trainer.classes), in_training=True)
+    else:
+        refuse_unused(
+            "a regression forest has no labels, and no T* unless a criterion and a tolerance are given. Give both, or "
+            f"leave out {' and '.join(name for name, value in of_labels.items() if value is not None)}",
+            **of_labels,
+        )
     judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]

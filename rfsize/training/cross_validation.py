@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
-from rfsize.utils.validation import class_indices, share, whole
+from rfsize.utils.validation import class_indices, refuse_unused, share, whole
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import Groups
 from rfsize.voting.outputs import TreeOutputs
@@ -22,12 +22,12 @@ from rfsize.voting.votes import Votes
 def cv_votes(
     params: dict[str, Any],
     dtrain: Any,
-    nfold: int = 5,
+    nfold: int | None = None,
     *,
     n_trees: int = 200,
     folds: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
-    stratified: bool = True,
-    seed: int = 0,
+    stratified: bool | None = None,
+    seed: int | None = None,
     threshold: float = 0.5,
     groups: ArrayLike | str | None = None,
 ) -> Votes:
@@ -49,7 +49,7 @@ def cv_votes(
     n_trees : int, default 200
         Trees of each forest, so votes on each row.
     folds : iterable of (train, held out) pairs of row indices, optional
-        The folds themselves, in place of ``nfold``; they also say which rows belong together.
+        The folds themselves, in place of ``nfold``, ``stratified``, ``seed`` and ``groups``.
     stratified : bool, default True
         Whether each fold has all classes in proportion.
     seed : int, default 0
@@ -92,10 +92,12 @@ def cv_votes(
     if label.ndim != 1 or not label.size:
         raise ValueError("dtrain must be a lightgbm.Dataset or xgboost.DMatrix with labels")
     if folds is None:
-        whole("nfold", nfold, at_least=2, at_most=label.size)
-        folds = _folds(label, nfold, stratified, seed, resolved(groups, X, label.size))
-    elif groups is not None:
-        raise ValueError("folds say which rows are held out together: leave out groups, or folds")
+        nfold = whole("nfold", 5 if nfold is None else nfold, at_least=2, at_most=label.size)
+        seed, belong = 0 if seed is None else seed, resolved(groups, X, label.size)
+        folds = _folds(label, nfold, stratified in (None, True), seed, belong)
+    else:
+        of_folds = {"nfold": nfold, "stratified": stratified, "seed": seed, "groups": groups}
+        refuse_unused("folds say which rows are held out together. Leave out the others, or folds", **of_folds)
     counts: NDArray[np.int32] | None = None
     for train, held_out in checked_folds(folds, label.size):
         found = integration.fold_votes(params, dtrain, train, held_out, n_trees=n_trees, threshold=threshold)

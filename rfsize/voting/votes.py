@@ -44,8 +44,8 @@ class Votes:
     classes : array_like, shape (n_classes,), optional
         Class labels; 0, 1, … by default.
     n_trees : int, optional
-        Trees in the forest that voted; the most any row was asked by default. Out-of-bag rows are asked
-        fewer trees than this.
+        Trees in the forest that voted; by default the most that any row was asked. Give it with out-of-bag votes:
+        each row was asked some of the trees, and sizes and stop tables need to know of how many.
     threshold : float, optional
         Probability of class 1 above which the trees voted for it; two classes only. `rfsize.votes` knows it of the
         votes that it counts, and a `StopTable` that is built from votes takes it along.
@@ -80,7 +80,7 @@ class Votes:
     [[0.03, 0.97], [0.6, 0.4]]
     """
 
-    __slots__ = ("classes", "counts", "n_trees", "threshold")
+    __slots__ = ("_knows_trees", "classes", "counts", "n_trees", "threshold")
 
     counts: NDArray[np.int32]
     classes: NDArray[Any]
@@ -102,6 +102,7 @@ class Votes:
             raise ValueError(f"classes must name the {n_classes} columns of counts, each once; found {self.classes}")
         most = int(self.asked.max(initial=0))
         self.n_trees = most if n_trees is None else whole("n_trees", n_trees, at_least=0, at_most=MAX_COUNT)
+        self._knows_trees = n_trees is not None
         if self.n_trees < most:
             raise ValueError(f"a row has {most} votes, more than the {self.n_trees} trees that n_trees names")
         self.threshold = _checked_threshold(threshold, n_classes)
@@ -127,6 +128,32 @@ class Votes:
     def asked(self) -> NDArray[np.int32]:
         """Trees asked, int32 of shape (n_rows,); 0 where no tree could vote."""
         return self.counts.sum(axis=1, dtype=np.int32)
+
+    @property
+    def is_out_of_bag(self) -> bool:
+        """Whether some row was asked a part of the trees, and neither all nor none."""
+        asked = self.asked
+        return bool(((asked > 0) & (asked < self.n_trees)).any())
+
+    def check_trees(self) -> None:
+        """Raise ``ValueError`` where rows were asked a part of the trees, and it is not known how many there are.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> rfsize.Votes([[3, 7], [6, 2]], n_trees=20).check_trees()
+        >>> rfsize.Votes([[3, 7], [6, 2]]).check_trees()
+        Traceback (most recent call last):
+            ...
+        ValueError: rows have 8 to 10 votes, so each was asked a part of the trees, as out of bag...
+        """
+        if self._knows_trees or not self.is_out_of_bag:
+            return
+        asked = self.asked
+        raise ValueError(
+            f"rows have {asked[asked > 0].min():,} to {self.n_trees:,} votes, so each was asked a part of the trees, "
+            "as out of bag, and the counts do not tell how many trees there are: give rfsize.Votes(counts, n_trees=...)"
+        )
 
     def fractions(self) -> NDArray[np.float64]:
         """Vote fractions, shape (n_rows, n_classes); NaN where no tree was asked."""
@@ -168,7 +195,7 @@ class Votes:
                 f"the other {len(other)}; concat appends rows"
             )
         counts, n_trees = self.counts.astype(np.int64) + other.counts, self.n_trees + other.n_trees
-        return Votes(counts, self.classes, n_trees, threshold=self._common_threshold(other))
+        return self._like(counts, n_trees, other, self._knows_trees and other._knows_trees)
 
     def concat(self, other: Votes) -> Votes:
         """Votes of one forest on the rows of both.
@@ -201,7 +228,7 @@ class Votes:
                 f"other {other.n_trees}; merge adds trees"
             )
         counts = np.concatenate([self.counts, other.counts])
-        return Votes(counts, self.classes, self.n_trees, threshold=self._common_threshold(other))
+        return self._like(counts, self.n_trees, other, self._knows_trees or other._knows_trees)
 
     def take(self, rows: NDArray[Any] | slice) -> Votes:
         """Votes on some of the rows.
@@ -222,7 +249,7 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 4], [9, 1]]).take([0, 2]).counts.tolist()
         [[3, 7], [9, 1]]
         """
-        return Votes(self.counts[rows], self.classes, self.n_trees, threshold=self.threshold)
+        return self._like(self.counts[rows], self.n_trees, self, self._knows_trees)
 
     def histogram(self) -> VoteHistogram:
         """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
@@ -259,6 +286,12 @@ class Votes:
         voted = cells >= side
         cells, rows = cells[voted], rows[voted]
         return VoteHistogram(cells % side, cells // side, rows)
+
+    def _like(self, counts: ArrayLike, n_trees: int, other: Votes, knows_trees: bool) -> Votes:
+        """Votes of the same classes and threshold."""
+        found = Votes(counts, self.classes, n_trees, threshold=self._common_threshold(other))
+        found._knows_trees = knows_trees
+        return found
 
     def _check_classes(self, other: Votes) -> None:
         if not np.array_equal(self.classes, other.classes):

@@ -71,7 +71,7 @@ def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[st
     for options, message in [
         ([], "criterion='score' and a tolerance"),
         (["--criterion", "score"], "needs a tolerance"),
-        (["--criterion", "score", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would say nothing"),
+        (["--criterion", "score", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would have no effect"),
     ]:
         assert run(tmp_path, "size", "lgb.txt", "train.csv", "--target", "target", *options) == 2
         assert message in capsys.readouterr().err
@@ -99,7 +99,7 @@ def test_growing_by_a_metric(
     for options, message in [
         ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),
         (["--criterion", "auc"], "needs a tolerance"),
-        ([*by, "--alpha", "0.9"], "alpha would say nothing"),
+        ([*by, "--alpha", "0.9"], "alpha would have no effect"),
         (["--criterion", "rmse", "--tolerance", "0.1"], "metric must be one of 'logloss'"),
     ]:
         assert run(tmp_path, *training, *options) == 2

@@ -58,7 +58,7 @@ def test_a_page_by_a_criterion(folder: Path, tmp_path: Path, capsys: pytest.Capt
     assert "On fresh rows the auc" in told
     by = ["--criterion", "probability", "--tolerance", "0.1"]
     assert run(folder, "report", "lgb.txt", "rows.npy", *by, "--alpha", "0.9", "-o", str(page)) == 2
-    assert "alpha would say nothing" in capsys.readouterr().err
+    assert "alpha would have no effect" in capsys.readouterr().err
 
 
 def test_names_of_classes(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:

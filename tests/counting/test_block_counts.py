@@ -68,7 +68,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 def test_votes_and_scores_are_numpys(oob: bool, always: bool, forest: Any, compiled: Callable[[bool], None]) -> None:
     compiled(always)
     model, X, y = forest
-    rows = ForestOnRows.of(model, X, y, oob=oob)
+    rows = ForestOnRows.of(model, X, y if oob else None, oob=oob)
     found, adapter = rows.outputs(), rows.adapter
     leaf = adapter.leaf_index(X) + adapter.leaves.offset
     leaf, may_vote = out_of_bag_members(leaf, rows.bags.take(0, len(X)) if oob else None)

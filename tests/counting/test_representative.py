@@ -49,6 +49,7 @@ READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     ),
     "size by auc": lambda model, X, y: rfsize.size(model, X, y, oob=True, criterion="auc", tolerance=0.01),
     "what was counted": lambda model, X, y: rfsize.size(rfsize.count(model, X, y, oob=True)),
+    "build": lambda model, X, y: rfsize.StopTable.build(80, prior=rfsize.count(model, X, y, oob=True)),
     "truncate": lambda model, X, y: rfsize.truncate(model, X, y, oob=True),
     "accuracy": lambda model, X, y: rfsize.oob_score(model, X, y),
     "auc": lambda model, X, y: rfsize.oob_score(rfsize.count(model, X, y, oob=True), metric="auc"),
@@ -71,6 +72,8 @@ def test_labels_that_are_not_known_are_those_of_all_trees(forest: tuple[Any, np.
         rfsize.size(model, X, oob=True)
     with pytest.raises(rfsize.FewVotesError, match=r"rows \(\d\.\d\d%\) have no out-of-bag votes, and it is not by"):
         rfsize.size(rfsize.votes(model, X, oob=True))
+    with pytest.raises(rfsize.FewVotesError, match="do not tell where voting may stop"):
+        rfsize.StopTable.build(80, prior=rfsize.votes(model, X, oob=True))
 
 
 @draws_by_weight
@@ -108,10 +111,43 @@ def test_uneven_rows_with_votes_are_estimated_by_strata() -> None:
     votes = rfsize.votes(model, X, oob=True)
     strata = reference.representative.strata(votes.asked.tolist(), 50)
     assert len(strata) > 1
-    parts = [(rows, rfsize.size(rfsize.Votes(votes.counts[rows]), alpha=0.9)) for rows in map(list, strata)]
+    parts = [(rows, rfsize.size(votes.take(rows), alpha=0.9)) for rows in map(list, strata)]
     for n_trees in (5, 51):
         expected = sum(len(rows) * part.agreement(n_trees) for rows, part in parts) / N_ROWS
         assert report.agreement(n_trees) == pytest.approx(expected)
+
+
+def test_out_of_bag_counts_are_not_taken_to_be_of_as_many_trees_as_the_most_asked_row() -> None:
+    X, y = rare(0.3)
+    votes = rfsize.votes(RandomForestClassifier(80, random_state=0).fit(X, y), X, oob=True)
+    of_too_few = rfsize.Votes(votes.counts, n_trees=int(votes.asked.max()))
+    assert RowsAsked(votes.asked, of_too_few.n_trees).is_uneven  # though bags of 80 trees were drawn evenly
+    assert not RowsAsked(votes.asked, 80).is_uneven
+    unknown = rfsize.Votes(votes.counts)
+    for read in (rfsize.size, lambda votes: rfsize.StopTable.build(80, prior=votes)):
+        for some in (unknown, unknown.take(slice(100)), unknown.concat(unknown), unknown.merge(votes)):
+            with pytest.raises(ValueError, match=r"rows have \d+ to \d+ votes, .* give rfsize.Votes\(counts, n_trees="):
+                read(some)
+        read(rfsize.Votes(votes.counts, n_trees=80))
+        read(rfsize.Votes(votes.counts, n_trees=80).concat(votes).take(slice(100)))
+
+
+def test_rows_of_no_fold_are_not_out_of_bag() -> None:
+    X, y = rare(0.3)
+    params = {"boosting": "rf", "objective": "binary", "bagging_freq": 1, "bagging_fraction": 0.6, "verbose": -1}
+    folds = [(np.arange(200), np.arange(200, 300))]
+    votes = rfsize.cv_votes({**params, "num_threads": 1}, lgb.Dataset(X, y), folds=folds, n_trees=30)
+    report = rfsize.size(votes, alpha=0.9)
+    assert (report.source, report.n_rows, report.n_dropped) == ("rows given", 100, 400)
+    assert rfsize.StopTable.build(30, prior=votes).n_trees == 30
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_few_votes_of_even_bags_are_a_prior(seed: int) -> None:
+    X, y = rare(0.3)
+    counted = rfsize.count(RandomForestClassifier(11, random_state=seed).fit(X, y), X, y, oob=True)
+    assert counted.votes.asked.mean() < 10
+    assert rfsize.StopTable.build(11, prior=counted).expected_trees() < 11
 
 
 @draws_by_weight

@@ -29,7 +29,8 @@ DENSITIES = {
 
 
 def votes_of(count: Any, asked: Any) -> rfsize.Votes:
-    return rfsize.Votes(np.stack([np.asarray(asked) - count, np.broadcast_to(count, np.shape(asked))], axis=1))
+    counts = np.stack([np.asarray(asked) - count, np.broadcast_to(count, np.shape(asked))], axis=1)
+    return rfsize.Votes(counts, n_trees=int(np.max(asked)))
 
 
 def drawn(density: Any, n_rows: int, n_trees: int, seed: int) -> rfsize.Votes:

@@ -127,7 +127,7 @@ def test_each_rank_is_fitted_to_its_own_votes() -> None:
         expected = deconvolution.fit_density(deconvolution.VoteCells.of(cells), order)
         assert found.density.mass == pytest.approx(expected.mass)
     nearest, third = (float(one.density.mass @ one.overtaken(51)) for one in contests)
-    report = rfsize.size(rfsize.Votes(counts), estimator="smooth")
+    report = rfsize.size(rfsize.Votes(counts, n_trees=60), estimator="smooth")
     assert report.agreement(51) == pytest.approx((1.0 - nearest) * (1.0 - third))
     assert 0.0 < third < 0.2 * nearest
     mass, leading = contests[0].density.mass, 1.0 - contests[0].density.fractions
@@ -166,7 +166,7 @@ def test_no_row_with_a_vote() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4).filter(any), min_size=1, max_size=40))
 def test_any_votes_have_a_size(counts: list[list[int]]) -> None:
-    report = rfsize.size(rfsize.Votes(counts), estimator="smooth")
+    report = rfsize.size(rfsize.Votes(counts, n_trees=80), estimator="smooth")
     sizes = [report.size_at(alpha) for alpha in (0.6, 0.9, 0.99, 0.999)]
     assert sizes == sorted(sizes)
     assert all(math.isfinite(size) and size % 2 == 1 for size in sizes)

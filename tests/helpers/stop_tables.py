@@ -32,10 +32,11 @@ def ternary_prior(n_trees: int, seed: int) -> np.ndarray:
 
 
 def some_votes(n_classes: int, seed: int = 0, n_rows: int = 300) -> Votes:
-    """Out-of-bag votes of a plausible kind: rows asked by different numbers of trees."""
+    """Out-of-bag votes of a plausible kind: rows asked by different numbers of trees, which are so by chance."""
     generator = np.random.default_rng(seed)
     fractions = generator.dirichlet(np.full(n_classes, 0.3), n_rows)
-    return Votes(np.array([generator.multinomial(generator.integers(0, 50), p) for p in fractions]))
+    counts = np.array([generator.multinomial(generator.binomial(60, 0.37), p) for p in fractions])
+    return Votes(counts, n_trees=60)
 
 
 def random_table(n_trees: int, n_classes: int, alpha: float, rule: str, seed: int) -> StopTable:

@@ -205,10 +205,10 @@ def test_scikit_learn(data: Data) -> None:
         ({"criterion": "score", "tolerance": 0.0}, "positive number"),
         ({"criterion": "score", "tolerance": math.inf}, "positive number"),
         ({"criterion": "score", "tolerance": "much"}, "positive number"),
-        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9}, "alpha would say nothing"),
-        ({"criterion": "score", "tolerance": 0.1, "voting": "soft"}, "voting would say nothing"),
+        ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9}, "alpha would have no effect"),
+        ({"criterion": "score", "tolerance": 0.1, "voting": "soft"}, "voting would have no effect"),
         ({"criterion": "score", "tolerance": 0.1, "alpha": 0.9, "estimator": "plugin"}, "alpha and estimator would"),
-        ({"criterion": "probability", "tolerance": 0.1, "threshold": 0.3}, "threshold would say nothing"),
+        ({"criterion": "probability", "tolerance": 0.1, "threshold": 0.3}, "threshold would have no effect"),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], message: str, lgb_booster: Any, data: Data) -> None:

@@ -449,7 +449,7 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("make_scorer", criterion=lambda y, p: 0.5)
     refused("needs a tolerance", tolerance=None)
     refused("y is missing", y=None)
-    refused("alpha would say nothing", alpha=0.9)
+    refused("alpha would have no effect", alpha=0.9)
     refused("criterion must be one of .*'auc'.* found 'area'", criterion="area")
     refused("metric must be one of", criterion="rmse")
     refused("y must hold one label per row", y=fresh_y[:5])

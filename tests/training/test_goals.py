@@ -210,7 +210,7 @@ def test_the_bagging_fraction_of_a_regression_forest(framework: str, objective: 
         ("regression", {"criterion": "score"}, "needs a tolerance"),
         ("regression", {"criterion": "probability", "tolerance": 0.1}, "is for classification"),
         ("regression", {"criterion": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
-        ("regression", {**SCORE, "alpha": 0.9}, "alpha would say nothing"),
+        ("regression", {**SCORE, "alpha": 0.9}, "alpha would have no effect"),
         ("regression", {**SCORE, "sure": 0.3}, "sure must be at least 0.5"),
         ("binary", {"criterion": "auc"}, "needs a tolerance"),
         ("binary", {"tolerance": 0.1}, "tolerance is for"),

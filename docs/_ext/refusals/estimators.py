@@ -23,7 +23,7 @@ GROUP = Group("Training", "`RightSizedClassifier`, `grow`, `SizeCallback` and `s
 @GROUP.refuses(
     "a grid over the number of trees of a `RightSizedClassifier`",
     ValueError,
-    "would say nothing: the number of trees is what fit finds",
+    "would have no effect: the number of trees is what fit finds",
     why="all candidates would be the same forest",
     instead="leave it out of the search; set `alpha`, or `max_trees`",
 )
@@ -283,6 +283,52 @@ def a_metric(at: AtHand) -> object:
 )
 def fractions(at: AtHand) -> object:
     return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), [0.5, 0.5], n_trees=10)
+
+
+@GROUP.refuses(
+    "an α of a `RightSizedClassifier` that goes by a metric",
+    ValueError,
+    "alpha would have no effect: with criterion='auc' tolerance says how far off",
+    why="α is a share of labels",
+    instead="`tolerance` alone; the same of `voting`, `average` and `size_estimator`",
+)
+def alpha_of_a_metric(at: AtHand) -> object:
+    forest = RandomForestClassifier(max_depth=3)
+    return rfsize.RightSizedClassifier(forest, alpha=0.9, criterion="auc", tolerance=0.01).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "`calibration_fraction` where no rows are held out",
+    ValueError,
+    "calibration_fraction would have no effect: stop_table=None holds out no rows",
+    why="only a certified table takes rows of its own",
+    instead='leave it out, or `stop_table="certified"`',
+)
+def calibration_without_a_table(at: AtHand) -> object:
+    return rfsize.RightSizedClassifier(RandomForestClassifier(), calibration_fraction=0.3).fit(at.X, at.y)
+
+
+@GROUP.refuses(
+    "`y_val` without `X_val`",
+    ValueError,
+    "y_val would have no effect: it is the truth of X_val",
+    why="the forest is then judged out of bag",
+    instead="`X_val` too, or leave it out",
+)
+def truth_of_no_rows(at: AtHand) -> object:
+    return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), y_val=at.y)
+
+
+@GROUP.refuses(
+    "folds, and how to make them",
+    ValueError,
+    "nfold would have no effect: folds say which rows are held out together",
+    why="one of the two would be ignored",
+    instead="one of them",
+)
+def folds_and_their_number(at: AtHand) -> object:
+    folds = [(np.arange(200), np.arange(200, 400))]
+    return rfsize.cv_votes(LIGHTGBM, lgb.Dataset(at.X, at.y), 3, folds=folds)
 
 
 @GROUP.refuses(

@@ -136,7 +136,7 @@ def more_trees(at: AtHand) -> object:
     "`n_trees` beside what sizes a forest",
     ValueError,
     "n_trees says what to keep, without sizing the forest: leave out X",
-    why="one of the two would say nothing",
+    why="one of the two would have no effect",
     instead="one of them",
 )
 def n_trees_and_rows(at: AtHand) -> object:
@@ -158,11 +158,44 @@ def no_tolerance(at: AtHand) -> object:
     "a tolerance, or an α, that the criterion does not know",
     ValueError,
     "tolerance is for criterion='probability', 'score' or a metric",
-    why="it would say nothing",
+    why="it would have no effect",
     instead="`criterion=`, or leave it out",
 )
 def a_tolerance_of_labels(at: AtHand) -> object:
     return rfsize.size(at.model, at.X_val, tolerance=0.01)
+
+
+@GROUP.refuses(
+    "weights of rows without their truth",
+    ValueError,
+    "sample_weight would have no effect: it weighs the rows in metrics",
+    why="T* of labels is a mean over rows, of which each counts as much",
+    instead="`y` too, or leave it out",
+)
+def weights_without_truth(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X_val, sample_weight=np.ones(200))
+
+
+@GROUP.refuses(
+    "labels of fresh rows for their votes",
+    ValueError,
+    "y would have no effect: the bags of training rows are rebuilt and proven from such options",
+    why="the rows are fresh, or `oob=True` was forgotten",
+    instead="leave them out, or `oob=True`",
+)
+def labels_of_fresh_rows(at: AtHand) -> object:
+    return rfsize.votes(at.model, at.X_val, at.y[:200])
+
+
+@GROUP.refuses(
+    "a threshold of a metric that does not go by labels",
+    ValueError,
+    "threshold would have no effect: with criterion='auc' tolerance says how far off",
+    why="a threshold decides labels",
+    instead="leave it out, or `criterion='accuracy'`",
+)
+def threshold_of_a_ranking(at: AtHand) -> object:
+    return rfsize.size(at.forest, at.X_val, at.y[:200], criterion="auc", tolerance=0.01, threshold=0.3)
 
 
 @GROUP.refuses(

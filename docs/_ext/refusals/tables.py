@@ -58,6 +58,30 @@ def threshold_of_numbers(at: AtHand) -> object:
 
 
 @GROUP.refuses(
+    "a threshold, or a `voting`, of a table of probabilities",
+    ValueError,
+    "threshold would have no effect: it decides labels, and metric='probabilities' does not",
+    why="probabilities are what they are whatever label they make",
+    instead="leave it out",
+)
+def threshold_of_probabilities(at: AtHand) -> object:
+    probabilities = {"metric": "probabilities", "tolerance": 0.1}
+    return rfsize.StopTable.calibrate(at.forest, at.X_val, threshold=0.3, **probabilities)
+
+
+@GROUP.refuses(
+    "a prior of out-of-bag votes that are counts alone",
+    ValueError,
+    "the counts do not tell how many trees there are: give rfsize.Votes(counts, n_trees=...)",
+    why="the most asked row has fewer votes than there are trees",
+    instead="`rfsize.Votes(counts, n_trees=…)`; in `rfsize.size` too",
+)
+def counts_out_of_bag(at: AtHand) -> object:
+    counts = rfsize.votes(at.forest, at.X, oob=True).counts
+    return rfsize.StopTable.build(10, prior=rfsize.Votes(counts))
+
+
+@GROUP.refuses(
     "a table for members with weights, with a forest",
     ValueError,
     "the table is for members with weights, but the trees of a forest count alike",

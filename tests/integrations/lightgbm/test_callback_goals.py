@@ -163,7 +163,7 @@ def test_refusals_in_training(objective: str, options: dict[str, Any], message: 
     [
         ({"criterion": "score"}, "needs a tolerance"),
         ({"tolerance": 0.1}, "tolerance is for"),
-        ({"criterion": "auc", "tolerance": 0.1, "alpha": 0.9}, "alpha would say nothing"),
+        ({"criterion": "auc", "tolerance": 0.1, "alpha": 0.9}, "alpha would have no effect"),
         ({"criterion": "near", "tolerance": 0.1}, "criterion must be one of"),
     ],
 )

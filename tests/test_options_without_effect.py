@@ -1,0 +1,153 @@
+"""Options that would have no effect in a call are refused, and not ignored without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import make_scorer
+
+import rfsize
+
+BAGGED = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbosity": -1}
+OF_NUMBERS = BAGGED | {"objective": "regression"}
+AUC = {"criterion": "auc", "tolerance": 0.01}
+RMSE = {"criterion": "rmse", "tolerance": 10.0}
+PROBABILITIES = {"metric": "probabilities", "tolerance": 0.1, "alpha": 0.9}
+FOLDS = [(np.arange(200), np.arange(200, 400))]
+WEIGHTS = np.ones(600)
+SCORES = {"metric": "scores", "tolerance": 10.0, "alpha": 0.9}
+
+
+class AtHand(NamedTuple):
+    """Forests of scikit-learn, their training rows, and fresh ones."""
+
+    forest: RandomForestClassifier
+    numbers: RandomForestRegressor
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    fresh: np.ndarray
+    truth: np.ndarray
+
+    @property
+    def data(self) -> lgb.Dataset:
+        return lgb.Dataset(self.X, self.y)
+
+    def estimator(self, **options: Any) -> Any:
+        options = {"max_trees": 120, **options}
+        return rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0), **options).fit(self.X, self.y)
+
+
+@pytest.fixture(scope="module")
+def at() -> AtHand:
+    X, y = make_classification(1000, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 400)
+    forest, numbers = (
+        kind(60, random_state=0).fit(X[:400], y[:400]) for kind in (RandomForestClassifier, RandomForestRegressor)
+    )
+    return AtHand(forest, numbers, X[:400], y[:400], weight, X[400:], y[400:])
+
+
+def mean_of_both(truth: np.ndarray, predicted: np.ndarray) -> float:
+    return float(np.mean(truth) + np.mean(predicted))
+
+
+CALLS: dict[str, Callable[[AtHand], object]] = {
+    "votes: y": lambda at: rfsize.votes(at.forest, at.fresh, at.truth),
+    "votes: sample_weight": lambda at: rfsize.votes(at.forest, at.fresh, sample_weight=WEIGHTS),
+    "size: sample_weight": lambda at: rfsize.size(at.forest, at.fresh, sample_weight=WEIGHTS),
+    "size by some rows: sample_weight": lambda at: rfsize.size(
+        at.forest, at.fresh, sample_weight=WEIGHTS, max_rows=300
+    ),
+    "size what was counted: sample_weight": lambda at: rfsize.size(
+        rfsize.count(at.forest, at.fresh), sample_weight=WEIGHTS
+    ),
+    "truncate: sample_weight": lambda at: rfsize.truncate(at.forest, at.fresh, sample_weight=WEIGHTS),
+    "size by auc: threshold": lambda at: rfsize.size(at.forest, at.fresh, at.truth, threshold=0.3, **AUC),
+    "size by rmse: threshold": lambda at: rfsize.size(at.numbers, at.fresh, at.truth, threshold=0.3, **RMSE),
+    "oob_score by auc: threshold": lambda at: rfsize.oob_score(at.forest, at.X, at.y, metric="auc", threshold=0.3),
+    "oob_score by a callable: threshold": lambda at: rfsize.oob_score(
+        at.forest, at.X, at.y, metric=mean_of_both, threshold=0.3
+    ),
+    "oob_score by a callable: sample_weight": lambda at: rfsize.oob_score(
+        rfsize.count(at.forest, at.X, at.y, oob=True), metric=mean_of_both, sample_weight=at.weight
+    ),
+    "calibrate probabilities: threshold": lambda at: rfsize.StopTable.calibrate(
+        at.forest, at.fresh, threshold=0.3, **PROBABILITIES
+    ),
+    "grow: y_val": lambda at: rfsize.grow(at.forest, at.X, at.y, y_val=at.truth, max_trees=100),
+    "grow by rmse: threshold": lambda at: rfsize.grow(OF_NUMBERS, at.data, threshold=0.3, max_trees=100, **RMSE),
+    "SizeCallback by rmse: threshold": lambda at: rfsize.SizeCallback(threshold=0.3, **RMSE),
+    "select_bagging_fraction of numbers: alpha and voting": lambda at: rfsize.select_bagging_fraction(
+        OF_NUMBERS, at.data, [0.3, 0.6], n_trees=40, alpha=0.9, voting="hard"
+    ),
+    "cv_votes by folds: nfold": lambda at: rfsize.cv_votes(BAGGED, at.data, 3, folds=FOLDS, n_trees=10),
+    "cv_votes by folds: stratified and seed": lambda at: rfsize.cv_votes(
+        BAGGED, at.data, folds=FOLDS, n_trees=10, stratified=False, seed=1
+    ),
+    "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
+    "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
+    "estimator by auc: size_estimator": lambda at: at.estimator(size_estimator="plugin", **AUC),
+    "estimator without a table: calibration_fraction": lambda at: at.estimator(alpha=0.9, calibration_fraction=0.3),
+    "estimator with a table of votes: calibration_fraction": lambda at: at.estimator(
+        alpha=0.9, calibration_fraction=0.3, stop_table="threshold"
+    ),
+    "estimator out of bag: cv": lambda at: at.estimator(alpha=0.9, votes="oob", cv=3),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.filterwarnings("ignore")
+def test_an_option_without_effect_is_refused(what: str, at: AtHand) -> None:
+    options = what.partition(": ")[2]
+    with pytest.raises(ValueError, match=f"^{options} would have no effect: .*[Ll]eave "):
+        CALLS[what](at)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda at: rfsize.count(at.numbers, at.fresh, threshold=0.3), "the forest predicts numbers: leave threshold"),
+        (lambda at: rfsize.oob_score(at.numbers, at.X, at.y, threshold=0.3), "predicts numbers: leave threshold out"),
+        (
+            lambda at: rfsize.StopTable.calibrate(at.forest, at.fresh, voting="soft", **PROBABILITIES),
+            "voting='soft' says what labels go by",
+        ),
+        (
+            lambda at: rfsize.StopTable.calibrate(at.numbers, at.fresh, average="macro", **SCORES),
+            "average='macro' is over classes, and the forest predicts numbers",
+        ),
+    ],
+)
+def test_an_option_of_labels_is_refused_where_there_are_none(
+    call: Callable[[AtHand], object], words: str, at: AtHand
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        call(at)
+
+
+def test_beside_rows_to_certify_on_none_are_held_out(at: AtHand) -> None:
+    model = rfsize.RightSizedClassifier(
+        RandomForestClassifier(random_state=0), alpha=0.9, stop_table="certified", calibration_fraction=0.3
+    )
+    with pytest.raises(ValueError, match=r"^calibration_fraction would have no effect: X_calibration takes"):
+        model.fit(at.X, at.y, X_calibration=at.fresh)
+
+
+def share_of_right_labels(truth: np.ndarray, label: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+    return float(np.average(truth == label, weights=sample_weight))
+
+
+def test_weights_weigh_a_scorer_as_they_do_the_metric_of_its_name(at: AtHand) -> None:
+    forest = RandomForestClassifier(60, random_state=0).fit(at.X, at.y)
+    counted = rfsize.count(forest, at.X, at.y, oob=True)
+    scorer = make_scorer(share_of_right_labels)
+    weighed = rfsize.oob_score(counted, metric=scorer, sample_weight=at.weight).value
+    assert weighed == pytest.approx(rfsize.oob_score(counted, metric="accuracy", sample_weight=at.weight).value)
+    assert weighed != pytest.approx(rfsize.oob_score(counted, metric=scorer).value)
