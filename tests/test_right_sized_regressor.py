@@ -38,6 +38,7 @@ from rfsize import RightSizedClassifier, RightSizedRegressor
 from rfsize.voting.scores import Scores
 
 ROWS = 500
+OOB_OR_CV: list[dict[str, Any]] = [{"votes": "oob"}, {"votes": "cv", "cv": 2}]
 
 
 @pytest.fixture(params=list(KINDS))
@@ -173,9 +174,9 @@ def test_without_bootstrap_it_is_cross_validated_and_says_so(data: Data) -> None
         fitted(forest, data, 0.15, votes="oob")
 
 
-@pytest.mark.parametrize("votes", ["oob", "cv"])
-def test_too_few_trees_are_warned_of(votes: str, data: Data) -> None:
-    model = RightSizedRegressor(lightgbm(), 1e-3, max_trees=40, votes=votes, cv=2)
+@pytest.mark.parametrize("where", OOB_OR_CV, ids=str)
+def test_too_few_trees_are_warned_of(where: dict[str, Any], data: Data) -> None:
+    model = RightSizedRegressor(lightgbm(), 1e-3, max_trees=40, **where)
     with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
         model.fit(data.X[:ROWS], numbers(data)[:ROWS])
     assert model.n_trees_ == n_trees(model.estimator_, data) == 40
@@ -185,14 +186,14 @@ def test_too_few_trees_are_warned_of(votes: str, data: Data) -> None:
 # By a metric
 
 
-@pytest.mark.parametrize("votes", ["oob", "cv"])
+@pytest.mark.parametrize("where", OOB_OR_CV, ids=str)
 @pytest.mark.parametrize("criterion", ["r2", "rmse", "neg_median_absolute_error"])
-def test_metrics(criterion: str, votes: str, data: Data) -> None:
-    model = fitted(lightgbm(), data, 0.02, criterion=criterion, votes=votes, cv=3)
+def test_metrics(criterion: str, where: dict[str, Any], data: Data) -> None:
+    model = fitted(lightgbm(), data, 0.02, criterion=criterion, **where)
     report = model.report_
     assert isinstance(report, rfsize.MetricReport)
     assert report.criterion == criterion
-    assert report.source == ("oob" if votes == "oob" else "cross-validation")
+    assert report.source == ("oob" if where["votes"] == "oob" else "cross-validation")
     assert report.converged
     assert report.loss_at(model.n_trees_).loss <= 0.02
     assert model.n_trees_ == report.wanted == n_trees(model.estimator_, data)
