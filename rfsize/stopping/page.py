@@ -11,8 +11,8 @@ import numpy as np
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed
 from rfsize.stopping.certificate import Certificate, ClassOutcome, bounds
-from rfsize.stopping.rules.base import Stops
-from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, new_axes, shortened
+from rfsize.stopping.rules.base import Drawing, Stops
+from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, shortened
 from rfsize.utils.words import how_many, printable
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _CODE = """# all trees, of which each row asks only as many as settle it
 table = rfsize.StopTable.load("table.json")  # what table.save("table.json") wrote
 fast = rfsize.compile(model, table)"""
+
+# Of large forests not every number of trees is drawn: nobody could tell them apart.
+_MOST_POINTS = 600
 
 _PROMISES = {
     "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
@@ -155,22 +158,43 @@ def draw_certificate(table: Table, ax: Axes) -> None:
 
 def draw_stops(table: Table, ax: Axes) -> None:
     """The votes, or scores, at which voting stops."""
-    stops = table.stops
     names = range(table.n_classes) if table.classes is None else table.classes
-    stops.draw(ax, table.n_trees, [f"class {shortened(name)}" for name in names])
-    if stops.counts_alike:
-        _mark_expected(table, ax)
+    found = table.stops.drawing(table.n_trees, [f"class {shortened(name)}" for name in names])
+    _draw(found, ax)
+    if table.stops.counts_alike:
+        _mark_expected(table, ax, on_axis=found.of_trees)
     ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
     label_counts(ax.xaxis)
-    if stops.voting == "hard" and stops.counts_alike:
+    if table.stops.voting == "hard" and table.stops.counts_alike:
         label_counts(ax.yaxis)
     finish(ax)
 
 
-def _mark_expected(table: Table, ax: Axes) -> None:
+def _draw(found: Drawing, ax: Axes) -> None:
+    some = np.unique(np.linspace(0, len(found.over) - 1, min(len(found.over), _MOST_POINTS)).astype(np.int64))
+    over, (low, high) = found.over[some], found.going
+    ax.fill_between(over, low[some], high[some], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    for label, curve in found.stops.items():
+        color = "C1" if len(ax.lines) == 0 else "C2"
+        ax.plot(over, curve[some], "o" if len(over) == 1 else "-", clip_on=False, color=color, label=label)
+    if found.aside is not None:
+        label, curve = found.aside
+        ax.plot(over, curve[some], **faint(ax, ":"), label=label)
+    if found.is_logarithmic:
+        ax.set_yscale("log")
+        label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
+    else:
+        ax.set_ylim(0.0, found.highest)
+    if len(over):
+        ax.set_xlim(over[0], max(over[0] + 1, over[-1]))
+    ax.set_xlabel(found.xlabel)
+    ax.set_ylabel(found.ylabel, parse_math=False)
+
+
+def _mark_expected(table: Table, ax: Axes, *, on_axis: bool) -> None:
     trees = table.expected_trees()
     label = f"{'expected' if table.stops.is_computed else 'measured'}: {trees:,.1f} trees per row"
-    if table.stops.draws_trees:
+    if on_axis:
         ax.axvline(trees, **faint(ax, "--"), label=label)
     else:
         ax.plot([], [], " ", label=label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,10 @@ from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, Wanted, one
 from rfsize.stopping.certificate import Certificate
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
-from rfsize.stopping.rules.base import Stops, line_style, some_trees
+from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.stopping.rules.on_sums import ScoreStop, score_stop
-from rfsize.utils.plotting import label_sparsely
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
 _BOLDEST = 1e-5
@@ -107,21 +103,12 @@ class AverageStops(Stops):
         needed = self.needed * np.where(asked > 0, share, 1.0) * apart
         return score_stop(asked > 0, 1, needed, needed, needed, start)
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
-        """Needed leads run from beyond any lead to 0: a logarithmic axis shows them."""
-        asked = some_trees(1, n_trees - 1)
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
+        asked = np.arange(1, n_trees)
         needed = self.needed[asked]
-        if needed.any():
-            ax.set_yscale("log")
-            label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
-        ax.plot(
-            asked, needed, line_style(asked), clip_on=False, color="C1", label="stop: the first class is so far ahead"
-        )
-        lowest = needed[needed > 0.0].min(initial=1.0)
-        ax.fill_between(asked, lowest, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-        ax.set_xlim(1, max(2, n_trees))
-        ax.set_xlabel("trees asked")
-        ax.set_ylabel("lead in the mean score")
+        going = np.full(len(needed), needed[needed > 0.0].min(initial=1.0)), needed
+        stops = {"stop: the first class is so far ahead": needed}
+        return Drawing(asked, going, stops, "trees asked", "lead in the mean score", is_logarithmic=bool(needed.any()))
 
 
 def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:

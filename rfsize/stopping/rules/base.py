@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from rfsize.stopping.certificate import ClassOutcome
 from rfsize.stopping.document import Fields, refuse
 from rfsize.utils.typing import Floats, Int64s
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""
 
@@ -29,9 +26,6 @@ TARGETS = ("forest", "limit")
 
 # Votes or scores that are looked at together, at most.
 _TOGETHER = 2_000_000
-
-# Of large forests not every number of trees is drawn: nobody could tell them apart.
-_MOST_POINTS = 600
 
 
 class Figures(NamedTuple):
@@ -50,6 +44,39 @@ class Figures(NamedTuple):
     disagreement: float
     trees: float
     unsettled: float
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Where rows stop, as curves over numbers of trees, or of votes.
+
+    Attributes
+    ----------
+    over : ndarray, shape (n,)
+    going : (ndarray, ndarray), each of shape (n,)
+        Rows ask on between the two.
+    stops : dict of ndarray, shape (n,)
+        Where they stop, by what they are told; NaN where none does.
+    xlabel, ylabel : str
+    aside : (str, ndarray of shape (n,)), optional
+        What the curves are compared with.
+    highest : float, optional
+        Where the vertical axis ends.
+    of_trees : bool, default True
+        Whether ``over`` are trees asked.
+    is_logarithmic : bool, default False
+        Of the vertical axis: leads run from beyond any lead to 0.
+    """
+
+    over: Int64s
+    going: tuple[NDArray[Any], NDArray[Any]]
+    stops: dict[str, NDArray[Any]]
+    xlabel: str
+    ylabel: str
+    aside: tuple[str, NDArray[Any]] | None = None
+    highest: float | None = None
+    of_trees: bool = True
+    is_logarithmic: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +115,6 @@ class Stops(ABC):
         Whether it may agree with the infinite forest.
     counts_alike : bool
         Whether all members count alike.
-    draws_trees : bool
-        Whether its picture has the trees asked on the horizontal axis.
     """
 
     kind: ClassVar[str]
@@ -100,7 +125,6 @@ class Stops(ABC):
     is_computed: ClassVar[bool] = False
     knows_limit: ClassVar[bool] = False
     counts_alike: ClassVar[bool] = True
-    draws_trees: ClassVar[bool] = True
 
     @abstractmethod
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
@@ -159,15 +183,5 @@ class Stops(ABC):
         return "get another label than all trees give"
 
     @abstractmethod
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
-        """Draw where rows stop; ``classes`` is what to call the classes."""
-
-
-def some_trees(first: int, last: int) -> Int64s:
-    """Numbers of trees to draw at."""
-    return np.unique(np.linspace(first, last, min(last - first + 1, _MOST_POINTS)).astype(np.int64))
-
-
-def line_style(asked: Int64s) -> str:
-    """A line, or a mark where there is only one number of trees to stop at."""
-    return "o" if len(asked) == 1 else "-"
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
+        """Where rows stop; ``classes`` is what to call the classes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Figures, Terms, some_trees
-from rfsize.stopping.rules.exact import PASSES, ROUNDING, ExactStops, cheapest, search, winning_masses
+from rfsize.stopping.rules.base import Drawing, Figures, Terms
+from rfsize.stopping.rules.exact import ROUNDING, ExactStops, search
 from rfsize.stopping.rules.votes import ANSWER_IN_C
-from rfsize.stopping.urn import Bounds, lossless_bounds
 from rfsize.utils.c_literals import array
-from rfsize.utils.plotting import faint
 from rfsize.utils.typing import Floats, Int64s
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
 # the bound is met closely enough without.
@@ -30,6 +25,8 @@ _EXTENSIONS, _EXTENSION_WORK = 100, 50_000_000
 # Column generation ends at this gap, relative, between the best table and the Lagrangian bound, or after this many
 # rounds: a small forest has no table that close.
 _GAP, _MOST_COLUMNS = 2e-4, 40
+# It begins where a `search` of so many halvings ends.
+_HALVINGS = 12
 
 _ANSWER = """    const int look = (asked + EVERY - 1) / EVERY;
     return votes[1] <= lower[look] ? 0 : votes[1] >= upper[look] ? 1 : -1;
@@ -50,23 +47,54 @@ class BinaryStops(ExactStops):
     kind = "binary"
     rules = ("threshold", "optimal", "robust")
     stored = ("lower", "upper")
+    ways = 16
 
     lower: NDArray[np.int32]
     upper: NDArray[np.int32]
 
     @classmethod
     def build(cls, terms: Terms) -> BinaryStops:
-        if terms.alpha == 1.0:
-            return cls.lossless(terms.n_trees)
-        if terms.rule == "robust":
-            prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
-            return cls(*robust_binary(prior, terms.alpha))
-        found = threshold_binary if terms.rule == "threshold" else optimal_binary
-        return cls(*found(winning_masses(terms), terms.alpha))
+        if terms.rule != "robust" or terms.alpha == 1.0:
+            return super().build(terms)
+        return robust(urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior, terms.alpha)
 
     @classmethod
     def lossless(cls, n_trees: int) -> BinaryStops:
-        return cls(*lossless_bounds(n_trees))
+        return cls(*urn.lossless_bounds(n_trees))
+
+    @classmethod
+    def threshold(cls, wins: Floats, alpha: float) -> BinaryStops:
+        lower, upper = urn.lossless_bounds(wins.shape[1] - 1)
+        _core.threshold_bounds(wins[0], wins[1], alpha, lower, upper)
+        return cls(lower, upper)
+
+    @classmethod
+    def cheapest(cls, wins: Floats, penalties: Floats) -> tuple[Floats, list[BinaryStops]]:
+        found, stops = cheapest(wins.sum(axis=0), wins, penalties, penalties)
+        return found[:, 0] + found[:, 1], stops
+
+    @classmethod
+    def optimal(cls, wins: Floats, alpha: float) -> BinaryStops:
+        found = super().optimal(wins, alpha)
+        return found.extended(wins.sum(axis=0), wins, lambda wrong: wrong.sum(axis=-1) <= 1.0 - alpha)
+
+    def extended(self, prior: Floats, wins: Floats, within: Callable[[Floats], NDArray[np.bool_]]) -> BinaryStops:
+        """Use up what is left of the errors allowed: stop at one more tally as long as that keeps within the bound.
+
+        No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
+            outcome, changes = _core.extensions(prior, wins[0], wins[1], lower, upper)
+            saved = np.where(within(outcome[:2] + changes[..., :2]), -changes[..., 2], 0.0)
+            side, asked = np.unravel_index(np.argmax(saved), saved.shape)
+            if not saved[side, asked] > ROUNDING * outcome[2]:
+                break
+            if side == 0:
+                lower[asked] += 1
+            else:
+                upper[asked] -= 1
+        return BinaryStops(lower, upper)
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         count = np.cumsum(outputs == 1, axis=1, dtype=np.int32)
@@ -86,7 +114,11 @@ class BinaryStops(ExactStops):
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)
 
     def promised(self, terms: Terms) -> float:
-        return largest_disagreement((self.lower, self.upper)) if terms.rule == "robust" else super().promised(terms)
+        return self.worst() if terms.rule == "robust" else super().promised(terms)
+
+    def worst(self) -> float:
+        """The largest disagreement of any final tally with all trees."""
+        return float(self.by_tally("forest").max())
 
     def to_dict(self) -> dict[str, Any]:
         return {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
@@ -109,66 +141,18 @@ class BinaryStops(ExactStops):
         looks = np.minimum(np.arange(0, n_trees + every, every), n_trees)
         return array("lower", self.lower[looks]) + array("upper", self.upper[looks]) + ANSWER_IN_C % _ANSWER
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
-        asked = some_trees(0, n_trees)
-        lower, upper = self.lower[asked], self.upper[asked]
-        going = np.maximum(lower, 0), np.minimum(upper, asked)
-        ax.fill_between(asked, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-        can_1, can_0 = upper <= asked, lower >= 0
-        class_0, class_1 = classes
-        ax.plot(asked[can_1], upper[can_1], color="C1", label=f"stop: {class_1}")
-        ax.plot(asked[can_0], lower[can_0], color="C2", label=f"stop: {class_0}")
-        ax.plot(asked, asked / 2.0, **faint(ax, ":"), label="half of the votes")
-        ax.set_xlim(0, n_trees)
-        ax.set_ylim(0, None)
-        ax.set_xlabel("trees asked")
-        ax.set_ylabel(f"votes for {class_1}", parse_math=False)
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
+        asked = np.arange(n_trees + 1)
+        stops = {
+            f"stop: {classes[1]}": np.where(self.upper <= asked, self.upper, np.nan),
+            f"stop: {classes[0]}": np.where(self.lower >= 0, self.lower, np.nan),
+        }
+        going = np.maximum(self.lower, 0), np.minimum(self.upper, asked)
+        half = "half of the votes", asked / 2.0
+        return Drawing(asked, going, stops, "trees asked", f"votes for {classes[1]}", half)
 
 
-def threshold_binary(wins: Floats, alpha: float) -> Bounds:
-    """Stop where the leader's probability exceeds α."""
-    lower, upper = lossless_bounds(wins.shape[1] - 1)
-    _core.threshold_bounds(wins[0], wins[1], alpha, lower, upper)
-    return lower, upper
-
-
-def optimal_binary(wins: Floats, alpha: float) -> Bounds:
-    """The fewest expected trees for expected disagreement of at most 1 - α; errors as of `cheapest`."""
-
-    def solve(penalties: Floats) -> tuple[Floats, list[Bounds]]:
-        lower, upper = _copies(wins, len(penalties))
-        found = _core.cheapest_bounds(wins.sum(axis=0), wins[0], wins[1], penalties, penalties, lower, upper)
-        return found[:, 0] + found[:, 1], list(zip(lower, upper, strict=True))
-
-    def outcome(bounds: Bounds) -> tuple[float, float]:
-        wrong_0, wrong_1, trees, _ = _core.binary_outcome(wins[0], wins[1], *bounds, alpha)
-        return wrong_0 + wrong_1, trees
-
-    candidates = [lossless_bounds(wins.shape[1] - 1), threshold_binary(wins, alpha)]
-    best = cheapest(wins, alpha, solve, outcome, candidates)
-    return _extended(best, wins.sum(axis=0), wins, lambda wrong: wrong.sum(axis=-1) <= 1.0 - alpha)
-
-
-def _extended(bounds: Bounds, prior: Floats, wins: Floats, within: Callable[[Floats], NDArray[np.bool_]]) -> Bounds:
-    """Use up what is left of the errors allowed: stop at one more tally as long as that keeps within the bound.
-
-    No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
-    """
-    lower, upper = (bound.copy() for bound in bounds)
-    for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
-        outcome, changes = _core.extensions(prior, wins[0], wins[1], lower, upper)
-        saved = np.where(within(outcome[:2] + changes[..., :2]), -changes[..., 2], 0.0)
-        side, asked = np.unravel_index(np.argmax(saved), saved.shape)
-        if not saved[side, asked] > ROUNDING * outcome[2]:
-            break
-        if side == 0:
-            lower[asked] += 1
-        else:
-            upper[asked] -= 1
-    return lower, upper
-
-
-def robust_binary(prior: Floats, alpha: float) -> Bounds:
+def robust(prior: Floats, alpha: float) -> BinaryStops:
     """The fewest expected trees under the prior, with disagreement of at most 1 - α for every final tally.
 
     With interval-shaped stops, one more vote for class 1 in any place of the order never makes an answer 0 more
@@ -179,44 +163,40 @@ def robust_binary(prior: Floats, alpha: float) -> Bounds:
     far, for HiGHS, gives the next multipliers. Its optimum mixes a few tables at random; the cheapest single
     table that keeps both bounds is taken, which the exact disagreement of every tally confirms.
     """
-    allowed = (1.0 - alpha) * (1.0 + ROUNDING)
-    columns, tables = _robust_columns(prior, 1.0 - alpha)
+    allowed, worst = (1.0 - alpha) * (1.0 + ROUNDING), _worst_tallies(len(prior) - 1)
+    columns, tables = _robust_columns(prior, worst, 1.0 - alpha)
     for index in np.argsort(columns[:, 2], kind="stable"):
         if columns[index, :2].max() <= allowed:
-            found = _extended(tables[index], prior, _worst_tallies(prior), lambda wrong: wrong.max(axis=-1) <= allowed)
-            if largest_disagreement(found) <= allowed:
+            found = tables[index].extended(prior, worst, lambda wrong: wrong.max(axis=-1) <= allowed)
+            if found.worst() <= allowed:
                 return found
-    return lossless_bounds(len(prior) - 1)
+    return BinaryStops.lossless(len(prior) - 1)
 
 
-def _worst_tallies(prior: Floats) -> Floats:
+def _worst_tallies(n_trees: int) -> Floats:
     """Masses of the largest tally where class 0 wins, and of the smallest where class 1 does."""
-    n_trees = len(prior) - 1
     worst = np.zeros((2, n_trees + 1))
     worst[0, n_trees // 2] = worst[1, n_trees // 2 + 1] = 1.0
     return worst
 
 
-def _robust_columns(prior: Floats, allowed: float) -> tuple[Floats, list[Bounds]]:
+def _robust_columns(prior: Floats, worst: Floats, allowed: float) -> tuple[Floats, list[BinaryStops]]:
     """Tables on the way to the optimum; of each, the two worst disagreements and the expected trees."""
     n_trees = len(prior) - 1
-    worst = _worst_tallies(prior)
-    lossless = lossless_bounds(n_trees)
-    columns = [np.array([0.0, 0.0, _core.binary_outcome(prior, np.zeros_like(prior), *lossless, 1.0)[2]])]
-    tables = [lossless]
+    tables = [BinaryStops.lossless(n_trees)]
+    columns = [np.array([0.0, 0.0, tables[0].outcome(np.stack([prior, np.zeros_like(prior)]), 1.0).trees])]
 
     def solve(by_0: Floats, by_1: Floats) -> Floats:
-        lower, upper = _copies(worst, len(by_0))
-        found = _core.cheapest_bounds(prior, worst[0], worst[1], by_0, by_1, lower, upper)
+        found, stops = cheapest(prior, worst, by_0, by_1)
         columns.extend(found)
-        tables.extend(zip(lower, upper, strict=True))
-        return np.asarray(found)
+        tables.extend(stops)
+        return found
 
     def solve_alike(penalties: Floats) -> tuple[Floats, list[None]]:
         return solve(penalties, penalties)[:, :2].max(axis=1), [None] * len(penalties)
 
     # Equal multipliers are optimal for a symmetric prior, and a good start for any other.
-    search(solve_alike, allowed, max(2.0, n_trees / allowed), passes=PASSES // 2)
+    search(solve_alike, allowed, max(2.0, n_trees / allowed), BinaryStops.ways, _HALVINGS)
     at_least = 0.0
     for _ in range(_MOST_COLUMNS):
         multipliers = _multipliers(np.array(columns), allowed)
@@ -253,13 +233,8 @@ def _multipliers(columns: Floats, allowed: float) -> tuple[float, float] | None:
     return float(by_0), float(by_1)
 
 
-def largest_disagreement(bounds: Bounds) -> float:
-    """The largest disagreement of any final tally, each computed exactly."""
-    half = (len(bounds[0]) - 1) // 2
-    answers = _core.answers_by_tally(*bounds)
-    return float(max(answers[1, : half + 1].max(), answers[0, half + 1 :].max()))
-
-
-def _copies(wins: Floats, n: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    lower, upper = lossless_bounds(wins.shape[1] - 1)
-    return np.tile(lower, (n, 1)), np.tile(upper, (n, 1))
+def cheapest(prior: Floats, wins: Floats, by_0: Floats, by_1: Floats) -> tuple[Floats, list[BinaryStops]]:
+    """The cheapest stops by the penalties on wrong answers of each class; of each, the two errors and the trees."""
+    lower, upper = (np.tile(bound, (len(by_0), 1)) for bound in urn.lossless_bounds(len(prior) - 1))
+    found = _core.cheapest_bounds(prior, wins[0], wins[1], by_0, by_1, lower, upper)
+    return np.asarray(found), [BinaryStops(*bounds) for bounds in zip(lower, upper, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,8 @@ Table = TypeVar("Table")
 ROUNDING = 1e-9
 """Relative rounding error of an expected disagreement, by which it may exceed its bound."""
 
-# Penalties tried per pass, and passes, of `search`: the last bracket is 16⁻⁶ of the first on a logarithmic scale.
-_WAYS, PASSES = 16, 6
+# The last bracket of `search` is 2⁻²⁴ of the first, on a logarithmic scale.
+_HALVINGS = 24
 
 
 class ExactStops(VoteStops):
@@ -36,15 +36,59 @@ class ExactStops(VoteStops):
     is_computed = True
     knows_limit = True
 
+    ways: ClassVar[int]
+    """Penalties that one pass tries."""
+
     @classmethod
-    @abstractmethod
-    def build(cls, terms: Terms) -> ExactStops:
+    def build(cls, terms: Terms) -> Self:
         """The stops of checked terms."""
+        if terms.alpha == 1.0:
+            return cls.lossless(terms.n_trees)
+        find = cls.threshold if terms.rule == "threshold" else cls.optimal
+        return find(winning_masses(terms), terms.alpha)
 
     @classmethod
     @abstractmethod
-    def lossless(cls, n_trees: int) -> ExactStops:
+    def lossless(cls, n_trees: int) -> Self:
         """The earliest stops that never change the outcome."""
+
+    @classmethod
+    @abstractmethod
+    def threshold(cls, wins: Floats, alpha: float) -> Self:
+        """Stop where the leader's probability exceeds α."""
+
+    @classmethod
+    @abstractmethod
+    def cheapest(cls, wins: Floats, penalties: Floats) -> tuple[Floats, list[Self]]:
+        """The stops of least expected trees + penalty · errors, and their errors, for each penalty."""
+
+    @classmethod
+    def optimal(cls, wins: Floats, alpha: float) -> Self:
+        """The fewest expected trees for expected disagreement of at most 1 - α.
+
+        Raises
+        ------
+        ValueError
+            If even all trees disagree more often, which only target="limit" allows.
+        """
+        n_trees, allowed = wins.shape[1] - 1, 1.0 - alpha
+        whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
+        if whole_forest > allowed:
+            raise ValueError(
+                f"a forest of {how_many(n_trees, 'tree')} disagrees with the infinite forest on {whole_forest:.3%} of "
+                f"the rows under this prior, more than the {allowed:.3%} that alpha={alpha!r} allows, so no table can "
+                "keep its promise; use more trees (rfsize.size tells how many), a smaller alpha, or rule='threshold'"
+            )
+        # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
+        largest = max(2.0, n_trees / max(allowed - whole_forest, ROUNDING * allowed))
+        found = search(lambda penalties: cls.cheapest(wins, penalties), allowed, largest, cls.ways)
+        known = [
+            (stops.outcome(wins, alpha), stops) for stops in (cls.lossless(n_trees), cls.threshold(wins, alpha), *found)
+        ]
+        kept = [
+            (outcome.trees, stops) for outcome, stops in known if outcome.disagreement <= allowed * (1.0 + ROUNDING)
+        ]
+        return min(kept, key=lambda pair: pair[0])[1]
 
     @abstractmethod
     def outcome(self, wins: Floats, alpha: float) -> Figures:
@@ -106,52 +150,18 @@ def winning_masses(terms: Terms) -> Floats:
     return urn.winning_masses(prior, terms.target)
 
 
-def cheapest(
-    wins: Floats,
-    alpha: float,
-    solve: Callable[[Floats], tuple[Floats, list[Table]]],
-    outcome: Callable[[Table], tuple[float, float]],
-    candidates: list[Table],
-    **search_for: int,
-) -> Table:
-    """The cheapest table within the bound among the candidates and those of the search.
-
-    Raises
-    ------
-    ValueError
-        If even all trees disagree more often, which only target="limit" allows.
-    """
-    whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
-    allowed = 1.0 - alpha
-    if whole_forest > allowed:
-        raise ValueError(
-            f"a forest of {how_many(wins.shape[1] - 1, 'tree')} disagrees with the infinite forest on "
-            f"{whole_forest:.3%} of the rows under this prior, more than the {allowed:.3%} that "
-            f"alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size "
-            "tells how many), a smaller alpha, or rule='threshold'"
-        )
-    # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
-    largest = max(2.0, (wins.shape[1] - 1) / max(allowed - whole_forest, ROUNDING * allowed))
-    found = search(solve, allowed, largest, **search_for)
-    outcomes = [(outcome(table), table) for table in [*candidates, *found]]
-    return min(
-        ((trees, table) for (wrong, trees), table in outcomes if wrong <= allowed * (1.0 + ROUNDING)),
-        key=lambda pair: pair[0],
-    )[1]
-
-
 def search(
     solve: Callable[[Floats], tuple[Floats, list[Table]]],
     allowed: float,
     largest: float,
-    ways: int = _WAYS,
-    passes: int = PASSES,
+    ways: int,
+    halvings: int = _HALVINGS,
 ) -> list[Table]:
-    """Tables within the bound, for penalties ever closer to the smallest that gives one."""
+    """Tables within the bound, for penalties ever closer to the smallest that gives one, so many at a time."""
     low, high = 1.0, largest
     penalties = np.geomspace(low, high, ways + 1)
     found = []
-    for _ in range(passes):
+    for _ in range(halvings // (ways.bit_length() - 1)):
         errors, tables = solve(penalties)
         first = int(np.argmax(np.append(errors, 0.0) <= allowed))
         if first < len(tables):

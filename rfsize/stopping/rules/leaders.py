@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,13 @@ from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.certificate import ClassCounts
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Terms, some_trees
-from rfsize.stopping.rules.binary import threshold_binary
+from rfsize.stopping.rules.base import Drawing, Terms
+from rfsize.stopping.rules.binary import BinaryStops
 from rfsize.stopping.rules.exact import stored_prior
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, two_leaders
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, ask_in_turn
 from rfsize.utils.c_literals import array
-from rfsize.utils.plotting import faint
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.votes import Votes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _BLOCK = 2_000_000  # votes held at a time
 _SIMULATED = 4_000_000  # votes simulated
@@ -52,7 +48,6 @@ class LeaderStops(VoteStops):
     kind = "leaders"
     rules = ("threshold",)
     stored = ("upper",)
-    draws_trees = False
 
     upper: NDArray[np.int32]
 
@@ -63,7 +58,7 @@ class LeaderStops(VoteStops):
             return cls.lossless(terms.n_trees)
         prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
         wins = urn.winning_masses(prior, "forest")
-        return cls(threshold_binary(wins, 1.0 - (1.0 - terms.alpha) / (terms.n_classes - 1))[1])
+        return cls(BinaryStops.threshold(wins, 1.0 - (1.0 - terms.alpha) / (terms.n_classes - 1)).upper)
 
     @classmethod
     def lossless(cls, n_trees: int) -> LeaderStops:
@@ -71,19 +66,12 @@ class LeaderStops(VoteStops):
         return cls(np.arange(1, n_trees + 2, dtype=np.int32))
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        n_rows, n_trees = outputs.shape
-        labels, asked = np.empty((2, n_rows), dtype=np.int64)
-        going = np.arange(n_rows)
-        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
-        for t in range(1, n_trees + 1):
-            counts[np.arange(len(going)), outputs[going, t - 1]] += 1
-            leader, rival, most, next_most = two_leaders(counts)
-            stop = most >= self.upper[most + next_most]
-            stop |= most - next_most + (leader < rival) > n_trees - t
-            if stop.any():
-                labels[going[stop]], asked[going[stop]] = leader[stop], t
-                going, counts = going[~stop], counts[~stop]
-        return labels, asked
+        n_trees = outputs.shape[1]
+
+        def settles(asked: int, comes_first: NDArray[np.bool_], most: NDArray[Any], next_most: NDArray[Any]) -> Any:
+            return (most >= self.upper[most + next_most]) | (most - next_most + comes_first > n_trees - asked)
+
+        return ask_in_turn(outputs, np.ones(n_trees, dtype=np.int32), n_classes, settles)
 
     def simulated(self, n_trees: int, n_classes: int, votes: Votes | None) -> ClassCounts:
         """Trees asked and disagreements on random orders of the votes of the prior's rows, or of uniform tallies."""
@@ -134,15 +122,9 @@ class LeaderStops(VoteStops):
         bound = "votes[leader] >= upper[votes[leader] + votes[rival]] ? leader : -1"
         return array("upper", self.upper) + LEADERS_IN_C + ANSWER_IN_C % (_ANSWER % bound)
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
-        both = some_trees(0, n_trees)
-        upper = self.upper[both]
-        can = upper <= both
-        going = both / 2.0, np.minimum(upper, both)
-        ax.fill_between(both, *going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-        ax.plot(both[can], upper[can], color="C1", label="stop: the leader wins")
-        ax.plot(both, both / 2.0, **faint(ax, ":"), label="both level")
-        ax.set_xlim(0, n_trees)
-        ax.set_ylim(0, None)
-        ax.set_xlabel("votes of the two leading classes")
-        ax.set_ylabel("votes of the leader")
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
+        both = np.arange(n_trees + 1)
+        stops = {"stop: the leader wins": np.where(self.upper <= both, self.upper, np.nan)}
+        level, going = both / 2.0, (both / 2.0, np.minimum(self.upper, both))
+        words = "votes of the two leading classes", "votes of the leader", ("both level", level)
+        return Drawing(both, going, stops, *words, of_trees=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,11 @@ from rfsize import _core
 from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, Wanted, one_in
 from rfsize.stopping.certificate import Certificate
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import MAX_TREES, Stops, line_style, some_trees
+from rfsize.stopping.rules.base import MAX_TREES, Drawing, Stops
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import LINKS, Link
 from rfsize.walking.layout import Forest
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Trees that the pooled spread counts for, in that of one row.
 _PRIOR_TREES = 16.0
@@ -161,18 +158,12 @@ class SpreadStops(Stops):
         start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
         return _core.SpreadStop(self.limit, self.every, pooled, self.weight, link, self.link.slope, scale, start)
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """How far the scores of the trees asked may spread, in units of what is predicted."""
-        asked = some_trees(1, n_trees - 1)
+        asked = np.arange(1, n_trees)
         most = self.limit / np.sqrt(1.0 / asked - 1.0 / n_trees)
-        ax.plot(asked, most, line_style(asked), clip_on=False, color="C1", label="stop: scores spread by no more")
-        ax.fill_between(
-            asked, most, most.max(initial=0.0), color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree"
-        )
-        ax.set_xlim(1, max(2, n_trees))
-        ax.set_ylim(0, None)
-        ax.set_xlabel("trees asked")
-        ax.set_ylabel(f"standard deviation of the trees,\nas {self.metric}")
+        going, stops = (most, np.full(len(most), most.max(initial=0.0))), {"stop: scores spread by no more": most}
+        return Drawing(asked, going, stops, "trees asked", f"standard deviation of the trees,\nas {self.metric}")
 
 
 def _tallied_spread(

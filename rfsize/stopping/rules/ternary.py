@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Figures, Terms
-from rfsize.stopping.rules.exact import PASSES, ExactStops, cheapest, stored_prior, winning_masses
+from rfsize.stopping.rules.base import Drawing, Figures
+from rfsize.stopping.rules.exact import ExactStops, stored_prior
 from rfsize.stopping.rules.votes import ANSWER_IN_C
 from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAX_TERNARY = 201
 """The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
@@ -52,19 +49,30 @@ class TernaryStops(ExactStops):
     kind = "ternary"
     rules = ("threshold", "optimal")
     stored = ("runs", "answers")
+    ways = 2
 
     decision: NDArray[np.int8]
 
     @classmethod
-    def build(cls, terms: Terms) -> TernaryStops:
-        if terms.alpha == 1.0:
-            return cls.lossless(terms.n_trees)
-        found = threshold_ternary if terms.rule == "threshold" else optimal_ternary
-        return cls(found(winning_masses(terms), terms.alpha))
+    def lossless(cls, n_trees: int) -> TernaryStops:
+        decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
+        _core.lossless_decisions(n_trees, decision)
+        return cls(decision)
 
     @classmethod
-    def lossless(cls, n_trees: int) -> TernaryStops:
-        return cls(lossless_ternary(n_trees))
+    def threshold(cls, wins: Floats, alpha: float) -> TernaryStops:
+        stops = cls.lossless(wins.shape[1] - 1)
+        _core.threshold_decisions(wins, alpha, stops.decision)
+        return stops
+
+    @classmethod
+    def cheapest(cls, wins: Floats, penalties: Floats) -> tuple[Floats, list[TernaryStops]]:
+        stops = [cls.lossless(wins.shape[1] - 1) for _ in penalties]
+        errors = [
+            _core.cheapest_decisions(wins, penalty, one.decision)[0]
+            for penalty, one in zip(penalties, stops, strict=True)
+        ]
+        return np.array(errors), stops
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         count_0 = np.cumsum(outputs == 0, axis=1, dtype=np.int64)
@@ -115,18 +123,13 @@ class TernaryStops(ExactStops):
     def answer_in_c(self, every: int) -> str:
         return array("decision", _packed(self.decision)) + ANSWER_IN_C % _ANSWER
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The leader's smallest stopping lead, over the ways in which the other two share the rest."""
         asked = np.arange(1, n_trees + 1)
         level, alone = (np.array([self._smallest_lead(t, share) for t in asked.tolist()]) for share in (0.5, 0.0))
-        going = np.where(np.isnan(np.fmin(level, alone)), asked, np.fmin(level, alone))
-        ax.fill_between(asked, 0.0, going, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-        ax.plot(asked, level, color="C1", label="stop: the other two share the rest")
-        ax.plot(asked, alone, color="C2", label="stop: one of the others has no vote")
-        ax.set_xlim(1, max(2, n_trees))
-        ax.set_ylim(0, None)
-        ax.set_xlabel("trees asked")
-        ax.set_ylabel(f"lead of {classes[0]} over the runner-up, votes", parse_math=False)
+        stops = {"stop: the other two share the rest": level, "stop: one of the others has no vote": alone}
+        going = np.zeros(n_trees), np.fmin(np.fmin(level, alone), asked)
+        return Drawing(asked, going, stops, "trees asked", f"lead of {classes[0]} over the runner-up, votes")
 
     def _smallest_lead(self, asked: int, share: float) -> float:
         """Smallest lead of class 0 that stops, class 2 having ``share`` of the rivals' votes; NaN where none does."""
@@ -143,35 +146,3 @@ def _packed(decision: NDArray[np.int8]) -> NDArray[np.uint8]:
     padded = np.zeros(-(-decision.size // 4) * 4, dtype=np.uint8)
     padded[: decision.size] = decision + 1
     return np.bitwise_or.reduce(padded.reshape(-1, 4) << np.array([0, 2, 4, 6], dtype=np.uint8), axis=1)
-
-
-def threshold_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
-    """Stop where the leader's probability exceeds α, three classes."""
-    decision = lossless_ternary(wins.shape[1] - 1)
-    _core.threshold_decisions(wins, alpha, decision)
-    return decision
-
-
-def lossless_ternary(n_trees: int) -> NDArray[np.int8]:
-    """The earliest three-class stops that never change the outcome."""
-    decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
-    _core.lossless_decisions(n_trees, decision)
-    return decision
-
-
-def optimal_ternary(wins: Floats, alpha: float) -> NDArray[np.int8]:
-    """The fewest expected trees for expected disagreement of at most 1 - α, three classes; errors as of `cheapest`."""
-    lossless = lossless_ternary(wins.shape[1] - 1)
-
-    def solve(penalties: Floats) -> tuple[Floats, list[NDArray[np.int8]]]:
-        tables = [lossless.copy() for _ in penalties]
-        errors = [
-            _core.cheapest_decisions(wins, penalty, table)[0] for penalty, table in zip(penalties, tables, strict=True)
-        ]
-        return np.array(errors), tables
-
-    def outcome(decision: NDArray[np.int8]) -> tuple[float, float]:
-        wrong, trees, _ = _core.ternary_outcome(wins, decision, alpha)
-        return wrong, trees
-
-    return cheapest(wins, alpha, solve, outcome, [lossless, threshold_ternary(wins, alpha)], ways=2, passes=4 * PASSES)

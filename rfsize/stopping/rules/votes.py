@@ -79,16 +79,38 @@ class VoteStops(Stops):
         raise NotImplementedError
 
 
-def two_leaders(tallies: NDArray[Any]) -> tuple[Int64s, Int64s, NDArray[Any], NDArray[Any]]:
-    """The classes with the most and the second most votes, the lowest index where they tie, and these votes."""
-    row = np.arange(len(tallies))
-    leader = tallies.argmax(axis=1)
-    most = tallies[row, leader]
-    tallies[row, leader] = -1
-    rival = tallies.argmax(axis=1)
-    next_most = tallies[row, rival]
-    tallies[row, leader] = most
-    return leader, rival, most, next_most
+def ask_in_turn(
+    votes: NDArray[Any], weights: NDArray[Any], n_classes: int, settles: Callable[..., NDArray[np.bool_]]
+) -> tuple[Int64s, Int64s]:
+    """Labels of rows by the votes of their two leading classes, -1 where nothing settles a row, and the trees asked.
+
+    Parameters
+    ----------
+    votes : ndarray of int, shape (n, T)
+    weights : ndarray, shape (T,)
+        Of the trees, in whose type votes are added up.
+    n_classes : int
+    settles : callable
+        Whether so many trees settle rows, by whether their leader has the lower index than the runner-up, which is the
+        lowest where classes tie, and by the votes of the two.
+    """
+    labels, asked = np.full((2, len(votes)), -1, dtype=np.int64)
+    asked[:] = len(weights)
+    going, tallies = np.arange(len(votes)), np.zeros((len(votes), n_classes), dtype=weights.dtype)
+    for t, weight in enumerate(weights, start=1):
+        row = np.arange(len(going))
+        tallies[row, votes[going, t - 1]] += weight
+        leader = tallies.argmax(axis=1)
+        most = tallies[row, leader]
+        tallies[row, leader] = -1
+        rival = tallies.argmax(axis=1)
+        next_most = tallies[row, rival]
+        tallies[row, leader] = most
+        stop = settles(t, leader < rival, most, next_most)
+        if stop.any():
+            labels[going[stop]], asked[going[stop]] = leader[stop], t
+            going, tallies = going[~stop], tallies[~stop]
+    return labels, asked
 
 
 @dataclass(frozen=True, eq=False)

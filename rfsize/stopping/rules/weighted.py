@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize import _core
 from rfsize.stopping.certificate import ClassOutcome
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import MAX_TREES, Figures, Terms, some_trees
+from rfsize.stopping.rules.base import MAX_TREES, Drawing, Figures, Terms
 from rfsize.stopping.rules.exact import ROUNDING
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, two_leaders
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, ask_in_turn
 from rfsize.utils.c_literals import array, real, smallest
-from rfsize.utils.plotting import faint
 from rfsize.utils.typing import Floats, Int64s
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
@@ -136,18 +132,15 @@ class WeightedStops(VoteStops):
         return float((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny)
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        labels, asked = np.full((2, len(outputs)), self.most_asked, dtype=np.int64)
-        going = np.arange(len(outputs))
-        tallies = np.zeros((len(outputs), n_classes))
-        for t, member in enumerate(self.order[: self.most_asked], start=1):
-            tallies[np.arange(len(going)), outputs[going, member]] += self.weights[member]
-            leader, rival, most, next_most = two_leaders(tallies)
-            lead = most - next_most
-            stop = (lead > self.needed[t]) | ((lead == self.needed[t]) & (leader < rival))
-            if stop.any():
-                labels[going[stop]], asked[going[stop]] = leader[stop], t
-                going, tallies = going[~stop], tallies[~stop]
-        labels[going] = self.winner(outputs[going], n_classes)
+        order = self.order[: self.most_asked]
+
+        def settles(asked: int, comes_first: NDArray[np.bool_], most: Floats, next_most: Floats) -> NDArray[np.bool_]:
+            lead, needed = most - next_most, self.needed[asked]
+            return (lead > needed) | ((lead == needed) & comes_first)
+
+        labels, asked = ask_in_turn(outputs[:, order], self.weights[order], n_classes, settles)
+        level = labels < 0
+        labels[level] = self.winner(outputs[level], n_classes)
         return labels, asked
 
     def winner(self, tree_votes: NDArray[Any], n_classes: int) -> Int64s:
@@ -204,17 +197,13 @@ class WeightedStops(VoteStops):
         ]
         return "".join(parts) + _WEIGH
 
-    def draw(self, ax: Axes, n_trees: int, classes: list[str]) -> None:
+    def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
-        asked = some_trees(0, self.most_asked)
+        asked = np.arange(self.most_asked + 1)
         needed = self.needed[asked] / self.needed[0]
-        ax.fill_between(asked, 0.0, needed, color="C0", alpha=0.15, linewidth=0.0, label="ask the next member")
-        ax.plot(asked, needed, color="C1", label="stop: the remaining weight cannot change the outcome")
-        ax.plot(asked, 1.0 - needed, **faint(ax, ":"), label="lead where all agree")
-        ax.set_xlim(0, self.most_asked)
-        ax.set_ylim(0.0, 1.0)
-        ax.set_xlabel("members asked, the heaviest first")
-        ax.set_ylabel("lead over the runner-up,\nshare of the weight")
+        stops = {"stop: the remaining weight cannot change the outcome": needed}
+        words = "members asked, the heaviest first", "lead over the runner-up,\nshare of the weight"
+        return Drawing(asked, (0.0 * needed, needed), stops, *words, ("lead where all agree", 1.0 - needed), 1.0)
 
 
 def checked_weights(weights: ArrayLike) -> Floats:
