@@ -72,10 +72,6 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
         choice("votes", self.votes, ("auto", "oob", "cv"))
-        if self.votes == "oob":
-            self._refuse_unused(
-                "with votes='oob' no forest is trained on folds. Leave it out, or set votes='auto'", "cv"
-            )
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as {examples} (put a pipeline "
