@@ -35,7 +35,7 @@ FEWEST_VOTES = 10  # per row, to size a forest by
 
 def labels(model: Any, X: pd.DataFrame, voting: str) -> np.ndarray:
     """What a forest says of rows by a rule of voting."""
-    return rfsize.votes(model, X).winner() if voting == "hard" else np.asarray(model.predict(X))
+    return rfsize.tree_outputs(model, X).votes.winner() if voting == "hard" else np.asarray(model.predict(X))
 
 
 class Case(NamedTuple):

@@ -52,7 +52,7 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
     """Error of the majority vote of a forest of 200 trees."""
     forest = trainer_for(params, dtrain).start(fraction=fraction)
     forest.add(TREES)
-    return float(np.mean(rfsize.votes(forest.booster(), test[0]).winner() != test[1]))
+    return float(np.mean(rfsize.tree_outputs(forest.booster(), test[0]).votes.winner() != test[1]))
 
 
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:

@@ -82,7 +82,7 @@ def forest(framework: str, n_trees: int, n_leaves: int, seed: int) -> Any:
 
 def outcomes(name: str, model: Any, train: Any, calibration: Any, fresh: Any) -> list[Outcome]:
     """What the tables of one forest do on fresh rows."""
-    votes = rfsize.votes(model, train, oob=True, groups="rows")
+    votes = rfsize.tree_outputs(model, train, oob=True, groups="rows").votes
     n_trees, n_classes = votes.n_trees, len(votes.classes)
     built = StopTable.build(n_trees, alpha=ALPHA, prior=votes)
     tables = {

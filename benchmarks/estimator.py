@@ -69,8 +69,8 @@ def counted(framework: str, problem: Problem, seed: int, store: Path | None) -> 
         n_trees = MORE_TREES if problem.name in HARD else TREES
         # Trees that know one of two features each are of two minds: they tie on one row in ten.
         model = forest(framework, n_trees, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y)
-        out_of_bag = {n: rfsize.votes(rfsize.truncate(model, n_trees=n), X, oob=True) for n in FIRST_TREES}
-        found = Counted(out_of_bag, rfsize.votes(model, fresh))
+        out_of_bag = {n: rfsize.tree_outputs(rfsize.truncate(model, n_trees=n), X, oob=True).votes for n in FIRST_TREES}
+        found = Counted(out_of_bag, rfsize.tree_outputs(model, fresh).votes)
         if path is None:
             return found
         np.savez(path, fresh=found.fresh.counts, **{str(n): votes.counts for n, votes in out_of_bag.items()})

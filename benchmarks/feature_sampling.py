@@ -31,7 +31,7 @@ def compare(X: pd.DataFrame, y: pd.Series, **params: Any) -> tuple[float, float,
     several = {"objective": "multiclass", "num_class": y.nunique()} if y.nunique() > 2 else {"objective": "binary"}
     params |= {"boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "min_data_in_leaf": 5, "verbose": -1}
     forests = [lgb.train({**params, **several, "seed": seed}, lgb.Dataset(X, y), TREES) for seed in (1, 2)]
-    one, other = (rfsize.votes(forest, X_held).fractions() for forest in forests)
+    one, other = (rfsize.tree_outputs(forest, X_held).votes.fractions() for forest in forests)
     noise = np.sqrt((one * (1 - one) + other * (1 - other)) / TREES + 1e-9)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -79,7 +79,7 @@ fast = step("compile", lambda: rfsize.compile(model))
 step("10,000 rows", lambda: fast.predict_proba(X))
 step("one row", lambda: fast.predict_proba(X[:1]))
 table = step("calibrate", lambda: rfsize.StopTable.calibrate(model, X))
-step("table of votes", lambda: rfsize.StopTable.build(200, prior=rfsize.votes(model, X)))
+step("table of votes", lambda: rfsize.StopTable.build(200, prior=rfsize.tree_outputs(model, X).votes))
 taken["together"] = time.perf_counter() - begun
 print(json.dumps(taken))
 """

@@ -90,7 +90,7 @@ def use_model(model: Any, X: np.ndarray, **drawn: Any) -> None:
     use(compiled)
     if compiled.forest.n_features == X.shape[1]:
         with contextlib.suppress(rfsize.NotAForestError):  # of numbers
-            if rfsize.votes(model, X) != compiled.votes(X):
+            if rfsize.tree_outputs(model, X).votes != compiled.votes(X):
                 raise AssertionError("the compiled forest votes otherwise")
         with contextlib.suppress(rfsize.InbagError, rfsize.NotAForestError):
             rfsize.inbag(model, X, **drawn)

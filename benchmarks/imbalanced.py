@@ -79,7 +79,7 @@ def main() -> None:
             for name, make in cut.items():
                 model, warned = heard(make)
                 p = model.predict_proba(fresh)[:, 1]
-                cells = [level, framework, name, rfsize.votes(model, fresh[:10]).n_trees, warned]
+                cells = [level, framework, name, rfsize.tree_outputs(model, fresh[:10]).votes.n_trees, warned]
                 print("|", *map("{} |".format, cells), f"{roc_auc_score(truth, p):.4f} | {log_loss(truth, p):.4f} |")
 
 

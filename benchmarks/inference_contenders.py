@@ -87,7 +87,7 @@ class Task:
     @cached_property
     def tables(self) -> dict[str, rfsize.StopTable]:
         """By what labels go by."""
-        votes = rfsize.votes(self.model, self.table_rows)
+        votes = rfsize.tree_outputs(self.model, self.table_rows).votes
         return {
             "certified table": rfsize.StopTable.calibrate(self.model, self.table_rows, alpha=ALPHA),
             "table of votes": rfsize.StopTable.build(votes.n_trees, alpha=ALPHA, prior=votes),

@@ -46,9 +46,9 @@ from problems import Rows
 
 import rfsize
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation import soft
 from rfsize.estimation.plugin import plug_in
-from rfsize.voting.outputs import TreeOutputs
 
 KNOWN = ("twonorm", "ringnorm", "threenorm", "first_wave", "interactions")  # from other benchmarks, all of two classes
 NEW_OF_TWO_CLASSES = ("bits", "flipped", "rare", "clusters", "few_of_many")
@@ -142,7 +142,7 @@ def outputs_of_many_trees(case: Case) -> TreeOutputs:
     forests = (
         untrained(case.framework, TRUTH_TREES, 1000 + number).fit(*training_rows) for number in range(TRUTH_FORESTS)
     )
-    return reduce(together, (ForestOnRows.of(one, fresh).outputs() for one in forests))
+    return reduce(together, (TreeOutputs.of(ForestOnRows.of(one, fresh)) for one in forests))
 
 
 def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:

@@ -82,9 +82,12 @@ def compare(name: str, framework: str, n_forests: int) -> None:
     (X, y), (given, _), (fresh, _) = (
         PROBLEMS[name](rows, generator) for rows in (TRAINING_ROWS, GIVEN_ROWS, FRESH_ROWS)
     )
-    large = rfsize.count(forests.forest(framework, TRUE_TREES, 1, COLUMNS).fit(X, y), fresh)
+    large = rfsize.tree_outputs(forests.forest(framework, TRUE_TREES, 1, COLUMNS).fit(X, y), fresh)
     small = [forests.forest(framework, TREES, 100 + seed, COLUMNS).fit(X, y) for seed in range(n_forests)]
-    counted = [[rfsize.count(one, X, y, oob=True) for one in small], [rfsize.count(one, given) for one in small]]
+    counted = [
+        [rfsize.tree_outputs(one, X, y, oob=True) for one in small],
+        [rfsize.tree_outputs(one, given) for one in small],
+    ]
     for voting in ("hard", "soft"):
         truth = rfsize.size(large, voting=voting, average="macro", estimator="plugin")
         for alpha in ALPHAS:
@@ -95,7 +98,7 @@ def compare(name: str, framework: str, n_forests: int) -> None:
             print(f"{name}, {framework}, {voting}, {shares:.1%} | {sizes} | {' | '.join(judged)}", flush=True)
 
 
-def _judged(counted: list[rfsize.Counted], voting: str, alpha: float, truth: float) -> str:
+def _judged(counted: list[rfsize.TreeOutputs], voting: str, alpha: float, truth: float) -> str:
     reports = [rfsize.size(one, voting=voting, average="macro", alpha=alpha) for one in counted]
     off = np.array([math.log(report.n_trees / truth) for report in reports])
     held = sum(report.interval[0] <= truth <= report.interval[1] for report in reports)

@@ -23,8 +23,8 @@ from sklearn.datasets import make_classification
 import rfsize
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import fewest_votes
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation import soft
-from rfsize.voting.outputs import TreeOutputs
 
 TREES, TRAINING, FRESH, TRUTH = 600, 600, 600, 2000
 ALPHAS = (0.95, 0.99)
@@ -62,7 +62,7 @@ def one(framework: str, n_classes: int, seed: int) -> list[list[Pilot]]:
     model = forest(framework, TREES, seed, 0.3).fit(training, y[:TRAINING])
 
     def outputs(model: Any, rows: np.ndarray, oob: bool = False) -> TreeOutputs:
-        return ForestOnRows.of(model, rows, oob=oob).outputs()
+        return TreeOutputs.of(ForestOnRows.of(model, rows, oob=oob))
 
     whole = outputs(model, others)
     assert whole.scores is not None

@@ -33,8 +33,8 @@ REGRESSION = 0
 
 Ask = Callable[..., Any]
 ASKED: dict[str, Ask] = {
-    "votes": lambda model, X, y, **more: rfsize.votes(model, X, **more),
-    "count": lambda model, X, y, **more: rfsize.count(model, X, y, **more),
+    "votes": lambda model, X, y, **more: rfsize.tree_outputs(model, X, **more).votes,
+    "tree outputs": lambda model, X, y, **more: rfsize.tree_outputs(model, X, y, **more),
     "size, labels": lambda model, X, y, **more: rfsize.size(model, X, alpha=0.95, **more),
     "size, probabilities": lambda model, X, y, **more: rfsize.size(
         model, X, criterion="probability", tolerance=0.02, **more
@@ -44,14 +44,14 @@ ASKED: dict[str, Ask] = {
     ),
 }
 ASKED_OF_REGRESSION: dict[str, Ask] = {
-    "count": ASKED["count"],
+    "tree outputs": ASKED["tree outputs"],
     "size, scores": lambda model, X, y, **more: rfsize.size(model, X, criterion="score", tolerance=0.05, **more),
     "size, RMSE": lambda model, X, y, **more: rfsize.size(model, X, y, criterion="rmse", tolerance=0.001, **more),
 }
 OUT_OF_BAG: dict[str, Ask] = {
     "size, labels, out of bag": lambda model, X, y, **more: rfsize.size(model, X, oob=True, alpha=0.95, **more),
-    "count, out of bag": lambda model, X, y, **more: rfsize.count(model, X, y, oob=True, **more),
-    "oob_score": lambda model, X, y, **more: rfsize.oob_score(model, X, y, **more),
+    "tree outputs, out of bag": lambda model, X, y, **more: rfsize.tree_outputs(model, X, y, oob=True, **more),
+    "oob_score": lambda model, X, y, **more: rfsize.oob_score(rfsize.tree_outputs(model, X, y, oob=True, **more)),
 }
 
 

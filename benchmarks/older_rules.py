@@ -34,11 +34,13 @@ Chosen = dict[str, tuple[int, bool]]
 def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Rows) -> Chosen:
     """Number of trees, and whether it is settled, by rule."""
     X, y = training
-    held = rfsize.tree_votes(forest, validation[0])
+    held = rfsize.tree_outputs(forest, validation[0]).by_tree()
     classes = forest.classes_
     pairs = rfsize.mcnemar_size(held[:, :200], validation[1], classes=classes)
     growing = rfsize.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
-    batches = rfsize.banfield_size(rfsize.tree_votes(forest, X), y, inbag=rfsize.inbag(forest, X), classes=classes)
+    batches = rfsize.banfield_size(
+        rfsize.tree_outputs(forest, X).by_tree(), y, inbag=rfsize.inbag(forest, X), classes=classes
+    )
     report = rfsize.size(forest, X, oob=True, alpha=0.99, voting="hard")
     n_trees = len(forest.estimators_)
     return {
@@ -56,10 +58,10 @@ def one_split(training: Rows, held_out: Rows, seed: int, options: argparse.Names
     validation, (X_test, y_test) = ((held_out[0][rows], held_out[1][rows]) for rows in (np.s_[:half], np.s_[half:]))
     forest = RandomForestClassifier(options.trees, random_state=seed).fit(*training)
     other = RandomForestClassifier(options.others, random_state=seed + 1000).fit(*training)
-    expected = rfsize.votes(other, X_test).winner()
+    expected = rfsize.tree_outputs(other, X_test).votes.winner()
     found = {}
     for rule, (trees, settled) in chosen_sizes(forest, training, validation).items():
-        answer = rfsize.votes(rfsize.truncate(forest, n_trees=trees), X_test).winner()
+        answer = rfsize.tree_outputs(rfsize.truncate(forest, n_trees=trees), X_test).votes.winner()
         found[rule] = (trees, settled, float((answer != y_test).mean()), float((answer != expected).mean()))
     return found
 

@@ -113,7 +113,7 @@ def one(case: tuple[str, str, int, argparse.Namespace]) -> list[Found]:
         }
         if probability.shape[1] == 2:
             fresh["auc"] = roc_auc_score(y_fresh, probability[:, 1])
-    counted, found = rfsize.count(model, X, y, oob=True), []
+    counted, found = rfsize.tree_outputs(model, X, y, oob=True), []
     for metric, real in fresh.items():
         try:
             score = rfsize.oob_score(counted, metric=metric)

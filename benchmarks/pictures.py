@@ -32,7 +32,7 @@ def main() -> None:
     X, digit = load_digits(return_X_y=True)
     X, X_val, y, _ = train_test_split(X, digit >= 5, random_state=0)
     model = LGBMClassifier(**FOREST, random_state=0, verbose=-1).fit(X, y)
-    counted = rfsize.count(model, X, y, oob=True)
+    counted = rfsize.tree_outputs(model, X, y, oob=True)
     report = rfsize.size(counted, alpha=ALPHA)
     report.plot().figure.savefig(DOCS / "size.png", dpi=80, bbox_inches="tight", metadata={"Software": None})
     browser = shutil.which("chromium") or shutil.which("google-chrome")

@@ -46,8 +46,8 @@ HERE = {
     "labels, Parquet folder": lambda model, X: rfsize.compile(model).predict_labels(X),
 }
 ON_DASK = {
-    "size, Dask": lambda model, X: rfsize.dask.size(model, X, alpha=ALPHA),
-    'size, Dask, max_rows="auto"': lambda model, X: rfsize.dask.size(model, X, alpha=ALPHA, max_rows="auto"),
+    "size, Dask": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
+    'size, Dask, max_rows="auto"': lambda model, X: rfsize.size(model, X, alpha=ALPHA, max_rows="auto"),
     "labels, Dask": lambda model, X: rfsize.dask.predict_labels(rfsize.compile(model), X).sum().compute(),
 }
 

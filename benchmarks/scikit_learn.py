@@ -48,7 +48,7 @@ def main() -> None:
     (X, y), (rows, _) = draw(rng, options.training_rows), draw(rng, ROWS)
     for name, forest in FORESTS.items():
         forest.fit(X, y)
-        table = rfsize.StopTable.build(TREES, prior=rfsize.votes(forest, X, oob=True))
+        table = rfsize.StopTable.build(TREES, prior=rfsize.tree_outputs(forest, X, oob=True).votes)
         fast, stopped = rfsize.compile(forest), rfsize.compile(forest, table)
         labels, (early, asked) = fast.predict(rows), stopped.predict(rows, return_trees=True)
         own, whole, short = seconds_of([forest.predict, fast.predict, stopped.predict], rows)

@@ -170,7 +170,7 @@ def one_split(
                 is_held = 2 * report.n_trees <= truth.n_trees
                 above = truth.above_all(metric, report.n_trees) if is_held else 0.0
                 real = above + c / truth.n_trees if is_held else c / report.n_trees
-            estimate = report.loss_at(10**6).loss * 1e6
+            estimate = report.loss_at(10**6).value * 1e6
             told = "bent" if np.isinf(report.n_trees) else "most" if report.interval[0] == 1 else "told"
             low, high = report.loss_at(10**6).interval
             one = {

@@ -121,7 +121,7 @@ def of_forest(number: int) -> list[dict[str, Any]]:
     truth, small = LossOfOthers(whole, n_trees, *fresh), rfsize.truncate(whole, n_trees=n_trees)
     found = []
     for source, (X, y) in (("rows given", given), ("out of bag", train)):
-        counted = rfsize.count(small, X, y, oob=source == "out of bag")
+        counted = rfsize.tree_outputs(small, X, y, oob=source == "out of bag")
         for metric, tolerance in tolerances.items():
             one = {"problem": problem, "framework": framework, "source": source, "metric": metric, "real": np.nan}
             one |= {"number": number, "tolerance": tolerance, "told": "refused", "trees": n_trees, "size": np.nan}

@@ -47,14 +47,14 @@ def main() -> None:
     truths = []
     for seed in range(options.seeds):
         settings = {**SETTINGS, "seed": seed}
-        votes = rfsize.votes(lgb.train(settings, lgb.Dataset(X, y), LARGE), fresh)
+        votes = rfsize.tree_outputs(lgb.train(settings, lgb.Dataset(X, y), LARGE), fresh).votes
         truths.append(rfsize.size(votes, alpha=ALPHA).n_trees)
         line = f"seed {seed}: T* = {truths[-1]}"
         for sure, sizes in grown.items():
             options = {"alpha": ALPHA, "voting": "hard", "min_trees": FIRST_LOOK, "sure": sure}
             forest = rfsize.grow(settings, lgb.Dataset(X, y), **options)
             sizes.append(forest.num_trees())
-            differ = np.mean(rfsize.votes(forest, fresh).winner() != votes.winner())
+            differ = np.mean(rfsize.tree_outputs(forest, fresh).votes.winner() != votes.winner())
             line += f"; sure={sure}: {sizes[-1]} trees, {differ:.1%} of the labels differ"
         print(line, flush=True)
     for sure, sizes in grown.items():

@@ -27,9 +27,9 @@ def main() -> None:
             for _ in range(FORESTS):
                 rows, (X, _), (other_rows, _) = draw(rng, 20_000), draw(rng, 10_000), draw(rng, 10_000)
                 forest = adapter_for(train(*rows, TREES, leaves))
-                table = rfsize.StopTable.build(TREES, alpha=0.99, prior=rfsize.votes(forest, other_rows))
+                table = rfsize.StopTable.build(TREES, alpha=0.99, prior=rfsize.tree_outputs(forest, other_rows).votes)
                 expected.append(table.expected_disagreement())
-                vote = rfsize.tree_votes(forest, X).astype(np.int8)
+                vote = rfsize.tree_outputs(forest, X).by_tree().astype(np.int8)
                 whole = 2 * vote.sum(axis=1) > TREES
                 in_order.append(np.mean(table.apply(vote)[0] != whole))
                 orders = (rng.permutation(TREES) for _ in range(ORDERS))

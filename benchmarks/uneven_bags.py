@@ -90,7 +90,7 @@ def trained(case: Case, seed: int) -> tuple[Any, Any, Rows]:
         case.n_trees, class_weight=case.class_weight, min_samples_leaf=3, random_state=seed
     ).fit(X_train, y_train)
     groups = "rows" if case.copies == 1 else group
-    return forest, rfsize.count(forest, X_train, y_train, oob=True, groups=groups), (X[fresh], y[fresh])
+    return forest, rfsize.tree_outputs(forest, X_train, y_train, oob=True, groups=groups), (X[fresh], y[fresh])
 
 
 def told(case: Case, seed: int) -> Iterator[tuple[str, bool | None]]:

@@ -27,7 +27,7 @@ X = da.from_array(X_rest, chunks=(100, -1))
 # %%
 # The rows stay where they are; what comes back is what was counted, the same to the last bit as of rows in memory.
 
-report = rfsize.dask.size(model, X)
+report = rfsize.size(model, X)
 print(report)
 
 # %%

@@ -28,10 +28,10 @@ score.plot()
 # %%
 # **Five questions, one pass.** What was counted goes in place of model and rows.
 
-counted = rfsize.count(model, X, y, oob=True)
-report = rfsize.size(counted, alpha=0.95)
+outputs = rfsize.tree_outputs(model, X, y, oob=True)
+report = rfsize.size(outputs, alpha=0.95)
 print(report)
-print(report.metric_gap("logloss"))
-print(rfsize.oob_score(counted, metric="accuracy"))
-label = rfsize.oob_predict(counted)
-small = rfsize.truncate(counted, alpha=0.95)
+print(report.loss_at(report.n_kept, "logloss"))
+print(rfsize.oob_score(outputs, metric="accuracy"))
+label = outputs.predict()
+small = rfsize.truncate(outputs, alpha=0.95)

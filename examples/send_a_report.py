@@ -24,9 +24,9 @@ folder = Path(tempfile.mkdtemp())
 # %%
 # The trees are asked once; the size, the score and a stop table stand on one page.
 
-counted = rfsize.count(model, X, y, oob=True)
-report = rfsize.size(counted, alpha=0.98)
-score = rfsize.oob_score(counted, metric="auc")
+outputs = rfsize.tree_outputs(model, X, y, oob=True)
+report = rfsize.size(outputs, alpha=0.98)
+score = rfsize.oob_score(outputs, metric="auc")
 table = rfsize.StopTable.calibrate(model, X_val, alpha=0.98)
 report.to_html(folder / "report.html", score, table)
 

@@ -27,7 +27,7 @@ model = LGBMClassifier(**FOREST).fit(X, y)
 # %%
 # **Labels**, those of ``predict``, which averages the scores of the trees.
 
-report = rfsize.size(model, X, oob=True, alpha=0.98)
+report = rfsize.size(model, X, y, oob=True, alpha=0.98)
 print(report)
 report.plot()
 
@@ -39,9 +39,9 @@ print(deviation)
 deviation.plot()
 
 # %%
-# **A metric**: what the log loss will still change by.
+# **A metric**: what these trees lose of the log loss against infinitely many.
 
-print(report.metric_gap("logloss", y))
+print(report.loss_at(report.n_kept, "logloss"))
 
 # %%
 # **A regression**, whose targets go from 25 to 346.

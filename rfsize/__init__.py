@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.baselines.banfield import BanfieldSize, banfield_size
 from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
-from rfsize.counting.api import inbag, tree_votes, votes
-from rfsize.counting.counted import Counted, count
+from rfsize.counting.api import inbag, tree_outputs
 from rfsize.counting.predictions import oob_predict, oob_predict_proba
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import (
     CopiesWarning,
     FewVotesError,
@@ -34,7 +34,6 @@ from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.deviation_report import DeviationReport
-from rfsize.sizing.metric_gap import MetricGap
 from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.price import Price
@@ -56,7 +55,6 @@ __all__ = [
     "BanfieldSize",
     "CompiledForest",
     "CopiesWarning",
-    "Counted",
     "DeviationReport",
     "FewVotesError",
     "ForestFileError",
@@ -65,7 +63,6 @@ __all__ = [
     "InfiniteLossWarning",
     "LabelsOnlyWarning",
     "McNemarSize",
-    "MetricGap",
     "MetricReport",
     "NoVotesWarning",
     "NotAForestError",
@@ -83,12 +80,12 @@ __all__ = [
     "StopTable",
     "TableError",
     "TrainingRowsWarning",
+    "TreeOutputs",
     "UndefinedMetricError",
     "UnknownColumnsWarning",
     "Votes",
     "banfield_size",
     "compile",
-    "count",
     "cv_votes",
     "fraction_without_replacement",
     "grow",
@@ -101,9 +98,8 @@ __all__ = [
     "ratio_with_replacement",
     "select_bagging_fraction",
     "size",
-    "tree_votes",
+    "tree_outputs",
     "truncate",
-    "votes",
 ]
 
 

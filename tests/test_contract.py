@@ -120,7 +120,7 @@ def test_one_that_somebody_else_installs(installed: Any, data: Data, classes: in
     assert type(small) is framework.BaggedTrees
     assert len(small.trees_) == 5
     assert len(model.trees_) == TREES
-    expected = rfsize.votes(model, data.fresh[:50]).winner()
+    expected = rfsize.tree_outputs(model, data.fresh[:50]).votes.winner()
     assert np.array_equal(rfsize.compile(model, voting="hard").predict(data.fresh[:50]), expected)
     with pytest.raises(ValueError, match="cannot train more trees of baggedtrees"):
         rfsize.grow(model, X, y)

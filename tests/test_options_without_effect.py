@@ -59,24 +59,20 @@ def mean_of_both(truth: np.ndarray, predicted: np.ndarray) -> float:
 
 
 CALLS: dict[str, Callable[[AtHand], object]] = {
-    "votes: y": lambda at: rfsize.votes(at.forest, at.fresh, at.truth),
-    "votes: sample_weight": lambda at: rfsize.votes(at.forest, at.fresh, sample_weight=WEIGHTS),
+    "tree_outputs: sample_weight": lambda at: rfsize.tree_outputs(at.forest, at.fresh, sample_weight=WEIGHTS),
     "size: sample_weight": lambda at: rfsize.size(at.forest, at.fresh, sample_weight=WEIGHTS),
     "size by some rows: sample_weight": lambda at: rfsize.size(
         at.forest, at.fresh, sample_weight=WEIGHTS, max_rows=300
     ),
     "size what was counted: sample_weight": lambda at: rfsize.size(
-        rfsize.count(at.forest, at.fresh), sample_weight=WEIGHTS
+        rfsize.tree_outputs(at.forest, at.fresh), sample_weight=WEIGHTS
     ),
     "truncate: sample_weight": lambda at: rfsize.truncate(at.forest, at.fresh, sample_weight=WEIGHTS),
     "size by auc: threshold": lambda at: rfsize.size(at.forest, at.fresh, at.truth, threshold=0.3, **AUC),
     "size by rmse: threshold": lambda at: rfsize.size(at.numbers, at.fresh, at.truth, threshold=0.3, **RMSE),
-    "oob_score by auc: threshold": lambda at: rfsize.oob_score(at.forest, at.X, at.y, metric="auc", threshold=0.3),
-    "oob_score by a callable: threshold": lambda at: rfsize.oob_score(
-        at.forest, at.X, at.y, metric=mean_of_both, threshold=0.3
-    ),
-    "oob_score by a callable: sample_weight": lambda at: rfsize.oob_score(
-        rfsize.count(at.forest, at.X, at.y, oob=True), metric=mean_of_both, sample_weight=at.weight
+    "oob_score of outputs: X": lambda at: rfsize.oob_score(rfsize.tree_outputs(at.forest, at.X, at.y, oob=True), at.X),
+    "oob_score of outputs: groups": lambda at: rfsize.oob_score(
+        rfsize.tree_outputs(at.forest, at.X, at.y, oob=True), groups="rows"
     ),
     "calibrate probabilities: threshold": lambda at: rfsize.StopTable.calibrate(
         at.forest, at.fresh, threshold=0.3, **PROBABILITIES
@@ -98,7 +94,6 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     "estimator with a table of votes: calibration_fraction": lambda at: at.estimator(
         alpha=0.9, calibration_fraction=0.3, stop_table="threshold"
     ),
-    "estimator out of bag: cv": lambda at: at.estimator(alpha=0.9, votes="oob", cv=3),
 }
 
 
@@ -113,8 +108,10 @@ def test_an_option_without_effect_is_refused(what: str, at: AtHand) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda at: rfsize.count(at.numbers, at.fresh, threshold=0.3), "the forest predicts numbers: leave threshold"),
-        (lambda at: rfsize.oob_score(at.numbers, at.X, at.y, threshold=0.3), "predicts numbers: leave threshold out"),
+        (
+            lambda at: rfsize.tree_outputs(at.numbers, at.fresh, threshold=0.3),
+            "the forest predicts numbers: leave threshold",
+        ),
         (
             lambda at: rfsize.StopTable.calibrate(at.forest, at.fresh, voting="soft", **PROBABILITIES),
             "voting='soft' says what labels go by",
@@ -146,8 +143,9 @@ def share_of_right_labels(truth: np.ndarray, label: np.ndarray, sample_weight: n
 
 def test_weights_weigh_a_scorer_as_they_do_the_metric_of_its_name(at: AtHand) -> None:
     forest = RandomForestClassifier(60, random_state=0).fit(at.X, at.y)
-    counted = rfsize.count(forest, at.X, at.y, oob=True)
+    outputs = rfsize.tree_outputs(forest, at.X, at.y, oob=True)
+    heavy = outputs.with_truth(at.y, at.weight)
     scorer = make_scorer(share_of_right_labels)
-    weighed = rfsize.oob_score(counted, metric=scorer, sample_weight=at.weight).value
-    assert weighed == pytest.approx(rfsize.oob_score(counted, metric="accuracy", sample_weight=at.weight).value)
-    assert weighed != pytest.approx(rfsize.oob_score(counted, metric=scorer).value)
+    weighed = rfsize.oob_score(heavy, metric=scorer).value
+    assert weighed == pytest.approx(rfsize.oob_score(heavy, metric="accuracy").value)
+    assert weighed != pytest.approx(rfsize.oob_score(outputs, metric=scorer).value)

@@ -95,7 +95,7 @@ def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None
     grown, report = rfsize.grow(booster_kind, data.X, data.y, alpha=0.97, voting="soft", return_report=True)
     assert model.report_.predict_obeys == "soft"
     assert model.report_.to_dict() == report.to_dict()
-    assert model.n_trees_ == rfsize.votes(model.estimator_, data.fresh).n_trees == report.wanted
+    assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == report.wanted
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
     assert np.array_equal(model.predict_proba(data.fresh), grown.predict_proba(data.fresh))
@@ -107,7 +107,7 @@ def test_every_kind_is_sized(kind: Any, data: Data) -> None:
     model = RightSizedClassifier(kind, alpha=0.9, min_trees=50, cv=2).fit(data.X, data.y)
     assert repr(kind.get_params()) == before
     assert model.report_.converged
-    assert model.n_trees_ == model.report_.wanted == rfsize.votes(model.estimator_, data.fresh).n_trees
+    assert model.n_trees_ == model.report_.wanted == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees
     assert model.report_.source == ("cross-validation" if isinstance(kind, ExtraTreesClassifier) else "oob")
     assert model.score(data.X, data.y) > 0.6
 
@@ -171,7 +171,7 @@ def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) 
     model = RightSizedClassifier(booster_kind, 0.999, max_trees=40, votes=votes, **folds)
     with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
         model.fit(data.X, data.y)
-    assert model.n_trees_ == rfsize.votes(model.estimator_, data.fresh).n_trees == 40
+    assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == 40
 
 
 def test_the_number_of_trees_has_other_names(data: Data) -> None:

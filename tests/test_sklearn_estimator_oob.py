@@ -36,7 +36,7 @@ def test_they_are_those_of_the_forest(kind: str, weighted: bool, data: Data) -> 
     model.fit(X, NAMES[label], sample_weight=weight)
     if model.report_.source != "oob":
         pytest.skip(f"sized by cross-validation: {model.oob_refusal_}")
-    expected = rfsize.oob_predict_proba(model.estimator_, X, sample_weight=weight)
+    expected = rfsize.tree_outputs(model.estimator_, X, oob=True, sample_weight=weight).predict_proba()
     np.testing.assert_array_equal(model.oob_decision_function_, expected)
     known = ~np.isnan(expected).any(axis=1)
     assert model.oob_score_ == np.mean(expected[known].argmax(axis=1) == label[known])

@@ -35,7 +35,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 def test_the_stop_table_is_built_from_the_out_of_bag_votes(rule: str, booster_kind: Any, data: Data) -> None:
     y = np.array(["no", "yes"])[data.y]
     model = RightSizedClassifier(booster_kind, alpha=0.97, stop_table=rule).fit(data.X, y)
-    prior = rfsize.votes(model, data.X, oob=True)
+    prior = rfsize.tree_outputs(model, data.X, oob=True).votes
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.97, prior=prior, rule=rule)
     assert model.table_.to_dict() == table.to_dict()
     labels, asked = rfsize.compile(model, table).predict(data.fresh, return_trees=True)
@@ -55,7 +55,7 @@ def test_without_trees_that_change_no_label(voting: str, kind: Any, data: Data, 
             model.fit(data.X, y)
         return
     model.fit(data.X, y)
-    majority = model.classes_[rfsize.votes(model.estimator_, data.fresh).counts.argmax(axis=1)]
+    majority = model.classes_[rfsize.tree_outputs(model.estimator_, data.fresh).votes.counts.argmax(axis=1)]
     labels = {"hard": majority, "auto": model.set_params(stop_table=None).estimator_.predict(data.fresh)}[voting]
     expected = model.classes_[labels] if labels.dtype.kind == "i" else labels
     by = "hard" if voting == "hard" else "soft"
@@ -190,7 +190,7 @@ def test_rows_to_certify_on_may_be_given(table: str, booster_kind: Any, data: Da
     if table == "certified":
         expected = rfsize.StopTable.calibrate(model, data.fresh, alpha=0.9)
     else:
-        prior = rfsize.votes(model, data.X, oob=True)
+        prior = rfsize.tree_outputs(model, data.X, oob=True).votes
         expected = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=prior, rule=table)
         expected = expected.certified(model, data.fresh)
     assert model.table_ == expected
@@ -204,7 +204,7 @@ def test_a_certified_table_of_votes(data: Data) -> None:
     out = model.calibration_rows_
     expected = rfsize.StopTable.calibrate(model.estimator_, data.X[out], alpha=0.9, voting="hard")
     assert (model.table_, model.table_.voting, model.report_.voting) == (expected, "hard", "hard")
-    majority = rfsize.votes(model.estimator_, data.fresh).counts.argmax(axis=1)
+    majority = rfsize.tree_outputs(model.estimator_, data.fresh).votes.counts.argmax(axis=1)
     assert (model.predict(data.fresh) != majority).mean() <= 0.1
 
 

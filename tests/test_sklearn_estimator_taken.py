@@ -39,7 +39,10 @@ def test_all_answer_in_the_words_of_the_labels(model: RightSizedClassifier, data
     y = WORDS[data.three]
     assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
     assert rfsize.compile(model).classes.tolist() == sorted(WORDS)
-    found, of_indices = rfsize.votes(model, data.X, oob=True), rfsize.votes(model.estimator_, data.X, oob=True)
+    found, of_indices = (
+        rfsize.tree_outputs(model, data.X, oob=True).votes,
+        rfsize.tree_outputs(model.estimator_, data.X, oob=True).votes,
+    )
     assert found.classes.tolist() == sorted(WORDS)
     assert np.array_equal(found.counts, of_indices.counts)
     assert rfsize.oob_score(model, data.X, y).value == pytest.approx(model.oob_score_)
@@ -82,7 +85,7 @@ def test_without_loss_it_stops_in_the_smaller_forest_too(data: Data) -> None:
     assert rfsize.compile(model).voting == "hard"
     assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
     small = rfsize.truncate(model, n_trees=3)
-    majority = rfsize.votes(small, data.fresh).counts.argmax(axis=1)
+    majority = rfsize.tree_outputs(small, data.fresh).votes.counts.argmax(axis=1)
     assert small.predict(data.fresh).tolist() == model.classes_[majority].tolist()
 
 
@@ -104,7 +107,7 @@ def test_regressors_are_taken_too(numbers: RightSizedRegressor, data: Data) -> N
     small = rfsize.truncate(numbers, n_trees=3)
     assert (type(small), small.n_trees_, numbers.n_trees_ > 3) == (RightSizedRegressor, 3, True)
     with pytest.raises(rfsize.NotAForestError, match="the RightSizedRegressor predicts numbers"):
-        rfsize.votes(numbers, data.fresh)
+        rfsize.size(numbers, data.fresh)
 
 
 def test_what_is_not_fitted_is_refused(model: RightSizedClassifier, data: Data) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ import reference.counting
 import rfsize
 from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
+from helpers.outputs import outputs_of
 from rfsize import RightSizedClassifier
 from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -58,8 +59,8 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     votes = rfsize.Votes(reference.counting.votes(alone.argmax(axis=2), 3, np.zeros(alone.shape[:2], dtype=bool)))
     together = TreeBlocks.of_forests(blocks, [len(held_out) for _, held_out in folds])
     together.rows = np.concatenate([held_out for _, held_out in folds])[together.rows]
-    told = TreeOutputs(votes, Scores.of(alone.transpose(1, 0, 2)), blocks=together)
-    expected = rfsize.SizeReport.of(told, LabelGoal(0.9, "soft"), available=trees, source="")
+    told = outputs_of(votes, Scores.of(alone.transpose(1, 0, 2)), blocks=together)
+    expected = rfsize.SizeReport.of(replace(told, n_trees=trees, source=""), LabelGoal(0.9, "soft"))
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval
     # Forests that lack a class tell no scores that could be compared.

@@ -35,7 +35,7 @@ def downstream(
     reveal_type(rfsize.size(booster, X, criterion="label"))                     # SizeReport
     reveal_type(rfsize.size(booster, X, criterion="score", tolerance=0.1))      # DeviationReport
     reveal_type(rfsize.size(booster, X, criterion="probability", tolerance=1))  # DeviationReport
-    reveal_type(report.metric_gap("auc", y))                                    # MetricGap
+    assert_type(report.loss_at(3, "auc").value, float)
 
     reveal_type(rfsize.truncate(booster, X))                                    # Booster
     reveal_type(rfsize.truncate(estimator, n_trees=9))                          # XGBRFClassifier
@@ -59,7 +59,8 @@ def downstream(
     assert_type(compiled.predict_labels(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
     assert_type(compiled.predict_proba(X), NDArray[np.float64])
 
-    reveal_type(rfsize.votes(booster, X))                                       # Votes
+    reveal_type(rfsize.tree_outputs(booster, X))                                # TreeOutputs
+    reveal_type(rfsize.tree_outputs(booster, X).votes)                          # Votes
     reveal_type(rfsize.cv_votes(params, X))                                     # Votes
     assert_type(rfsize.inbag(booster, X), NDArray[np.bool_])
     reveal_type(rfsize.ratio_with_replacement(0.5))                             # float

@@ -44,7 +44,7 @@ def votes(model: Any, training: Rows, test: Rows) -> Trees:
         # Rows that are equal by nature are what the papers' experiments have, too.
         warnings.simplefilter("ignore", rfsize.CopiesWarning)
         inbag = rfsize.inbag(model, X, y).T
-    said = [rfsize.tree_votes(model, each).astype(np.int8) for each in (test[0], X)]
+    said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
     return Trees(said[0], said[1], inbag)
 
 

@@ -93,7 +93,7 @@ def tree_votes(
     model = framework_forest(
         framework, learn, TREES, seed, by_tree=features_of_tree, by_split=features_of_split, **settings
     )
-    return rfsize.tree_votes(model, X)
+    return rfsize.tree_outputs(model, X).by_tree()
 
 
 def share_beaten(found: McNemarSize) -> list[float]:

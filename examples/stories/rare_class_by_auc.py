@@ -53,7 +53,7 @@ def judge(name, model):
 # %%
 # **The usual question**: how many trees settle the labels?
 
-counted = rfsize.count(forest, X, y, oob=True)
+counted = rfsize.tree_outputs(forest, X, y, oob=True)
 labels = rfsize.size(counted)
 print(labels)
 
@@ -91,14 +91,14 @@ print(precision.headline())
 print(rfsize.oob_score(counted, metric="auc"))
 
 # %%
-# **What would more trees bring?** For forests of several sizes, by how much the AUC is still to change, with the 95 %
-# interval of each. The crosses are by how much all 300 trees are better on the fresh rows.
+# **What would more trees bring?** What forests of several sizes lose of the AUC against infinitely many trees, with the
+# 95 % interval of each. The crosses are by how much all 300 trees are better on the fresh rows.
 
 sizes = [50, 100, 200]
 cut = [rfsize.truncate(forest, n_trees=size) for size in sizes]
-gaps = [rfsize.size(model, X, y, oob=True).metric_gap("auc") for model in cut]
-change = np.array([gap.change for gap in gaps])
-ends = np.transpose([gap.interval for gap in gaps])
+losses = [rfsize.size(counted).loss_at(size, "auc") for size in sizes]
+change = np.array([loss.value for loss in losses])
+ends = np.transpose([loss.interval for loss in losses])
 fresh = np.array([judge(f"{size} trees", model) for size, model in zip(sizes, cut, strict=True)])
 
 ax = plt.subplots(layout="constrained")[1]
@@ -107,7 +107,7 @@ ax.errorbar(at, change, np.abs(ends - change), fmt="o", capsize=4, label="out of
 ax.plot(at + 0.1, auc_of_all - fresh, "xC3", markersize=9, mew=2, label="fresh rows, to 300 trees")
 ax.set_xticks(at, sizes)
 ax.set_xlabel("trees in the forest")
-ax.set_ylabel("change of the AUC by more trees")
+ax.set_ylabel("AUC lost for want of trees")
 ax.figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 # %%

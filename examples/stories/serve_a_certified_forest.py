@@ -46,7 +46,7 @@ forest.fit(X_train, y_train)
 # **What people do** is to pickle all 500 trees, and ask each of them about each row. How many does the service need? It
 # answers with labels, and one in a hundred may be another than infinitely many trees would give.
 
-counted = rfsize.count(forest, X_train, y_train, oob=True)
+counted = rfsize.tree_outputs(forest, X_train, y_train, oob=True)
 report = rfsize.size(counted, alpha=0.99)
 print(report)
 small = rfsize.truncate(counted)

@@ -53,7 +53,7 @@ loss_of_all = judge("all trees", forest, "all.txt")
 # The file is far too large. How many trees does the log loss need? The training rows tell it out of bag, each by the
 # trees that did not see it. A loss of 0.001 we would not miss.
 
-counted = rfsize.count(forest, X, y, oob=True)
+counted = rfsize.tree_outputs(forest, X, y, oob=True)
 report = rfsize.size(counted, criterion="logloss", tolerance=0.001)
 print(report)
 
@@ -71,7 +71,7 @@ def mean_loss(size):
 sizes = [10, 25, 50]
 worse = np.array([mean_loss(size) for size in sizes]) - loss_of_all
 ax = report.plot()
-ax.plot(sizes, worse + report.loss_at(500).loss, "x", color="C3", markersize=9, mew=2)
+ax.plot(sizes, worse + report.loss_at(500).value, "x", color="C3", markersize=9, mew=2)
 
 # %%
 # Ask for what you are judged by. Labels of rows near a tie still change where the log loss has long settled: for the

@@ -53,7 +53,7 @@ for name, (_, X_fresh, _, y_fresh) in problems.items():
 near = {}
 figure, panels = plt.subplots(1, 4, figsize=(10, 3), sharey=True, layout="constrained")
 for ax, (name, (_, X_fresh, _, _)) in zip(panels, problems.items(), strict=True):
-    share = rfsize.votes(forests[name], X_fresh).fractions()[:, 1]
+    share = rfsize.tree_outputs(forests[name], X_fresh).votes.fractions()[:, 1]
     near[name] = np.mean(np.abs(share - 0.5) < 0.05) / 0.1
     ax.hist(share, bins=np.linspace(0, 1, 21), density=True, color="C0", alpha=0.5)
     ax.axvspan(0.45, 0.55, color="C3", alpha=0.3, linewidth=0)
@@ -83,7 +83,7 @@ for color, (name, (X, X_fresh, y, _)) in zip(("C0", "C1", "C2", "C3"), problems.
     above = {"digits": 6, "twonorm": -6}.get(name, 0)
     ax.annotate(name, (sizes[-1], expected[-1]), (4, above), textcoords="offset points", color=color, va="center")
     others[name] = RandomForestClassifier(198, random_state=1).fit(X, y)
-    votes, whole = rfsize.tree_votes(others[name], X_fresh), forests[name].predict(X_fresh)
+    votes, whole = rfsize.tree_outputs(others[name], X_fresh).by_tree(), forests[name].predict(X_fresh)
     for size in (3, 9, 33, 99):
         majorities = votes.reshape(len(votes), -1, size).mean(axis=2) > 0.5
         ax.plot(size, np.mean(majorities != whole[:, None]), "o", color=color)
@@ -98,7 +98,7 @@ ax.grid(alpha=0.2)
 
 side = np.linspace(-1, 1, 200)
 plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-share = rfsize.votes(forests["circle"], plane).fractions()[:, 1].reshape(200, 200)
+share = rfsize.tree_outputs(forests["circle"], plane).votes.fractions()[:, 1].reshape(200, 200)
 trees = np.clip(theory.instance_size_closed_form(0.99, share), 1, 1e4)
 figure, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
 places = ax.pcolormesh(side, side, np.log10(trees), cmap="Blues")

@@ -10,27 +10,25 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_for
-from rfsize.sizing.truth import Truth
+from rfsize.sizing.reports import report_by, report_for
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -296,7 +294,7 @@ class _Readers:
         give(self.dependence, through="lightgbm")
 
     @cached_property
-    def _truth(self) -> Truth | None:
+    def _truth(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
         """Labels and weights of all rows that are read."""
         labels = [np.asarray(one.dataset.get_label()) for one in self._each if one.dataset.get_label() is not None]
         weights = [np.asarray(one.dataset.get_weight()) for one in self._each if one.dataset.get_weight() is not None]
@@ -306,7 +304,7 @@ class _Readers:
         if len(self._each[0].counts) == 2 and self._each[0].scores.n_scores == 1:
             labels = [(label > 0).astype(np.int64) for label in labels]
         weight = np.concatenate(weights) if len(weights) == len(self._each) else None
-        return Truth(np.concatenate(labels), weight, self.groups)
+        return np.concatenate(labels), weight
 
     @property
     def trees(self) -> int:
@@ -335,17 +333,24 @@ class _Readers:
         if len(first.counts):
             votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
         scores = Scores.stacked([one.scores for one in self._each])
-        every, once, blocks = first.scored, self.groups.once, first.blocks
+        every, blocks = first.scored, first.blocks
         if len(self._each) > 1:
             rows = [len(one.asked) for one in self._each]
             blocks = TreeBlocks.of_forests([one.blocks for one in self._each], rows)
-        if once is not None:
-            votes, scores = None if votes is None else votes.take(once), scores.take(once[every])
-            blocks = blocks.take(once)
-        scored = self.groups.scored(every.step)
-        outputs = TreeOutputs(votes, scores, first.cut, "soft", scored, blocks, first.link)
-        of: dict[str, Any] = {"available": self.trees, "source": self._source, "groups": self.groups}
-        return report_for(goal, outputs, truth=self._truth, both=both, **of)
+        outputs = TreeOutputs(
+            sum(len(one.asked) for one in self._each),
+            self.trees,
+            votes,
+            scores,
+            blocks,
+            link=first.link,
+            cut=first.cut,
+            predict_obeys="soft",
+            scored=every,
+            source=self._source,
+            groups=self.groups,
+        )
+        return report_for(goal, outputs if self._truth is None else outputs.with_truth(*self._truth), both=both)
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:
         """The report, with warnings where copies among the rows decide, or rows of validation are those of training."""

@@ -25,7 +25,7 @@ from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows
 from rfsize.utils import matrix
 from rfsize.utils.validation import share, whole
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 

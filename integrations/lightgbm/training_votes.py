@@ -395,7 +395,7 @@ def _refuse_several_machines(booster: lgb.Booster, parameters: dict[str, str]) -
         raise ValueError(
             f"{machines} machines train this forest together, as lightgbm.dask has its workers do, each on rows of its "
             "own: SizeCallback would end the training of one and leave the others waiting for it. Leave the callback "
-            "out and take rfsize.dask.grow, or size the finished forest by rfsize.dask.size"
+            "out and take rfsize.dask.grow, or size the finished forest by rfsize.size"
         )
 
 

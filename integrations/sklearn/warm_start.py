@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from rfsize.errors import InbagError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 from rfsize.utils.matrix import take
 from rfsize.voting.groups import Groups
-from rfsize.voting.outputs import OutOfBag, TreeOutputs
+from rfsize.voting.out_of_bag import OutOfBag
 
 
 class SklearnInTraining(ForestInTraining):
@@ -31,7 +30,7 @@ class SklearnInTraining(ForestInTraining):
     label : ndarray of int64, shape (n_rows,)
         Class index of each row.
     threshold : float
-        As in `rfsize.votes`.
+        As in `rfsize.tree_outputs`.
     groups : Groups
         Rows that belong together.
 
@@ -66,6 +65,7 @@ class SklearnInTraining(ForestInTraining):
         self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
         self.n_trees, self.link = ensemble.n_trees, ensemble.link
         self._threshold, self.groups = threshold, groups
+        self.averages_scores, self.predict_obeys = ensemble.averages_scores, ensemble.predict_obeys
         self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
         self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._count(ensemble)
@@ -108,12 +108,9 @@ class SklearnInTraining(ForestInTraining):
         )
         self.out_of_bag = self.out_of_bag.plus(found)
 
-    def outputs(self) -> TreeOutputs:
+    def check_bags(self) -> None:
         if self._ensemble.no_bags is not None:
             raise InbagError(self._ensemble.no_bags)
-        outputs = super().outputs()
-        scores = outputs.scores if self._ensemble.averages_scores else None
-        return replace(outputs, scores=scores, predict_obeys=self._ensemble.predict_obeys)
 
     def booster(self) -> Any:
         return self._ensemble.truncated(self.n_trees).set_params(**self._settings)

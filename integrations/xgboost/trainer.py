@@ -27,7 +27,7 @@ from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give, warn
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 # Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26

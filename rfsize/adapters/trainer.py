@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import OutOfBag, TreeOutputs
+from rfsize.voting.out_of_bag import OutOfBag
 
 
 class ForestInTraining(ABC):
@@ -34,6 +34,10 @@ class ForestInTraining(ABC):
         Training rows that belong together, of which trees that vote on one saw none.
     classes : ndarray, shape (n_classes,), or None
         What the classes are called, where it is not 0 to K − 1.
+    averages_scores : bool
+        Whether its members are trees, whose scores are read.
+    predict_obeys : {"soft", "hard"}
+        Whether the model predicts by averaged scores, or by the majority of the votes.
     """
 
     n_trees: int
@@ -42,6 +46,8 @@ class ForestInTraining(ABC):
     cut: float
     groups: Groups
     classes: NDArray[Any] | None = None
+    averages_scores: bool = True
+    predict_obeys: str = "soft"
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
@@ -57,15 +63,8 @@ class ForestInTraining(ABC):
     def booster(self) -> Any:
         """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
 
-    def outputs(self) -> TreeOutputs:
-        """Out-of-bag votes and scores of the rows that sizes go by.
-
-        Raises
-        ------
-        InbagError
-            If no row can be out of bag.
-        """
-        return self.out_of_bag.outputs(self.n_trees, self.link, self.cut, self.groups.once, self.classes)
+    def check_bags(self) -> None:  # noqa: B027 - most frameworks have bags
+        """Raise ``InbagError`` where no row can be out of bag."""
 
 
 class Trainer(ABC):
@@ -106,8 +105,8 @@ class Trainer(ABC):
     ) -> ForestInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
-        Its trees vote for class 1 above ``threshold``, as in `rfsize.votes`, and not on rows of whose group they saw
-        one.
+        Its trees vote for class 1 above ``threshold``, as in `rfsize.tree_outputs`, and not on rows of whose group they
+        saw one.
         """
 
     @abstractmethod

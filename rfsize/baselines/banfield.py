@@ -110,7 +110,7 @@ def banfield_size(
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them.
+        Class index that each tree votes for, trees in order, as `TreeOutputs.by_tree` returns them.
     y : array_like, shape (n_rows,)
         Class index of each row, or its label where ``classes`` are given.
     inbag : array_like of bool, shape (T, n_rows), optional

@@ -121,7 +121,7 @@ def mcnemar_size(
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, as `rfsize.tree_votes` returns them, on rows that they
+        Class index that each tree votes for, trees in order, as `TreeOutputs.by_tree` returns them, on rows that they
         were not trained on. The majority of the first m trees is their answer; ties go to the lowest index.
     y : array_like, shape (n_rows,)
         Class index of each row, or its label where ``classes`` are given.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.registry import adapter_for, integration_for
-from rfsize.counting.api import votes
+from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.stopping.table import StopTable
@@ -89,7 +89,7 @@ def _outcome(
         small = truncate(model, n_trees=report.n_kept)
         before, after = (forest.predict(X_test) for forest in (model, small))
     with _step("compile"):
-        table = StopTable.build(_TREES, alpha=_ALPHA, prior=votes(model, X, oob=True), rule="optimal")
+        table = StopTable.build(_TREES, alpha=_ALPHA, prior=tree_outputs(model, X, oob=True), rule="optimal")
         whole, settled = compiled(model), compiled(model, table)
         labels, asked = settled.predict(X_test, return_trees=True)
     repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
+from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goal import AVERAGES
 from rfsize.sizing.named_metrics import CRITERIA, one_name
 from rfsize.utils.validation import choice
-from rfsize.voting.outputs import VOTINGS
 
 DONE, NOT_CONVERGED = 0, 1
 """Exit status: the forest is large enough, or is not."""

@@ -18,7 +18,8 @@ from rfsize.cli.options import (
 )
 from rfsize.cli.tables import Table, load_features, load_table, without
 from rfsize.cli.warned import not_said_twice
-from rfsize.counting.counted import Counted, count
+from rfsize.counting.api import tree_outputs
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.result import Result
 from rfsize.sizing.api import size
 from rfsize.sizing.named_metrics import METRICS
@@ -54,18 +55,18 @@ def report(options: argparse.Namespace) -> int:
         raise ValueError("--metric is of the out-of-bag score, which takes --oob and --target: give both")
     loaded = load_model(options.model)
     with not_said_twice() as said_by:
-        counted = _counted(options, loaded)
-        found = size(counted, **criterion_of(options))
-        found.to_html(options.output, *_score(options, counted), *_table(options, loaded, counted))
+        outputs = _outputs(options, loaded)
+        found = size(outputs, **criterion_of(options))
+        found.to_html(options.output, *_score(options, outputs), *_table(options, loaded, outputs))
         print(found)
         said_by(found)
     print(f"wrote {options.output}: {options.output.stat().st_size:,} bytes")
     return DONE if found.converged else NOT_CONVERGED
 
 
-def _counted(options: argparse.Namespace, loaded: LoadedModel) -> Counted:
+def _outputs(options: argparse.Namespace, loaded: LoadedModel) -> TreeOutputs:
     X, y, groups = table_of(options)
-    return count(
+    return tree_outputs(
         loaded.with_class_names(),
         loaded.integration.features_of(loaded.model, X),
         y,
@@ -82,15 +83,15 @@ def _threshold(options: argparse.Namespace) -> dict[str, Any]:
     return {} if options.threshold is None else {"threshold": options.threshold}
 
 
-def _score(options: argparse.Namespace, counted: Counted) -> list[Result]:
+def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
     """The out-of-bag score, where labels are known: of the metric that the forest is sized by, if that is one."""
-    if not options.oob or counted.y is None:
+    if not options.oob or outputs.y is None:
         return []
     by_default = options.criterion if options.criterion in METRICS else None
-    return [oob_score(counted, metric=options.metric or by_default)]
+    return [oob_score(outputs, metric=options.metric or by_default)]
 
 
-def _table(options: argparse.Namespace, loaded: LoadedModel, counted: Counted) -> list[Result]:
+def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
     """A stop table certified on rows that the forest was not trained on, where there are enough of them."""
     if options.unseen is not None:
         table = Table.of(options.unseen, options.input_format)
@@ -100,7 +101,7 @@ def _table(options: argparse.Namespace, loaded: LoadedModel, counted: Counted) -
     if options.oob:
         return []
     try:
-        return [_certified(options, loaded, counted.forest.X)]
+        return [_certified(options, loaded, outputs.asked_again.X)]
     except ValueError as error:  # nobody asked for it
         print(f"no stop table: {error}")
         return []

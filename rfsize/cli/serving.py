@@ -28,14 +28,14 @@ from rfsize.cli.predictions import (
     predictions_file,
 )
 from rfsize.cli.tables import STANDARD, Table
-from rfsize.counting.api import votes
+from rfsize.counting.api import tree_outputs
+from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.inference.api import compile as compiled
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.stopping.certificate import AVERAGES
 from rfsize.stopping.table import Rule, StopTable
 from rfsize.utils.words import how_many
-from rfsize.voting.outputs import VOTINGS
 
 # Of `rfsize table`: those of certified tables, and those of the others.
 _OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
@@ -151,7 +151,7 @@ def _expected(options: argparse.Namespace, loaded: LoadedModel, X: Any, y: Any, 
     y = loaded.labels(y) if options.oob else None
     bags = {"seed": options.seed, "subsample": options.subsample, "missing": options.missing}
     threshold = 0.5 if options.threshold is None else options.threshold
-    counted = votes(loaded.model, X, y, oob=options.oob, threshold=threshold, groups=groups, **bags)
+    counted = tree_outputs(loaded.model, X, y, oob=options.oob, threshold=threshold, groups=groups, **bags)
     target: Literal["forest", "limit"] = "limit" if options.limit else "forest"
     rule: Rule = options.rule or "threshold"
     return StopTable.build(counted.n_trees, alpha=options.alpha, prior=counted, rule=rule, target=target)

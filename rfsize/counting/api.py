@@ -7,67 +7,76 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.memory import MemoryLimit
 from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils.warn import give
-from rfsize.voting.votes import Votes
 
 
-def votes(
+def tree_outputs(
     model: Any,
     X: Any,
     y: ArrayLike | None = None,
     *,
     oob: bool = False,
-    threshold: float = 0.5,
+    groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     subsample: float | None = None,
-    groups: ArrayLike | str | None = None,
     missing: float | None = None,
+    threshold: float = 0.5,
     max_memory: float | None = None,
-) -> Votes:
-    """Count how many trees vote for each class, row by row.
+) -> TreeOutputs:
+    """Ask the trees what they say of rows, once for all questions to come.
 
-    A tree votes for the class that it would predict alone. For two classes that is class 1 where its
-    probability exceeds ``threshold``; for more, the class of the highest score among the trees of one
-    iteration. Ties go to the lowest class index.
+    A tree votes for the class that it would predict alone. For two classes that is class 1 where its probability
+    exceeds ``threshold``; for more, the class of the highest score among the trees of one iteration. Ties go to the
+    lowest class index.
 
     Parameters
     ----------
     model : booster or estimator
-        A trained forest: `lightgbm.Booster`, `LGBMClassifier`, `xgboost.Booster` or `XGBClassifier`,
-        scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or `BaggingClassifier` over any learner, or a
-        `RightSizedClassifier`.
-    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-        Rows to vote on; with ``oob``, all training rows in the order of training.
+        A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
+        `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` over any learner, `BaggingRegressor` over trees, or
+        a `RightSizedClassifier` or `RightSizedRegressor`.
+    X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
+        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. Rows on
+        Dask's workers are asked about there; `rfsize.dask.rows` says how they lay at the training.
     y : array_like, shape (n_rows,), optional
-        Training labels; only for ``oob``. Needed where the bags depend on them (balanced bagging,
-        ``scale_pos_weight``); where they are given, leaves are compared with them, see `inbag`.
+        Labels or numbers of the rows, in the encoding of the model, for metrics. With ``oob`` also where the bags
+        depend on them (balanced bagging, ``scale_pos_weight``); leaves are then compared with them, see `inbag`.
     oob : bool, default False
-        Count on each row only the trees that did not see it in training. The bags are rebuilt from the
-        model's seed and proven, see `inbag`.
-    threshold : float, default 0.5
-        Probability of class 1 above which a tree votes for it; two classes only.
-    sample_weight, seed, subsample
-        See `inbag`; only with ``oob``.
+        Ask on each row only the trees that did not see it in training. The bags are rebuilt from the model's seed and
+        proven, see `inbag`.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. Trees
-        that saw a row of a group do not vote on the others. "copies" makes groups of identical rows, "rows" leaves each
-        row alone; by default copies are groups where they are repetitions, and not where they come by nature, see
-        `size`.
+        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
+        that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
+        identical rows, of which each counts once in sizes; "rows" leaves each row alone. By default copies are looked
+        for. They are groups where they are repetitions: rows with copies, but without neighbours, which agree on half
+        of the columns. Where copies come by nature, as rows of few values do, fresh rows have copies too, and rows
+        stand alone; so they do where it is not clear, as of popular rows.
+    sample_weight : array_like, shape (n_rows,), optional
+        Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`.
+    seed, subsample
+        See `inbag`; only with ``oob``.
     missing : float, optional
         Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
         was trained, which does not keep it. Classifiers and the other frameworks keep their own.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree votes for it; two classes only.
     max_memory : float, optional
         Bytes that may be taken beside the model and rows that are in memory, such as ``2e9``; more is refused before
         it begins. No limit by default.
 
     Returns
     -------
-    Votes
-        One row of counts per row of ``X``. A row that every tree saw, or another of its group, has no votes.
+    TreeOutputs
+        Votes, scores, and sums by parts of the forest. They hold about 40 bytes a row where one score tells two
+        classes, more where there are more classes, and besides at most 400 MB; see `TreeOutputs.nbytes`. A row that
+        every tree saw, or another of its group, has no votes.
 
     Raises
     ------
@@ -78,56 +87,12 @@ def votes(
     ValueError
         If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
 
-    Examples
-    --------
-    >>> import rfsize
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> votes = rfsize.votes(forest, X, oob=True)
-    >>> votes
-    Votes(569 rows, 2 classes, 50 trees)
-    >>> 15 < float(votes.asked.mean()) < 22  # a bag leaves out about 37 % of the rows
-    True
-    """
-    forest = ForestOnRows.of(
-        model,
-        X,
-        y,
-        oob=oob,
-        threshold=threshold,
-        sample_weight=sample_weight,
-        seed=seed,
-        subsample=subsample,
-        groups=groups,
-        missing=missing,
-        limit=MemoryLimit.of(max_memory, "votes"),
-    )
-    give(noting_training_rows(forest))
-    return forest.votes()
-
-
-def tree_votes(model: Any, X: Any, *, threshold: float = 0.5, missing: float | None = None) -> NDArray[np.int32]:
-    """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
-
-    Parameters
-    ----------
-    model, X, threshold, missing
-        As in `votes`.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, n_trees)
-        Index into the forest's classes, the trees in their order; of a multiclass forest, a vote of the K trees of
-        one iteration.
-
-    Raises
-    ------
-    NotAForestError
-        If the model is not a forest of independent trees.
-    ValueError
-        If ``X`` or the threshold does not fit.
+    Warns
+    -----
+    TrainingRowsWarning
+        If ``X`` are the training rows, and ``oob`` does not say so.
+    SharedBagsWarning, SeedDependenceWarning
+        If trees are no independent draws.
 
     Examples
     --------
@@ -135,14 +100,40 @@ def tree_votes(model: Any, X: Any, *, threshold: float = 0.5, missing: float | N
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> votes = rfsize.tree_votes(forest, X)
-    >>> votes.shape
-    (569, 50)
-    >>> votes.sum(axis=1).tolist() == rfsize.votes(forest, X).counts[:, 1].tolist()
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> outputs = rfsize.tree_outputs(forest, X, y, oob=True)
+    >>> outputs.votes
+    Votes(569 rows, 2 classes, 100 trees)
+    >>> 30 < float(outputs.votes.asked.mean()) < 44  # a bag leaves out about 37 % of the rows
     True
+    >>> report = rfsize.size(outputs, alpha=0.95)
+    >>> table = rfsize.StopTable.build(outputs.n_trees, prior=outputs)
     """
-    return ForestOnRows.of(model, X, threshold=threshold, missing=missing).tree_votes()
+    adapter = adapter_for(model, casts_votes=False)
+    of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
+    limit = MemoryLimit.of(max_memory, "all")
+    of_bags: dict[str, Any] = {
+        "seed": seed,
+        "subsample": subsample,
+        "groups": groups,
+        "missing": missing,
+        **of_training,
+    }
+    forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, limit=limit, **of_bags)
+    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    outputs = asked(forest, y, sample_weight, keeps="all")
+    give(outputs.noted)
+    return outputs
+
+
+def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> TreeOutputs:
+    """What the trees of a forest say of rows, which may be those of training, with their truth."""
+    y, sample_weight = forest.here(y), forest.here(sample_weight)
+    seen = noting_training_rows(forest, y, sample_weight)
+    found = TreeOutputs.of(forest, keeps)
+    if y is None and forest.bags is not None:
+        sample_weight = None  # which the proof of the bags may take
+    return found.with_truth(y, sample_weight).noting(*seen)
 
 
 def inbag(
@@ -167,7 +158,7 @@ def inbag(
     Parameters
     ----------
     model
-        As in `votes`.
+        As in `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -180,7 +171,7 @@ def inbag(
     seed, subsample : int and float, optional
         For an XGBoost model loaded from a file, which does not keep them.
     missing : float, optional
-        As in `votes`.
+        As in `tree_outputs`.
 
     Returns
     -------

@@ -25,7 +25,7 @@ class BlockCounts:
     adapter : Adapter
         The forest.
     threshold : float
-        As in `rfsize.votes`.
+        As in `rfsize.tree_outputs`.
     """
 
     def __init__(self, adapter: Adapter, threshold: float) -> None:

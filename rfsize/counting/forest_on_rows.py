@@ -15,6 +15,7 @@ from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
+from rfsize.counting.elsewhere import rows_elsewhere
 from rfsize.counting.leaves import LeafIndex, leaf_index
 from rfsize.counting.memory import MemoryLimit
 from rfsize.counting.seen import SeenByGroup
@@ -26,12 +27,11 @@ from rfsize.utils.validation import refuse_unused
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.predictor import Predictor
 from rfsize.voting.scores import scored_every
 from rfsize.voting.votes import Votes
 
-# What is added up: votes; what sizes go by; or all that `rfsize.count` keeps.
+# What is added up: votes; what sizes go by; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
 
 
@@ -88,7 +88,7 @@ class ForestOnRows:
         missing: float | None = None,
         limit: MemoryLimit | None = None,
     ) -> ForestOnRows:
-        """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.votes`.
+        """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.tree_outputs`.
 
         ``limit`` is checked before bags are rebuilt, which may take memory themselves.
 
@@ -103,6 +103,13 @@ class ForestOnRows:
         """
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
+        of_bags = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
+        elsewhere = rows_elsewhere(X)
+        if elsewhere is not None:
+            found: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
+            if limit is not None:
+                limit.check(adapter, found.n_rows, oob=oob)
+            return found
         X = adapter.check(X)
         if limit is not None:
             limit.check(adapter, matrix.n_rows(X), oob=oob)
@@ -143,25 +150,18 @@ class ForestOnRows:
         leaves, seen = self._leaves, self._seen
         visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, seen=seen, cells=cells)
 
+    def here(self, values: Any) -> Any:
+        """Labels or weights of the rows, in this process."""
+        return values
+
     def on(self, X: Any) -> ForestOnRows:
         """The same forest on other rows, which are in memory or in pieces."""
         return replace(self, X=X)
 
     def votes(self) -> Votes:
         """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
-        return self._votes_of(self.tallied("votes"))
-
-    def _votes_of(self, tallied: Tallied) -> Votes:
-        return Votes(tallied.counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
-
-    def outputs(self) -> TreeOutputs:
-        """Votes on every row that sizes go by, and scores, of many rows and classes on a part of the rows."""
-        return self._outputs_of(self.tallied("outputs"))
-
-    def told(self) -> Told:
-        """All that `rfsize.count` keeps."""
-        tallied = self.tallied("all")
-        return Told(self._outputs_of(tallied), tallied.averages)
+        counts = self.tallied("votes").counts
+        return Votes(counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
 
     def tallied(self, keeps: Keeps) -> Tallied:
         """What is added up of all rows, once their bags are proven."""
@@ -232,28 +232,14 @@ class ForestOnRows:
             first=rows.start,
         )
 
-    def _outputs_of(self, tallied: Tallied) -> TreeOutputs:
-        """What the votes and scores that were added up say of the rows that sizes go by."""
-        adapter, once, blocks, scores = self.adapter, self.groups.once, tallied.blocks, tallied.scores
-        every = scored_every(self.n_rows, adapter.leaves.n_scores)
-        votes = self._votes_of(tallied) if len(adapter.classes) else None
-        if once is not None:
-            votes, blocks = None if votes is None else votes.take(once), blocks.take(once)
-        if not adapter.averages_scores:
-            return TreeOutputs(votes, predict_obeys=adapter.predict_obeys, blocks=blocks)
-        if once is not None:
-            scores = scores.take(once[::every])
-        scored = self.groups.scored(every)
-        cut, obeys = adapter.cut(self.threshold), adapter.predict_obeys
-        return TreeOutputs(votes, scores, cut, obeys, scored, blocks, adapter.link)
-
     def tree_votes(self) -> NDArray[np.int32]:
-        """Class index that each member votes for on each row, shape (n_rows, n_members), whoever was trained on it."""
+        """Class index that each member votes for on each row, shape (n_rows, n_members); −1 where it saw the row."""
         cast = self.adapter.voter(self.threshold)
         labels = np.empty((self.n_rows, self.adapter.n_trees), dtype=np.int32)
 
-        def label(rows: slice, leaf: NDArray[Any], _: NDArray[np.bool_] | None) -> None:
-            labels[rows] = cast(leaf)
+        def label(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+            found = np.asarray(cast(leaf)).astype(np.int32)
+            labels[rows] = found if inbag is None else np.where(inbag.any(axis=2), -1, found)
 
         self.visit(label, what="votes")
         return labels
@@ -326,19 +312,3 @@ class PartOfRows:
                 part_of=proof,
             )
         return tally.told, [] if proof is None else proof.sums
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """What the trees say of rows, for `rfsize.count`.
-
-    Attributes
-    ----------
-    outputs : TreeOutputs
-        Votes and scores of the rows that sizes go by.
-    averages : Averages or None
-        Averaged scores of all rows; None where members are no trees.
-    """
-
-    outputs: TreeOutputs
-    averages: Averages | None

@@ -11,7 +11,7 @@ from rfsize.utils.validation import positive
 from rfsize.voting.averages import Parts
 from rfsize.voting.scores import Scores, most_scored
 
-# What is kept of the rows: votes; what sizes go by; averaged scores; or all that `rfsize.count` keeps.
+# What is kept of the rows: votes; what sizes go by; averaged scores; or all that `rfsize.tree_outputs` keeps.
 Kept = Literal["votes", "outputs", "averages", "all"]
 
 # Bytes, from above; `benchmarks/memory.py` measures what is taken. Whatever the rows: two pieces of them, and the block

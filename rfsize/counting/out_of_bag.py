@@ -14,7 +14,7 @@ from rfsize.counting.tally import Tally
 from rfsize.counting.walk import visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 
 def out_of_bag(
@@ -38,7 +38,7 @@ def out_of_bag(
     n_classes : int
         0 where the trees cast no votes.
     threshold : float, default 0.5
-        As in `rfsize.votes`.
+        As in `rfsize.tree_outputs`.
     groups : Groups, optional
         Rows that belong together.
 

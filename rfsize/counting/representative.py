@@ -21,7 +21,8 @@ refused.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,13 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import FewVotesError
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import one_per_row
 from rfsize.utils.words import how_many
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -172,7 +169,7 @@ class Kinds:
 
 @dataclass(frozen=True, eq=False)
 class RowsAsked:
-    """Training rows, how many trees were asked about each, and what is known of the rows.
+    """Rows, how many trees were asked about each, and what is known of the rows.
 
     Attributes
     ----------
@@ -182,67 +179,22 @@ class RowsAsked:
         Trees of the forest.
     by : str
         What makes groups of rows, as of `Groups`.
+    oob : bool
+        Whether trees are not asked about rows that they were trained on.
     sizes, units : ndarray of int64, shape (n_rows,), or None
         Rows of the group of each row, and its number, the same for rows that have their votes in common; None where
         each row stands alone.
-    y : ndarray or None
-        Labels or numbers of the rows, where they are known.
-    outputs : TreeOutputs or None
-        What the trees out of bag say of the rows.
-    forest : ForestOnRows or None
-        The forest, all of whose trees can be asked what a row is like.
-    some : ndarray, slice or None
-        Which of its rows these are.
+    find_kinds : callable
+        Finds out what the rows are, which may take all trees; None where nothing tells.
     """
 
     asked: NDArray[Any]
     n_trees: int
     by: str = "rows"
+    oob: bool = True
     sizes: Int64s | None = None
     units: Int64s | None = None
-    y: NDArray[Any] | None = None
-    outputs: TreeOutputs | None = None
-    forest: ForestOnRows | None = None
-    some: NDArray[Any] | slice = field(default_factory=lambda: slice(None))
-
-    @classmethod
-    def by_outputs(
-        cls, outputs: TreeOutputs, n_trees: int, groups: Groups, y: Any = None, forest: ForestOnRows | None = None
-    ) -> RowsAsked:
-        """By votes or scores of the rows that sizes go by, and the truth of all rows."""
-        once = np.arange(len(outputs)) if groups.once is None else np.flatnonzero(groups.once)
-        n_rows = len(outputs) if groups.once is None else len(groups.once)
-        some = once
-        if outputs.votes is not None:
-            asked = outputs.votes.asked
-        else:
-            assert outputs.scores is not None
-            asked, some = outputs.scores.asked, once[outputs.scored]
-        return cls(
-            asked,
-            n_trees,
-            groups.by,
-            sizes=None if groups.sizes is None else groups.sizes[some],
-            units=None if groups.index is None or groups.once is not None else groups.numbers[some],
-            y=None if y is None else one_per_row(y, n_rows)[some],
-            outputs=outputs,
-            forest=forest,
-            some=some,
-        )
-
-    @classmethod
-    def of(cls, forest: ForestOnRows, asked: NDArray[Any], y: Any = None) -> RowsAsked:
-        """All rows of a forest, by the trees asked, shape (n_rows,), or for each score (n_rows, n_scores)."""
-        groups = forest.groups
-        return cls(
-            asked if asked.ndim == 1 else asked.mean(axis=1),
-            forest.adapter.n_trees,
-            groups.by,
-            sizes=groups.sizes,
-            units=None if groups.index is None else groups.numbers,
-            y=None if y is None else one_per_row(y, forest.n_rows),
-            forest=forest,
-        )
+    find_kinds: Callable[[], Kinds | None] = lambda: None
 
     @property
     def n_without(self) -> int:
@@ -287,8 +239,7 @@ class RowsAsked:
         mean = float(asked.mean())
         if mean >= FEWEST_VOTES or (of_these_trees and mean >= _NEARLY_ALL * self.n_trees):
             return self.of_some_rows(what)
-        oob = self.forest is None or self.forest.bags is not None
-        return self._poor_kind(what, FEWEST_VOTES) or few_votes(mean, self.n_trees, what, oob=oob)
+        return self._poor_kind(what, FEWEST_VOTES) or few_votes(mean, self.n_trees, what, oob=self.oob)
 
     def check(self, what: str, *, of_these_trees: bool = False) -> None:
         """Raise `FewVotesError` where these votes do not tell ``what`` of fresh rows; arguments as of `lack`."""
@@ -368,25 +319,8 @@ class RowsAsked:
 
     @cached_property
     def kinds(self) -> Kinds | None:
-        """What the rows are, by the truth, else by what all trees say, else by the trees out of bag."""
-        if self.y is not None:
-            return Kinds.of_numbers(self.y.astype(np.float64)) if self._is_regression else Kinds.of_labels(self.y)
-        outputs, some = self.outputs, self.some
-        if self.forest is not None:
-            outputs = replace(self.forest, bags=None, groups=ALONE).outputs()
-        else:
-            some = slice(None)
-        if outputs is None:
-            return None
-        if outputs.votes is not None:
-            return Kinds.of_votes(outputs.votes.take(some))
-        return None if outputs.scores is None else Kinds.of_scores(outputs.scores.take(some))
-
-    @property
-    def _is_regression(self) -> bool:
-        if self.forest is not None:
-            return not len(self.forest.adapter.classes)
-        return self.outputs is not None and self.outputs.votes is None
+        """What the rows are."""
+        return self.find_kinds()
 
     @cached_property
     def _first_of_units(self) -> NDArray[np.bool_]:

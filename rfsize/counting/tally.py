@@ -63,7 +63,7 @@ class Tally:
     n_classes : int
         0 where the trees cast no votes.
     threshold : float
-        As in `rfsize.votes`, checked.
+        As in `rfsize.tree_outputs`, checked.
     scored : ndarray of bool, shape (n_rows,), optional
         Rows to keep scores of; none by default.
     in_blocks : ndarray of bool, shape (n_rows,), optional

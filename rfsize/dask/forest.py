@@ -11,10 +11,11 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
+from rfsize.counting.elsewhere import RowsElsewhere
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, refuse_options_of_bags
 from rfsize.counting.tally import Tallied
+from rfsize.dask.blocks import BlocksOnWorkers, as_said
 from rfsize.dask.clients import here
-from rfsize.dask.rows import BlocksOnWorkers, as_said
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
@@ -35,46 +36,14 @@ class ForestOnWorkers(ForestOnRows):
 
     blocks: BlocksOnWorkers
 
-    @classmethod
-    def asked(
-        cls,
-        adapter: Adapter,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        client: Any,
-        oob: bool,
-        layout: Sequence[Sequence[int]] | None,
-        threshold: float,
-        seed: int | None,
-        subsample: float | None,
-        groups: Any,
-        missing: float | None,
-    ) -> ForestOnWorkers:
-        """Of rows on workers, which are checked; arguments as in `rfsize.dask.count`, labels and weights here."""
-        threshold = adapter.checked_threshold(threshold)
-        if not oob:
-            refuse_options_of_bags(seed=seed, subsample=subsample)
-        if not oob and (groups is not None or layout is not None):
-            raise ValueError(
-                "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: "
-                "leave them out, or give the training rows with oob=True"
-            )
-        underscores = adapter.spaces_become_underscores
-        X = known_columns(X, adapter.feature_names, spaces_become_underscores=underscores)
-        blocks = BlocksOnWorkers(X, client)
-        blocks.tell_missing(adapter, missing)
-        rows, bags, alike = blocks.pieces(), None, ALONE
-        if oob:
-            bags = adapter.laid_out_bags(blocks.layout(layout), y, sample_weight, seed, subsample)
-            alike = resolved(here(groups, client), rows, blocks.n_rows)
-        return cls(adapter, rows, bags, threshold, alike, blocks=blocks)
-
     @property
     def layout(self) -> Layout:
         """Where the rows lay, if they are those of training: on the workers of a DaskDMatrix, or all on one."""
         return self.blocks.layout(None)
+
+    def here(self, values: Any) -> Any:
+        """Labels or weights of the rows, brought here from workers."""
+        return here(values, self.blocks.client)
 
     def on(self, X: Any) -> ForestOnRows:
         """The same forest on other rows, which are here."""
@@ -93,3 +62,87 @@ class ForestOnWorkers(ForestOnRows):
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: what the trees say of a block of the rows."""
     return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
+
+
+@dataclass(frozen=True)
+class RowsOnWorkers(RowsElsewhere):
+    """Rows on workers, as `rows` says; attributes as its arguments."""
+
+    X: Any
+    layout: Sequence[Sequence[int]] | None = None
+    client: Any = None
+
+    def asked(
+        self,
+        adapter: Adapter,
+        *,
+        oob: bool,
+        threshold: float,
+        y: Any,
+        sample_weight: Any,
+        seed: int | None,
+        subsample: float | None,
+        groups: Any,
+        missing: float | None,
+    ) -> ForestOnWorkers:
+        if not oob:
+            refuse_options_of_bags(y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
+        if not oob and (groups is not None or self.layout is not None):
+            raise ValueError(
+                "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: "
+                "leave them out, or give the training rows with oob=True"
+            )
+        underscores = adapter.spaces_become_underscores
+        X = known_columns(self.X, adapter.feature_names, spaces_become_underscores=underscores)
+        blocks = BlocksOnWorkers(X, self.client)
+        blocks.tell_missing(adapter, missing)
+        pieces, bags, alike = blocks.pieces(), None, ALONE
+        if oob:
+            y, sample_weight = here(y, blocks.client), here(sample_weight, blocks.client)
+            bags = adapter.laid_out_bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
+            alike = resolved(here(groups, blocks.client), pieces, blocks.n_rows)
+        return ForestOnWorkers(adapter, pieces, bags, threshold, alike, blocks=blocks)
+
+
+def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any = None) -> RowsOnWorkers:
+    """Rows of a Dask collection, with what it does not say itself: where they lay, and by which client they are asked.
+
+    `rfsize.tree_outputs`, `size`, `truncate`, `oob_score` and `StopTable.calibrate` take Dask's arrays and DataFrames
+    as they are, and ask about them where they lie; only what trees say of them comes back, 28 to 40 bytes a row where
+    one score tells two classes, and besides at most 400 MB. With ``oob``, the proof takes 8 to 24 bytes of each block
+    for each leaf of the forest, and sends up to 24 for each row; copies are looked for by 72 bytes a row. A calibration
+    brings 32 kB of each block for each class, and besides the leads of some rows to learn on, at most 100 MB, or of the
+    majority vote a byte a tree and row, at most 256 MB in all.
+
+    Parameters
+    ----------
+    X : dask.array.Array, dask.dataframe.DataFrame or xgboost.dask.DaskDMatrix, shape (n_rows, n_features)
+        Rows, in chunks of any lengths, known or not; those of an array hold whole rows, or are made to. A DaskDMatrix
+        keeps where its rows lay, and what in them means missing.
+    layout : list of lists of int, optional
+        With ``oob=True``, the partitions of ``X`` that each worker held while the forest was trained, in the worker's
+        order: each worker draws bags over its own rows. By default one worker held all rows. A DaskDMatrix knows it.
+    client : distributed.Client, optional
+        By default the client that is in use.
+
+    Returns
+    -------
+    RowsOnWorkers
+        To be given in place of ``X``.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import rfsize.dask
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:300], y[:300])
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     there = rfsize.dask.rows(da.from_array(X[300:], chunks=(100, -1)), client=client)
+    ...     outputs = rfsize.tree_outputs(forest, there)
+    >>> outputs.votes == rfsize.tree_outputs(forest, X[300:]).votes
+    True
+    """
+    return RowsOnWorkers(X, layout, client)

@@ -16,11 +16,10 @@ from rfsize.counting.copies import resolved
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
 from rfsize.dask.sent import RowsForWorkers, joined
-from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.truth import Truth
+from rfsize.sizing.reports import report_by
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.utils.matrix import n_rows
@@ -218,7 +217,7 @@ def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: 
     def by(groups: Groups, model: Any) -> Report:
         return workers.once(_TrainerOnWorker.report_by, groups, model, goal)
 
-    return Growth(forest, Truth(beginning.label, beginning.weight, beginning.groups), by)
+    return Growth(forest, (beginning.label, beginning.weight), by)
 
 
 def _checked_parameters(params: Any) -> dict[str, Any]:

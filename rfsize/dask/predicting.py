@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.columns import known_columns
-from rfsize.dask.rows import as_said, checked_collection
+from rfsize.dask.blocks import as_said, checked_collection
 from rfsize.inference.compiled import CompiledForest
 
 

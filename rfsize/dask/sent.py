@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from rfsize.dask.rows import checked_collection, parts_of
+from rfsize.dask.blocks import checked_collection, parts_of
 
 # So long a worker that is paused keeps the others waiting.
 _SECONDS_FOR_PAUSED = 1.0

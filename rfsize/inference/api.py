@@ -51,8 +51,8 @@ def compile(
     n_jobs : int, default -1
         Threads that predict; -1 for one per core. The predictions are the same for any number.
     missing : float, optional
-        Value that means missing in the rows to come, besides NaN, as in `votes`; the compiled forest keeps it, and so
-        does its file.
+        Value that means missing in the rows to come, besides NaN, as in `tree_outputs`; the compiled forest keeps it,
+        and so does its file.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def compile(
 
     With a table of the out-of-bag votes most rows ask a few trees for the majority of all:
 
-    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.votes(forest, X[:400], oob=True))
+    >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.tree_outputs(forest, X[:400], oob=True).votes)
     >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
     >>> bool(asked.mean() < 20)
     True

@@ -226,7 +226,7 @@ class CompiledForest:
         return (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
 
     def votes(self, X: Any) -> Votes:
-        """Votes of all trees, as `rfsize.votes` counts them.
+        """Votes of all trees, as `rfsize.tree_outputs` counts them.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class CompiledForest:
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-        >>> rfsize.compile(forest).votes(X) == rfsize.votes(forest, X)
+        >>> rfsize.compile(forest).votes(X) == rfsize.tree_outputs(forest, X).votes
         True
         """
         if not self.classes.size:

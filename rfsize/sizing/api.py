@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import Adapter, dependence_of, shrinking_of
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.counted import Counted
+from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
-from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.deviation_report import DeviationReport
-from rfsize.sizing.enough_rows import report_on_enough_rows
+from rfsize.sizing.enough_rows import sized_on_enough_rows
 from rfsize.sizing.goal import Goal, LabelGoal, goal_of
 from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_for
+from rfsize.sizing.reports import sized
 from rfsize.sizing.size_report import SizeReport
-from rfsize.sizing.truth import Truth, refuse_weights_alone
-from rfsize.utils.validation import whole
-from rfsize.utils.warn import Caution, give
+from rfsize.utils.validation import refuse_unused, whole
+from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
-from rfsize.voting.groups import Groups
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
-
-_NO_TRUTH = dict.fromkeys(("y", "sample_weight"))
 
 _Model = TypeVar("_Model")
 
@@ -130,11 +121,9 @@ def size(
     Parameters
     ----------
     model
-        As in `votes`, or counted `Votes`, or what `count` counted, for which ``X`` is left out. With
-        ``criterion="score"`` also a regression forest: a `lightgbm.Booster` or `LGBMRegressor`, `xgboost.Booster` or
-        `XGBRegressor`, or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over
-        trees.
-    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        A forest, as `tree_outputs` takes it, of regression with ``criterion="score"`` or a metric; or what
+        `tree_outputs` returned, or counted `Votes`, for which ``X`` is left out.
+    X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels, with ``oob``, see `inbag`; or, for a metric, the truth of the rows.
@@ -159,7 +148,7 @@ def size(
         more likely by a log-likelihood ratio of 4: then "plugin", and the report says that T* may be far larger still.
         With less than 10 votes per row no forest is called large enough.
     threshold : float, default 0.5
-        As in `votes`.
+        As in `tree_outputs`.
     criterion : {"label", "probability", "score"}, metric or scorer, default "label"
         What is to agree with the infinite forest's: labels; probabilities that ``predict`` or ``predict_proba`` gives,
         a row being as far off as the class that is farthest off; or scores: what ``predict`` gives for regression, for
@@ -171,24 +160,19 @@ def size(
         How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; or how
         much worse the metric may be. Needed with these criteria.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
-        that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
-        identical rows, of which each counts once; "rows" leaves each row alone. By default copies are looked for, and
-        the report tells their share. They are groups where they are repetitions: rows with copies, but without
-        neighbours, which agree on half of the columns. Where copies come by nature, as rows of few values do, fresh
-        rows have copies too, and rows stand alone; so they do where it is not clear, as of popular rows.
+        Training rows that belong together, as in `tree_outputs`; the report tells the share of copies.
     sample_weight : array_like, shape (n_rows,), optional
         Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`.
     seed, subsample
         See `inbag`; only with ``oob``.
     missing : float, optional
-        As in `votes`.
+        As in `tree_outputs`.
     max_rows : int or "auto", optional
         How many of the rows to go by, drawn at random, where there are more; not with ``oob``. "auto" draws as many as
         narrow the interval of T*: of very many rows, the noise of the trees that all share is what is left of it. The
         report says how many it took. All by default.
     max_memory : float, optional
-        As in `votes`.
+        As in `tree_outputs`.
 
     Returns
     -------
@@ -247,143 +231,56 @@ def size(
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
     goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
     of_rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "seed": seed, "subsample": subsample}
-    of_rows |= {"missing": missing, "threshold": threshold}
-    report = _report(model, X, y, goal, oob=oob, max_rows=max_rows, max_memory=max_memory, **of_rows)
+    of_rows |= {"missing": missing, "threshold": threshold, "max_memory": max_memory}
+    report = _report(model, X, y, goal, oob=oob, max_rows=max_rows, **of_rows)
     give(report.noted)
     return report
 
 
 def _report(
-    model: Any,
-    X: Any,
-    y: Any,
-    goal: Goal,
-    *,
-    oob: bool,
-    sample_weight: Any,
-    max_rows: int | str | None = None,
-    max_memory: float | None = None,
-    both: bool = True,
-    **of_rows: Any,
+    model: Any, X: Any, y: Any, goal: Goal, *, max_rows: int | str | None = None, both: bool = True, **of_rows: Any
 ) -> Report:
     """What `size` returns, before it warns; of labels by ``both`` rules of voting, or that of the goal alone."""
-    of_rows |= {"y": y, "sample_weight": sample_weight}
-    if isinstance(model, Votes):
-        _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **of_rows)
-        return _report_of_votes(model, goal)
-    if isinstance(model, Counted):
-        # The truth may be told later than rows are counted.
-        _refuse_beside(model, X, oob=oob, max_rows=max_rows, max_memory=max_memory, **(of_rows | _NO_TRUTH))
-        y = model.y if y is None else y
-        refuse_weights_alone(y, sample_weight)
-        of_metric: dict[str, Any] = {
-            "y": y,
-            "sample_weight": model.sample_weight if sample_weight is None else sample_weight,
-        }
-        return _sized_by_copies(
-            lambda forest: report_of(_counted_again(model, forest), goal, both=both, **of_metric),
-            model.forest,
-            goal,
-            model.noted,
-        )
-    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
-    given = {name: value for name, value in of_rows.items() if value is not None and (oob or name not in _NO_TRUTH)}
-    limit = MemoryLimit.of(max_memory, "outputs")
-    forest = _forest_on_rows(adapter, X, oob=oob, limit=limit if max_rows is None else None, **given)
-    return sized(forest, goal, y, sample_weight, max_rows, limit, both=both)
-
-
-def sized(
-    forest: ForestOnRows,
-    goal: Goal,
-    y: Any,
-    sample_weight: Any,
-    max_rows: int | str | None,
-    limit: MemoryLimit | None = None,
-    *,
-    both: bool = True,
-) -> Report:
-    """The report of a forest on rows that `size` returns; ``limit`` is checked for rows that are drawn."""
-    if forest.bags is None:
-        refuse_weights_alone(y, sample_weight)
-    seen = noting_training_rows(forest, y, sample_weight)
-    report = partial(report_on, goal=goal, both=both)
+    if isinstance(model, Votes | TreeOutputs):
+        outputs = _given(model, X, y, max_rows=max_rows, **of_rows)
+        if isinstance(model, Votes) and not isinstance(goal, LabelGoal):
+            raise ValueError(
+                "counted Votes know nothing of the trees' scores, by which this criterion goes: give the model"
+            )
+        return sized(outputs, goal, both=both)
+    sample_weight, limit = of_rows["sample_weight"], MemoryLimit.of(of_rows.pop("max_memory"), "outputs")
+    forest = _forest_on_rows(model, X, y, goal, limit=limit if max_rows is None else None, **of_rows)
     if max_rows is not None:
-        found = report_on_enough_rows(report, forest, y, sample_weight, max_rows, limit)
-        return found.noting(*seen, *cautions_of(forest, goal))
-    return _sized_by_copies(partial(report, y=y, sample_weight=sample_weight), forest, goal, seen)
+        return sized_on_enough_rows(goal, forest, y, sample_weight, max_rows, limit)
+    return sized(asked(forest, y, sample_weight), goal, both=both)
 
 
-def _refuse_beside(counted: Votes | Counted, X: Any, **options: Any) -> None:
-    """Raise ``ValueError`` where what was counted is given with what only models have."""
-    if X is not None or any(value is not None and value is not False for value in options.values()):
-        what = "counted Votes" if isinstance(counted, Votes) else "what rfsize.count counted"
-        raise ValueError(
-            f"{what} are sized as they are: leave out X, oob, threshold, y, groups, sample_weight, seed, subsample, "
-            "missing, max_rows and max_memory"
-        )
+def _given(model: Votes | TreeOutputs, X: Any, y: Any, *, oob: bool, sample_weight: Any, **options: Any) -> TreeOutputs:
+    """Outputs that are given in place of a model and rows; their truth may be told later than the trees are asked."""
+    of_rows = {"X": X, "oob": oob or None, **options}
+    if isinstance(model, Votes):
+        of_rows |= {"y": y, "sample_weight": sample_weight}
+    what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
+    refuse_unused(f"{what} have their rows, which are sized as they are. Leave it out", **of_rows)
+    if isinstance(model, Votes):
+        return TreeOutputs.of_votes(model)
+    if y is None and sample_weight is None:
+        return model
+    y = model.y if y is None else y
+    return model.with_truth(y, model.sample_weight if sample_weight is None else sample_weight)
 
 
-def _report_of_votes(votes: Votes, goal: Goal) -> Report:
-    if not isinstance(goal, LabelGoal):
-        raise ValueError(
-            "counted Votes know nothing of the trees' scores, by which this criterion goes: give the model"
-        )
-    votes.check_trees()
-    source = "oob" if votes.is_out_of_bag else "rows given"
-    return report_for(goal, TreeOutputs(votes), available=votes.n_trees, source=source)
-
-
-def cautions_of(forest: ForestOnRows, goal: Goal) -> tuple[Caution, ...]:
-    """Warnings of what the training did to a forest: trees that are no independent draws, or do not count in full."""
-    labels_at = forest.threshold if goal.of_labels else None
-    return (*dependence_of(forest.adapter), *shrinking_of(forest.adapter, labels_at=labels_at))
-
-
-def _sized_by_copies(
-    report: Callable[[ForestOnRows], Report], forest: ForestOnRows, goal: Goal, seen: tuple[Caution, ...]
-) -> Report:
-    """The report on rows, with warnings of these, of the training, and where copies among the rows decide."""
-    found = report(forest).noting(*seen, *cautions_of(forest, goal))
-    return noting_copies(found, forest.groups, lambda groups: report(replace(forest, groups=groups)))
-
-
-def _counted_again(counted: Counted, forest: ForestOnRows) -> Counted:
-    """What was counted, or where its rows belong together otherwise, what is counted anew."""
-    return counted if forest is counted.forest else Counted.of(forest)
-
-
-def report_on(
-    forest: ForestOnRows, goal: Goal, y: Any = None, sample_weight: Any = None, *, both: bool = True
-) -> Report:
-    """What a forest's trees say of rows, whose truth and weights may be known."""
-    of: dict[str, Any] = {"available": forest.adapter.n_trees, "source": forest.source, "groups": forest.groups}
-    truth = None if y is None else Truth(y, sample_weight, forest.groups)
-    return report_for(goal, forest.outputs(), truth=truth, rows=forest, both=both, **of)
-
-
-def report_of(counted: Counted, goal: Goal, y: Any = None, sample_weight: Any = None, *, both: bool = True) -> Report:
-    """The same by what was counted."""
-    of: dict[str, Any] = {"available": counted.n_trees, "source": counted.source, "groups": counted.forest.groups}
-    truth = None if y is None else Truth(y, sample_weight, counted.forest.groups)
-    return report_for(goal, counted.told.outputs, truth=truth, rows=counted, both=both, **of)
-
-
-def report_by(
-    groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
-) -> Report:
-    """What the trees of a finished forest say of their training rows by other groups of these."""
-    adapter = adapter_for(model, casts_votes=False)
-    options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
-    forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
-    return report_on(replace(forest, groups=groups), goal, y, sample_weight)
-
-
-def _forest_on_rows(adapter: Adapter, X: Any, **options: Any) -> ForestOnRows:
-    """The forest on rows to size it by."""
+def _forest_on_rows(
+    model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, sample_weight: Any, **options: Any
+) -> ForestOnRows:
+    """The forest on rows to size it by; labels and weights say which bags it had, where these are to be proven."""
+    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    return ForestOnRows.of(adapter, X, **options)
+    of_bags = {"y": y, "sample_weight": sample_weight} if oob else {}
+    if options["threshold"] is None:
+        del options["threshold"]
+    return ForestOnRows.of(adapter, X, oob=oob, **of_bags, **options)
 
 
 def truncate(
@@ -411,7 +308,7 @@ def truncate(
     Parameters
     ----------
     model
-        As in `votes`, or what `count` counted; it is not changed.
+        As in `size`; it is not changed.
     X, y
         As in `size`; not needed with ``n_trees``.
     n_trees : int or report, optional
@@ -463,19 +360,18 @@ def truncate(
     of_rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "seed": seed, "subsample": subsample}
     of_rows |= {"missing": missing, "threshold": threshold}
     casts_votes = n_trees is None and isinstance(criterion, str) and criterion == "label"
-    asked: Any = model
-    if isinstance(asked, Counted):
-        adapter = asked.forest.adapter
+    given: Any = model
+    if isinstance(given, TreeOutputs):
+        adapter = given.asked_again.adapter
     else:
-        asked = adapter = adapter_for(model, casts_votes=casts_votes)
+        given = adapter = adapter_for(model, casts_votes=casts_votes)
     if n_trees is None:
         goal = goal_of(criterion, tolerance, threshold=threshold, **of_labels)
-        return cast(_Model, cut_to(_report(asked, X, y, goal, oob=oob, both=False, **of_rows), adapter))
-    given = {"X": X, "y": y, "tolerance": tolerance, **of_labels, **of_rows, "oob": oob or None}
-    given["criterion"] = None if isinstance(criterion, str) and criterion == "label" else criterion
-    beside = [name for name, value in given.items() if value is not None]
-    if beside:
-        raise ValueError(f"n_trees says what to keep, without sizing the forest: leave out {' and '.join(beside)}")
+        of_rows["max_memory"] = None
+        return cast(_Model, cut_to(_report(given, X, y, goal, oob=oob, both=False, **of_rows), adapter))
+    beside = {"X": X, "y": y, "tolerance": tolerance, **of_labels, **of_rows, "oob": oob or None}
+    beside["criterion"] = None if isinstance(criterion, str) and criterion == "label" else criterion
+    refuse_unused("n_trees says what to keep, without sizing the forest. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
     return cast(_Model, adapter.model_of_first(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))

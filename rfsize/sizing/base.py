@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from numpy.typing import ArrayLike
-
-from rfsize.counting.counted import Counted
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import FEWEST_VOTES, by_nature_advice, few_votes
 from rfsize.errors import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.accounts import Wording, report_account
-from rfsize.sizing.metric_gap import MetricGap, metric_gap
-from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.goal import Goal, any_goal
+from rfsize.sizing.loss import Loss
+from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sizing.price import Price, Pricing
 from rfsize.sizing.words import finite, in_words
 from rfsize.utils.validation import share, whole
@@ -71,9 +69,11 @@ class Report(Result, ABC):
     copied: float | None
     groups: str
     sure: float | None
-    _asked: ForestOnRows | Counted | None
+    criterion: str
     pricing: Pricing
     noted: tuple[Caution, ...]
+    _report_of: Callable[[Goal], Report] | None
+    _others: dict[MetricLike, Report]
 
     @cached_property
     def warnings(self) -> tuple[Caution, ...]:
@@ -247,6 +247,7 @@ class Report(Result, ABC):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
+            "criterion": self.criterion,
             "price": self.price().to_dict(),
         }
 
@@ -265,43 +266,30 @@ class Report(Result, ABC):
     def _account(self) -> Account:
         return report_account(self, self._wording(), self._remarks())
 
-    def metric_gap(
-        self, metric: MetricLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
-    ) -> MetricGap:
-        """How much a metric of what the framework predicts will still move, up to the infinite forest.
-
-        The trees are drawn again with replacement (Lopes 2019); with out-of-bag rows each row is asked only of those
-        that did not see it. A report made from what `rfsize.count` counted need not ask them, others ask them once
-        more.
+    def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
+        """What a forest of ``n_trees`` is expected to lose against the infinite forest.
 
         Parameters
         ----------
-        metric : str or callable
-            "logloss", "brier" or "accuracy", of two classes also "auc" or "average_precision"; of a regression forest
-            "rmse", "mae" or "r2"; or a function of the truth and the predictions that returns a number. It is given
-            the probability of the second class, of more classes an array of shape (n_rows, n_classes), of a regression
-            forest its predictions.
-        y : array_like, shape (n_rows,), optional
-            Truth of the rows, in the encoding of the model; by default what `rfsize.size` or `rfsize.count` was given.
-        sample_weight : array_like, shape (n_rows,), optional
-            Weights of the rows in the metric.
+        n_trees : int
+            Ensemble size T, at least 1.
+        metric : "label", "probability", "score", metric or scorer, optional
+            Of what, as ``criterion`` of `rfsize.size`; by default of what the report is about. Metrics need ``y``,
+            given to `rfsize.size` or `rfsize.tree_outputs`.
 
         Returns
         -------
-        MetricGap
-            The metric now, the change to expect, and its 95 % interval.
+        Loss
+            ``value``, its 95 % ``interval``, of a metric the ``spread`` of single forests, of labels the loss
+            ``by_class``. A report about this metric has the same.
 
         Raises
         ------
         FewVotesError
-            If less than ten trees were asked on average.
+            If too few trees were asked about a row to tell.
         ValueError
-            If the report was not made from a model, or the metric or ``y`` does not fit it.
-
-        References
-        ----------
-        M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
-        Statistics 47(2), 1088-1112.
+            If ``n_trees`` is below 1, ``y`` is missing or does not fit the metric, or the report was pickled and is not
+            about this metric.
 
         Examples
         --------
@@ -310,22 +298,31 @@ class Report(Result, ABC):
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-        >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
-        >>> gap = report.metric_gap("accuracy", y)
-        >>> gap.value > 0.9, abs(gap.change) < 0.02
-        (True, True)
+        >>> report = rfsize.size(forest, X, y, oob=True, alpha=0.95)
+        >>> report.loss_at(10).value > report.loss_at(100).value
+        True
+        >>> 0.0 < report.loss_at(100, "auc").value < 0.01
+        True
         """
-        asked = self._asked
-        if asked is None:
-            raise ValueError(
-                "this report has no model whose trees could be asked again, as those of counted Votes, of forests in "
-                "training, and those that were pickled have none: take rfsize.size(model, X, ...).metric_gap(metric, y)"
-            )
-        if y is None and self.pricing.truth is not None:
-            y = self.pricing.truth.y
-        if isinstance(asked, Counted):
-            return metric_gap(asked.forest, asked.told.averages, metric, y, sample_weight)
-        return metric_gap(asked, None, metric, y, sample_weight)
+        n_trees = whole("n_trees", n_trees, at_least=1)
+        about = self if metric is None or one_name(metric) == self.criterion else self._about(metric)
+        return about._own_loss(n_trees)
+
+    def _about(self, metric: MetricLike) -> Report:
+        """The report about something else, from the same outputs of the trees."""
+        metric = one_name(metric)
+        if metric not in self._others:
+            if self._report_of is None:
+                raise ValueError(
+                    f"this report was pickled, and tells the loss of its own {self.criterion} alone: size the model "
+                    "again"
+                )
+            self._others[metric] = self._report_of(any_goal(metric))
+        return self._others[metric]
+
+    @abstractmethod
+    def _own_loss(self, n_trees: int) -> Loss:
+        """What so many trees lose of what the report is about."""
 
     def price(self, n_trees: int | None = None) -> Price:
         """What a forest of ``n_trees`` is expected to cost against the infinite one, whatever it was sized by.
@@ -420,7 +417,8 @@ class Report(Result, ABC):
     def __getstate__(self) -> dict[str, Any]:
         self.price()
         self.warnings  # noqa: B018
-        return {**self.__dict__, "_asked": None}  # neither model nor rows go into a pickle
+        # Neither model nor rows go into a pickle.
+        return {**self.__dict__, "_report_of": None, "_others": {}}
 
     def __repr__(self) -> str:
         return str(self)

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfsize import theory
-from rfsize.counting.counted import Counted
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError
 from rfsize.estimation.deviation import Deviation, Deviations, Sizes, check_scale, noise_of_trees
 from rfsize.reporting.account import Picture
 from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import DeviationGoal, check_goal, scores_of
+from rfsize.sizing.goal import DeviationGoal, Goal, check_goal, scores_of
+from rfsize.sizing.loss import Loss
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Pricing
-from rfsize.sizing.truth import Truth
 from rfsize.sizing.words import finite, in_words, no_votes_advice
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, whole
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
-from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,26 +105,14 @@ class DeviationReport(Report):
     sure: float | None
     _is_untold: bool
     _deviations: Deviations
-    _asked: ForestOnRows | Counted | None
     pricing: Pricing
     noted: tuple[Caution, ...] = ()
+    _report_of: Callable[[Goal], Report] | None = None
+    _others: dict[MetricLike, Report] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        outputs: TreeOutputs,
-        goal: DeviationGoal,
-        *,
-        available: int,
-        source: str,
-        rows: ForestOnRows | Counted | None = None,
-        groups: Groups = ALONE,
-        truth: Truth | None = None,
-    ) -> DeviationReport:
-        """Size a forest of ``available`` trees from what its trees say.
-
-        ``rows`` let `metric_gap` ask the trees again, ``groups`` are those by which they were asked, and ``truth``
-        tells the price in metrics.
+    def of(cls, outputs: TreeOutputs, goal: DeviationGoal) -> DeviationReport:
+        """Size a forest from what its trees say of the rows that sizes go by.
 
         Raises
         ------
@@ -136,35 +123,34 @@ class DeviationReport(Report):
         ValueError
             If the scores are too large or too small to be multiplied, or the criterion does not fit the forest.
         """
-        check_goal(goal, 0 if outputs.votes is None else len(outputs.votes.classes))
+        check_goal(goal, len(outputs.classes))
         scores, link = scores_of(outputs, goal.criterion)
-        if outputs.votes is not None and goal.criterion == "score":
+        if len(outputs.classes) and goal.criterion == "score":
             link = Link("identity")
         check_scale(scores)
         used = scores.take(scores.asked > 1)
         if not len(used):
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
         noise = 0.0 if outputs.blocks is None else noise_of_trees(outputs.blocks, link)
         deviations = Deviations(used, link, noise)
         sizes = deviations.sizes(goal.tolerance)
-        untold = groups.index is not None and too_many_untold(len(scores) - len(used), len(scores))
+        untold = outputs.groups.index is not None and too_many_untold(len(scores) - len(used), len(scores))
         return cls(
             n_trees=math.inf if untold else max(sizes),
             sizes=sizes,
             criterion=goal.criterion,
             tolerance=goal.tolerance,
-            available=int(available),
-            source=source,
+            available=outputs.n_trees,
+            source=outputs.source,
             n_rows=len(used),
             n_dropped=len(scores) - len(used),
             votes_per_row=float(used.asked.mean()),
-            copied=groups.copied,
-            groups=groups.by,
+            copied=outputs.groups.copied,
+            groups=outputs.groups.by,
             sure=goal.sure,
             _is_untold=untold,
             _deviations=deviations,
-            _asked=rows,
-            pricing=Pricing(outputs, groups, truth),
+            pricing=Pricing(outputs),
         )
 
     @property
@@ -221,6 +207,15 @@ class DeviationReport(Report):
         """
         return self._deviations.at(whole("n_trees", n_trees, at_least=1))
 
+    def _own_loss(self, n_trees: int) -> Loss:
+        value = max(self._deviations.at(n_trees))
+        if value == 0.0:
+            return Loss(0.0, (0.0, 0.0))
+        # Sizes at which it might be as large; it falls about as 1/√T.
+        sizes = self._deviations.replicates(value, n_trees)
+        low, high = (value * math.sqrt(float(size) / n_trees) for size in np.quantile(sizes, [0.025, 0.975]))
+        return Loss(value, (min(low, value), max(high, value)))
+
     def size_at(self, tolerance: float) -> int | float:
         """T* at another tolerance, from the same scores.
 
@@ -257,7 +252,6 @@ class DeviationReport(Report):
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
         return {
             **super().to_dict(),
-            "criterion": self.criterion,
             "tolerance": self.tolerance,
             "sizes": {name: finite(size) for name, size in self.sizes._asdict().items()},
             "deviation": self.deviation(self.available)._asdict(),

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.sizing.metrics import Metric
 from rfsize.utils.matrix import blocks
 from rfsize.utils.typing import Floats
-from rfsize.voting.averages import Averages
 
 # Rows whose predictions tell where those of draws will lie.
 _AT_HAND = 100_000
@@ -23,45 +22,34 @@ class DrawnTrees(NamedTuple):
 
     Attributes
     ----------
-    now : float
-        Of all trees that each row may ask, as of the draws.
     scaled, as_asked : ndarray of float, shape (n_replicates,)
         Of draws of them, as noisy as the whole forest is and as they are.
-    chance : float
-        Variance of the change that draws foretell, from where the rows at a tie happened to fall.
-    asked : float
-        Trees asked about a row, on average.
-    n_rows : int
-        Rows that the draws were measured on.
     """
 
-    now: float
     scaled: Floats
     as_asked: Floats
-    chance: float
-    asked: float
-    n_rows: int
 
 
-def drawn_trees(forest: ForestOnRows, averages: Averages, judge: Metric, *, most_rows: int | None = None) -> DrawnTrees:
+def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> DrawnTrees:
     """Draw the parts of a forest again, and measure the averages of each draw; on ``most_rows``, spread over all."""
-    n_parts, n_trees = len(averages.parts), forest.adapter.n_trees
+    averages, n_trees = outputs.averages, outputs.n_trees
+    n_parts = len(averages.parts)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
     weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)
     # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
-    kinds = 1 if forest.bags is None else 2
-    n_scores, n_outputs = averages.mean.shape[1], max(1, len(forest.adapter.classes))
+    kinds = 2 if outputs.source == "oob" else 1
+    n_scores, n_outputs = averages.mean.shape[1], max(1, len(outputs.classes))
     at_most = [most for most in (most_rows, judge.most_rows(1 + kinds * REPLICATES, n_outputs)) if most is not None]
     step = -(-len(averages.total) // min(at_most, default=len(averages.total)))
     # An order of single scores is that of what they predict.
     is_order = judge.by_order and n_scores == 1
 
     def predicted(score: Floats) -> Floats:
-        return score if is_order else forest.predictor.predictions(score)
+        return score if is_order else outputs.predictor.predictions(score)
 
     some = averages.mean[averages.is_asked]
     measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))
-    total = n_rows = 0
+    n_rows = 0
     cells = max(1, (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs) // step)
     for start, stop in blocks(len(averages.total), cells, what="metric"):
         part = averages.take(start + -start % step, stop, step)
@@ -75,17 +63,13 @@ def drawn_trees(forest: ForestOnRows, averages: Averages, judge: Metric, *, most
         scaled = noise * np.sqrt(part.asked / n_trees)
         score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
         measuring.add(part.rows, predicted(score))
-        total, n_rows = total + part.asked.mean(axis=1).sum(), n_rows + len(part.rows)
+        n_rows += len(part.rows)
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
     value = measuring.conclude()
     return DrawnTrees(
-        now=float(value[0]),
         scaled=value[1 : 1 + REPLICATES],
         as_asked=value[-REPLICATES:],
-        chance=measuring.chance(),
-        asked=total / n_rows,
-        n_rows=n_rows,
     )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.memory import MemoryLimit
+from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.base import Report
+from rfsize.sizing.goal import Goal
+from rfsize.sizing.reports import sized
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
+from rfsize.utils.warn import Caution
 
 # Rows that "auto" begins with, and how many times as many it draws next.
 _FIRST, _GROW = 10_000, 4
@@ -20,14 +24,11 @@ _FIRST, _GROW = 10_000, 4
 # noise of trees dominates.
 _KEPT = 0.9
 
-# What makes a report of a forest on rows; it is told their truth and their weights, where these are known, by name.
-Asked = Callable[..., Report]
 
-
-def report_on_enough_rows(
-    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str, limit: MemoryLimit | None
+def sized_on_enough_rows(
+    goal: Goal, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str, limit: MemoryLimit | None
 ) -> Report:
-    """The report on so many rows, drawn at random, or with "auto" on as many as narrow its interval.
+    """The report on ``max_rows`` of the rows, drawn at random, or with "auto" on as many as narrow its interval.
 
     Those that would be too many for the ``limit`` are not drawn.
 
@@ -41,12 +42,14 @@ def report_on_enough_rows(
             "max_rows draws some of the rows, and out of bag all take part in the proof of the bags: leave max_rows "
             "out, or give rows that the forest was not trained on"
         )
+    y, sample_weight = forest.here(y), forest.here(sample_weight)
+    drawn = _Drawn(forest, y, sample_weight, limit, noting_training_rows(forest, y, sample_weight))
     if not isinstance(max_rows, str):
-        return _on_drawn(report, forest, y, sample_weight, whole("max_rows", max_rows, at_least=1), limit)
+        return sized(drawn.outputs(whole("max_rows", max_rows, at_least=1)), goal)
     choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
     n_rows, width = _FIRST, math.inf
     while True:
-        found = _on_drawn(report, forest, y, sample_weight, n_rows, limit)
+        found = sized(drawn.outputs(n_rows), goal)
         low, high = found.interval
         before, width = width, math.log(high / low)
         if n_rows >= forest.n_rows or _KEPT * before < width < math.inf:
@@ -54,16 +57,24 @@ def report_on_enough_rows(
         n_rows *= _GROW
 
 
-def _on_drawn(
-    report: Asked, forest: ForestOnRows, y: Any, sample_weight: Any, n_rows: int, limit: MemoryLimit | None
-) -> Report:
-    if limit is not None:
-        limit.check(forest.adapter, min(n_rows, forest.n_rows), oob=False)
-    known = {"y": y, "sample_weight": sample_weight}
-    if n_rows >= forest.n_rows:
-        return report(forest, **known)
-    drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
-    known = {
-        name: None if values is None else one_per_row(values, forest.n_rows)[drawn] for name, values in known.items()
-    }
-    return report(forest.on(matrix.pick(forest.X, drawn)), **known)
+class _Drawn(NamedTuple):
+    """Rows of which some are drawn, and what is known of them."""
+
+    forest: ForestOnRows
+    y: Any
+    sample_weight: Any
+    limit: MemoryLimit | None
+    noted: tuple[Caution, ...]
+
+    def outputs(self, n_rows: int) -> TreeOutputs:
+        """What the trees say of this many rows, or of all."""
+        forest, y, sample_weight = self.forest, self.y, self.sample_weight
+        if self.limit is not None:
+            self.limit.check(forest.adapter, min(n_rows, forest.n_rows), oob=False)
+        if n_rows < forest.n_rows:
+            drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
+            y, sample_weight = (
+                None if values is None else one_per_row(values, forest.n_rows)[drawn] for values in (y, sample_weight)
+            )
+            forest = forest.on(matrix.pick(forest.X, drawn))
+        return TreeOutputs.of(forest).with_truth(y, sample_weight).noting(*self.noted)

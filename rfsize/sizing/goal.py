@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.errors import NotAForestError
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.named_metrics import MetricLike, check_metric, goes_by_labels, one_name
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import VOTINGS, TreeOutputs
 from rfsize.voting.scores import Scores
 
 _DEVIATIONS = ("probability", "score")
@@ -146,6 +146,11 @@ def goal_of(criterion: MetricLike, tolerance: float | None, *, sure: float | Non
     if is_metric:
         return MetricGoal(criterion, tolerance, sure=sure)
     return DeviationGoal(str(criterion), tolerance, sure=sure)
+
+
+def any_goal(metric: MetricLike) -> Goal:
+    """A goal of what is named, to tell the loss of forests of any size, which does not depend on its level."""
+    return goal_of(metric, None if one_name(metric) == "label" else 1.0)
 
 
 def scores_of(outputs: TreeOutputs, criterion: Any) -> tuple[Scores, Link]:

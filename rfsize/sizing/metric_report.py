@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfsize import theory
-from rfsize.counting.counted import Counted
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.account import Picture
 from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
 from rfsize.sizing.chances import cautions_of, chances_in_blocks
-from rfsize.sizing.goal import MetricGoal, scores_of
-from rfsize.sizing.loss import MetricLoss, Part, metric_loss
+from rfsize.sizing.goal import Goal, MetricGoal, scores_of
+from rfsize.sizing.loss import Loss, MetricLoss, Part, metric_loss
+from rfsize.sizing.named_metrics import MetricLike, judge_of, predictions_for
 from rfsize.sizing.price import Pricing
-from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.words import in_words
-from rfsize.utils.validation import positive, whole
+from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COVERAGE = 0.95
 _ANY_SIZE = 100  # trees that a report tells the price of
-
-
-class ExpectedLoss(NamedTuple):
-    """What a metric is expected to lose against the infinite forest.
-
-    Attributes
-    ----------
-    loss : float
-        By how much it is worse, at least 0, whichever way the metric goes; of a loss that is not told from none, the
-        most that it may be.
-    interval : tuple of float
-        95 % interval.
-    spread : float
-        Standard deviation of what single forests of the size lose, by their trees alone: from seed to seed, the metric
-        moves by so much around what is expected.
-    """
-
-    loss: float
-    interval: tuple[float, float]
-    spread: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +92,7 @@ class MetricReport(Report):
     >>> report = rfsize.size(forest, X, y, oob=True, criterion="auc", tolerance=0.005)
     >>> report.converged, report.interval[0] <= report.n_trees <= report.interval[1]
     (True, True)
-    >>> bool(report.loss_at(report.n_trees).loss <= 0.005)
+    >>> bool(report.loss_at(report.n_trees).value <= 0.005)
     True
     """
 
@@ -132,25 +110,14 @@ class MetricReport(Report):
     sure: float | None
     _is_untold: bool
     _loss: MetricLoss
-    _asked: ForestOnRows | Counted | None
     pricing: Pricing
     noted: tuple[Caution, ...] = ()
+    _report_of: Callable[[Goal], Report] | None = None
+    _others: dict[MetricLike, Report] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        outputs: TreeOutputs,
-        goal: MetricGoal,
-        *,
-        truth: Truth | None = None,
-        available: int,
-        source: str,
-        rows: ForestOnRows | Counted | None = None,
-        groups: Groups = ALONE,
-    ) -> MetricReport:
-        """Size a forest of ``available`` trees from what its trees say, and the truth.
-
-        ``rows`` let `metric_gap` ask the trees again, and ``groups`` are those by which they were asked.
+    def of(cls, outputs: TreeOutputs, goal: MetricGoal) -> MetricReport:
+        """Size a forest from what its trees say of the rows that sizes go by, and the truth.
 
         Raises
         ------
@@ -164,36 +131,35 @@ class MetricReport(Report):
         scores_of(outputs, goal.criterion)
         blocks, tolerance = outputs.blocks, goal.tolerance
         assert blocks is not None
-        if truth is None:
+        if outputs.y is None:
             raise ValueError(f"y is missing: criterion={goal.criterion!r} needs the truth of the rows")
-        judge = truth.judge(goal.criterion, outputs)
+        judge = judge_of(goal.criterion, outputs)
         if judge.larger_is_better is None:
             raise ValueError(
                 f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
                 "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
             )
-        found = metric_loss(blocks, judge, predictions_for(outputs, judge), truth.units)
+        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.units)
         cautions = cautions_of(judge, chances_in_blocks(judge, blocks))
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
-        is_untold = groups.index is not None and too_many_untold(unasked, len(blocks.rows))
+        is_untold = outputs.groups.index is not None and too_many_untold(unasked, len(blocks.rows))
         n_trees = math.inf if is_untold or found.is_bent else _within_reach(found.size(tolerance))
         return cls(
             n_trees=n_trees,
             criterion=judge.name,
             tolerance=tolerance,
             value=found.value,
-            available=int(available),
-            source=source,
+            available=outputs.n_trees,
+            source=outputs.source,
             n_rows=found.n_rows,
             n_dropped=found.n_dropped,
             votes_per_row=found.votes_per_row,
-            copied=groups.copied,
-            groups=groups.by,
+            copied=outputs.groups.copied,
+            groups=outputs.groups.by,
             sure=goal.sure,
             _is_untold=is_untold,
             _loss=found,
-            _asked=rows,
-            pricing=Pricing(outputs, groups, truth, of_metric={judge.name: found}),
+            pricing=Pricing(outputs, of_metric={judge.name: found}),
             noted=cautions,
         )
 
@@ -233,40 +199,8 @@ class MetricReport(Report):
     def _quantile(self, share_below: float) -> int | float:
         return _within_reach(self._loss.size(self.tolerance, share_below))
 
-    def loss_at(self, n_trees: int) -> ExpectedLoss:
-        """What a forest of ``n_trees`` is expected to lose against the infinite forest.
-
-        Parameters
-        ----------
-        n_trees : int
-            Ensemble size T, at least 1.
-
-        Returns
-        -------
-        ExpectedLoss
-            ``loss``, its 95 % ``interval``, and the ``spread`` of single forests.
-
-        Raises
-        ------
-        ValueError
-            If ``n_trees`` is below 1.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.ensemble import RandomForestRegressor
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> forest = RandomForestRegressor(100, random_state=0).fit(X, y)
-        >>> report = rfsize.size(forest, X, y, oob=True, criterion="rmse", tolerance=0.5)
-        >>> report.loss_at(25).loss > report.loss_at(100).loss
-        True
-        >>> round(report.loss_at(25).spread / report.loss_at(100).spread, 6)
-        2.0
-        """
-        n_trees, tail = whole("n_trees", n_trees, at_least=1), (1.0 - _COVERAGE) / 2.0
-        low, middle, high = (float(self._loss.loss(n_trees, one)) for one in (tail, 0.5, 1.0 - tail))
-        return ExpectedLoss(middle, (low, high), self._loss.of_a_tree / math.sqrt(n_trees))
+    def _own_loss(self, n_trees: int) -> Loss:
+        return self._loss.at_size(n_trees)
 
     def size_at(self, tolerance: float) -> int | float:
         """T* at another tolerance, from the same trees.
@@ -308,13 +242,11 @@ class MetricReport(Report):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; infinite sizes are None."""
-        now = self.loss_at(self.available)
         return {
             **super().to_dict(),
-            "criterion": self.criterion,
             "tolerance": self.tolerance,
             "value": self.value,
-            "loss": {**now._asdict(), "interval": list(now.interval)},
+            "loss": self.loss_at(self.available).to_dict(),
             "caveat": self.caveat,
         }
 
@@ -369,7 +301,7 @@ class MetricReport(Report):
         found = self.loss_at(n_trees)
         low, high = found.interval
         most = "" if self._loss.is_told else "at most "
-        return f"{most}{found.loss:.2g} ({low:.2g} to {high:.2g})"
+        return f"{most}{found.value:.2g} ({low:.2g} to {high:.2g})"
 
     def _remarks(self) -> list[str]:
         """What is to be said beside T* and the price."""

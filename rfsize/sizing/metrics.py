@@ -1,4 +1,4 @@
-"""Metrics of predictions, with the truth of all rows, as `metric_gap` and `oob_score` take them."""
+"""Metrics of predictions, with the truth of all rows, as losses and `oob_score` take them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import UndefinedMetricError
-from rfsize.estimation.base import REPLICATES
 from rfsize.sizing.ranking import Bins, Levels
 from rfsize.utils.typing import Floats, Int64s
 
@@ -36,8 +35,6 @@ class Metric(ABC):
         The least and the largest value it can have.
     steps : bool
         Whether it is a share of rows.
-    either_way : bool
-        Whether draws of trees tell how far the metric may rise, whatever change they foretell.
     by_order : bool
         Whether it goes by the order of the rows alone.
     larger_is_better : bool or None
@@ -49,7 +46,6 @@ class Metric(ABC):
     weight: Floats
     range: tuple[float, float]
     steps: bool = field(default=False, kw_only=True)
-    either_way: bool = field(default=False, kw_only=True)
     by_order: bool = field(default=False, kw_only=True)
     larger_is_better: bool | None = field(default=False, kw_only=True)
 
@@ -202,16 +198,12 @@ class Measuring(ABC):
     def conclude(self) -> Floats:
         """The metric of each replicate; ``ValueError`` where it is no number, or no row has a weight."""
 
-    def chance(self) -> float:
-        """Variance of the change that draws foretell, from where the rows at a tie happened to fall."""
-        return 0.0
-
 
 class MeanOfRows(Measuring):
     """Adds up what the rows say."""
 
     def __init__(self, metric: MeanMetric, n_replicates: int) -> None:
-        self._metric, self._sum, self._weight, self._chance = metric, np.zeros(n_replicates), 0.0, 0.0
+        self._metric, self._sum, self._weight = metric, np.zeros(n_replicates), 0.0
         self._rows: list[Int64s] = []
         self._infinite = 0
 
@@ -224,9 +216,6 @@ class MeanOfRows(Measuring):
         self._sum += found @ weight
         self._weight += weight.sum()
         self._rows.append(rows)
-        if self._metric.steps:
-            differs = np.abs(found[1:] - found[0])[-REPLICATES:].mean(axis=0)
-            self._chance += np.sum((weight * differs) ** 2)
 
     def conclude(self) -> Floats:
         if self._weight == 0.0:
@@ -236,9 +225,6 @@ class MeanOfRows(Measuring):
         rows = np.concatenate(self._rows)
         variance = self._metric.variance(self._metric.truth[rows], self._metric.weight[rows])
         return self._metric.finished(self._sum / self._weight, variance)
-
-    def chance(self) -> float:
-        return float(self._chance / self._weight**2)
 
 
 class RanksOfRows(Measuring):

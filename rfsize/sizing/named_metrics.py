@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import UndefinedMetricError
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import (
@@ -105,6 +106,17 @@ def weighs_rows(metric: MetricLike) -> bool:
     return scorer is not None and takes_weights(scorer)
 
 
+def judge_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
+    """The metric of rows whose truth is known; raises ``ValueError`` where it is not, or does not fit the forest."""
+    if outputs.y is None:
+        raise ValueError(f"y is missing: {_named(metric)} needs the truth of the rows")
+    return metric_with_truth(metric, outputs.predictor, outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def _named(metric: MetricLike) -> str:
+    return f"metric {metric!r}" if isinstance(metric, str) else "a metric"
+
+
 def metric_with_truth(
     metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Metric:
@@ -142,7 +154,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
     if metric == "logloss":
         averages = forest.link.kind == "identity"
         by_row = _logloss_of_averages if averages else _logloss
-        return MeanMetric(metric, truth, weight, positive, by_row, either_way=averages)
+        return MeanMetric(metric, truth, weight, positive, by_row)
     if metric == "brier":
         return MeanMetric(metric, truth, weight, positive, _brier)
     if metric == "accuracy":
@@ -196,7 +208,7 @@ def is_of_averages(judge: Metric) -> bool:
 def of_smaller_forests(judge: Metric) -> Metric:
     """The metric that smaller forests have where that of draws of trees is taken to second order."""
     if isinstance(judge, MeanMetric) and is_of_averages(judge):
-        return replace(judge, by_row=_logloss, either_way=False)
+        return replace(judge, by_row=_logloss)
     return judge
 
 
@@ -211,6 +223,17 @@ def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
         return np.asarray((found[..., 0] - truth) ** 2)
 
     return MeanMetric(metric, truth, weight, span, square, form=form, larger_is_better=larger)
+
+
+def predictions_for(outputs: TreeOutputs, judge: Metric) -> Callable[[Floats], Floats]:
+    """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
+    if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
+        return _as_they_are
+    return outputs.predictor.predictions
+
+
+def _as_they_are(mean: Floats) -> Floats:
+    return mean
 
 
 def _numbers_as_given(predicted: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """The out-of-bag score of a forest, how sure it is, and its curve over the number of trees.
 
 A training row asks only the n of the T trees that did not see it, so that the out-of-bag score is that of a smaller
-forest. Draws of the trees, as noisy as n of them are and as T of them are, tell the difference (see `metric_gap`), by
+forest. Draws of the trees, as noisy as n of them are and as T of them are, tell the difference, by
 which the middle of the interval is moved.
 
 Three things make the score uncertain of the forest at hand on fresh rows. The rows are a sample: what each adds to the
@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from rfsize.adapters.base import shrinking_of
-from rfsize.counting.counted import Counted
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.predictions import out_of_bag_rows
-from rfsize.counting.representative import RowsAsked
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.reporting.account import Account
@@ -36,14 +36,13 @@ from rfsize.sizing.accounts import score_account
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, goes_by_labels, metric_with_truth, weighs_rows
+from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
 from rfsize.sizing.plots import plot_score
 from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give, warn
 from rfsize.utils.words import how_many
-from rfsize.voting.averages import Averages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,21 +182,15 @@ def oob_score(
     y: ArrayLike | None = None,
     *,
     metric: MetricLike | None = None,
-    threshold: float | None = None,
     groups: ArrayLike | str | None = None,
-    sample_weight: ArrayLike | None = None,
-    seed: int | None = None,
-    subsample: float | None = None,
-    missing: float | None = None,
-    max_memory: float | None = None,
 ) -> OobScore:
     """The out-of-bag score by any metric: how good the forest at hand is on fresh rows, without any.
 
     Parameters
     ----------
     model
-        As in `oob_predict`; or what `count` counted with ``oob=True``, for which all but ``metric`` is left out (``y``
-        and ``sample_weight`` only if `count` was given them).
+        As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Weights, seeds
+        and the threshold are said there.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
@@ -205,16 +198,10 @@ def oob_score(
     metric : str or callable, optional
         "accuracy" (the default), "logloss", "brier", of two classes also "auc" and "average_precision"; of a regression
         forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that returns a
-        number, as in `SizeReport.metric_gap`.
-    threshold : float, default 0.5
-        Probability of class 1 above which it is predicted; only for the accuracy and scorers, of two classes.
-    groups, seed, subsample, missing
-        As in `oob_predict_proba`. Rows of a group are alike, and the interval takes them as one draw.
-    sample_weight : array_like, shape (n_rows,), optional
-        Training weights. They prove the bags, see `inbag`, and weigh the rows in the metric, unless that is a callable
-        that takes none.
-    max_memory : float, optional
-        As in `votes`.
+        number. It is given the probability of the second class, of more classes an array of shape
+        (n_rows, n_classes), of a regression forest its predictions.
+    groups
+        As in `tree_outputs`. Rows of a group are alike, and the interval takes them as one draw.
 
     Returns
     -------
@@ -227,8 +214,7 @@ def oob_score(
         If less than ten trees were asked about a row on average, unless they are nearly all; or about rows of one
         class, where their number depends on it. It says how many trees it takes.
     NotAForestError, InbagError, ValueError
-        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest, or the rows may take more memory
-        than ``max_memory``.
+        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
 
     Warns
     -----
@@ -262,45 +248,49 @@ def oob_score(
     >>> score.interval[0] < score.value < score.interval[1]
     True
     """
-    bags: dict[str, Any] = {"groups": groups, "seed": seed, "subsample": subsample, "missing": missing}
-    bags["max_memory"] = max_memory
-    if isinstance(model, Counted):
-        forest, counted = out_of_bag_rows(model, X, None, threshold=threshold, **bags)
-        if metric is not None and not weighs_rows(metric):
-            refuse_unused("a callable weighs its own rows. Leave sample_weight out", sample_weight=sample_weight)
-        y = model.y if y is None else y
-        sample_weight = model.sample_weight if sample_weight is None else sample_weight
-    else:
-        forest, counted = out_of_bag_rows(model, X, y, threshold=threshold, sample_weight=sample_weight, **bags)
-    if y is None:
-        raise ValueError("y is missing: a score needs the truth of the training rows")
+    outputs = _out_of_bag(model, X, y, groups)
+    predictor = outputs.averaging_predictor
     if metric is None:
-        metric = "accuracy" if len(forest.adapter.classes) else "r2"
-    refuse_threshold(metric, threshold)
-    give(shrinking_of(forest.adapter, labels_at=forest.threshold if metric == "accuracy" else None))
-    weight = sample_weight if weighs_rows(metric) else None
-    judge = metric_with_truth(metric, forest.predictor, forest.n_rows, y, weight)
-    averages = forest.averages() if counted is None else counted
-    RowsAsked.of(forest, averages.asked, y).check(f"the {judge.name} on fresh rows", of_these_trees=True)
-    found = _scored(forest, averages, judge)
-    _warn_where_copies_decide(found, forest, judge)
+        metric = "accuracy" if len(outputs.classes) else "r2"
+    labels_at = predictor.threshold if metric == "accuracy" else None
+    give(shrinking_of(outputs.adapter, labels_at=labels_at))
+    if not weighs_rows(metric):
+        outputs = replace(outputs, sample_weight=None)
+    judge = judge_of(metric, outputs)
+    outputs.by_averages().check(f"the {judge.name} on fresh rows", of_these_trees=True)
+    found = _scored(outputs, judge)
+    _warn_where_copies_decide(found, outputs, metric)
     return found
 
 
-def refuse_threshold(metric: MetricLike, threshold: float | None) -> None:
-    """Raise ``ValueError`` where a threshold is given with a metric that labels do not change."""
-    if not goes_by_labels(metric):
-        name = repr(metric) if isinstance(metric, str) else "a callable"
-        refuse_unused(f"it decides labels, and {name} does not go by labels. Leave it out", threshold=threshold)
+def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
+    """What trees say of training rows that they did not see, and the truth of these."""
+    if isinstance(model, TreeOutputs):
+        refuse_unused("outputs have their rows. Leave it out", X=X, groups=groups)
+        outputs = model if y is None else replace(model, y=None).with_truth(y, model.sample_weight)
+        if outputs.source != "oob":
+            raise ValueError(
+                f"these outputs are of {outputs.source}, which all trees were asked about: give the training rows, as "
+                "rfsize.tree_outputs(model, X, y, oob=True); of other rows the model's own predict tells what it "
+                "predicts"
+            )
+    else:
+        if X is None:
+            raise ValueError("X is missing: give all training rows, in the order of training")
+        adapter = adapter_for(model, casts_votes=False)
+        outputs = asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")
+    if outputs.y is None:
+        raise ValueError("y is missing: a score needs the truth of the training rows")
+    return outputs
 
 
-def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metric) -> None:
+def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: MetricLike) -> None:
     """Warn where it is not clear whether copies belong together, and the score depends on it."""
-    groups = forest.groups
+    groups = outputs.groups
     if groups.of_copies is None:
         return
-    other = replace(forest, groups=groups.of_copies)
-    averages = other.averages()
+    other = outputs.by_groups(groups.of_copies)
+    judge, averages = judge_of(metric, other), other.averages
     rows = np.flatnonzero(averages.is_asked)
     low, high = found.interval
     value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
@@ -316,15 +306,15 @@ def _warn_where_copies_decide(found: OobScore, forest: ForestOnRows, judge: Metr
     )
 
 
-def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore:
+def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
+    averages = outputs.averages
     rows = np.flatnonzero(averages.is_asked)
-    predicted = forest.predictor.predictions(averages.mean[rows])
+    predicted = outputs.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
     give(cautions_of(judge, chances_in_parts(judge, averages)))
-    index = forest.groups.index
-    units = rows if index is None else forest.groups.numbers[rows]
+    units = rows if outputs.units is None else outputs.units[rows]
     noise, freedom = _noise_of_rows(judge, rows, predicted, units)
-    gain, noise_of_trees = _gain_by_all_trees(forest, averages, judge)
+    gain, noise_of_trees = _gain_by_all_trees(outputs, judge)
     votes_per_row = float(averages.asked[rows].mean())
     if judge.steps or judge.by_order:
         gain *= 1.0 + _BENT / votes_per_row
@@ -334,13 +324,13 @@ def _scored(forest: ForestOnRows, averages: Averages, judge: Metric) -> OobScore
         value=value,
         at_all_trees=at_all_trees,
         interval=_interval(judge.range, at_all_trees, math.hypot(noise, noise_of_trees, noise_of_gain), freedom),
-        curve=_curve(forest, averages, judge, value),
-        available=forest.adapter.n_trees,
+        curve=_curve(outputs, judge, value),
+        available=outputs.n_trees,
         votes_per_row=votes_per_row,
-        source=forest.source,
-        groups=forest.groups.by,
+        source=outputs.source,
+        groups=outputs.groups.by,
         n_rows=len(rows),
-        n_dropped=forest.n_rows - len(rows),
+        n_dropped=outputs.n_rows - len(rows),
     )
 
 
@@ -377,11 +367,11 @@ def _noise_by_trying(judge: Metric, rows: Int64s, predicted: Floats, units: Int6
     return float(np.std(found, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
 
 
-def _gain_by_all_trees(forest: ForestOnRows, averages: Averages, judge: Metric) -> tuple[float, float]:
+def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, float]:
     """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
-    if forest.adapter.n_trees == 1:
+    if outputs.n_trees == 1:
         return 0.0, 0.0  # fresh rows ask the same one tree
-    found = drawn_trees(forest, averages, judge, most_rows=_ROWS_DRAWN)
+    found = drawn_trees(outputs, judge, most_rows=_ROWS_DRAWN)
     return float(found.scaled.mean() - found.as_asked.mean()), float(found.as_asked.std())
 
 
@@ -409,8 +399,9 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _curve(forest: ForestOnRows, averages: Averages, judge: Metric, value: float) -> Curve:
+def _curve(outputs: TreeOutputs, judge: Metric, value: float) -> Curve:
     """The metric of the first trees, at the ends of some of the parts."""
+    averages = outputs.averages
     ends, every = averages.parts.ends, averages.parts.every
     points = np.unique(np.geomspace(1, len(ends), _POINTS).round().astype(np.int64)) - 1
     n_known = len(averages.total)
@@ -421,7 +412,7 @@ def _curve(forest: ForestOnRows, averages: Averages, judge: Metric, value: float
         asked += averages.asked_of[:, done : point + 1].sum(axis=1)
         done = point + 1
         known = (asked > 0).all(axis=1)
-        values.append(_value_or_nan(judge, rows[known], forest.predictor.predictions(total[known] / asked[known])))
+        values.append(_value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
     values[-1] = value  # of all rows, and not rounded
     return Curve(ends[points], np.array(values))
 

@@ -12,6 +12,7 @@ from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.base import Curves, Margins
 from rfsize.estimation.deviation import Deviation
 from rfsize.reporting.words import most_changed
+from rfsize.sizing.loss import Loss
 from rfsize.sizing.words import VOTED
 from rfsize.utils.plotting import (
     draw_shares,
@@ -243,7 +244,7 @@ class MetricLossReport(Sized, Protocol):
     def tolerance(self) -> float: ...
     @property
     def parts(self) -> tuple[tuple[float, float], ...]: ...
-    def loss_at(self, n_trees: int) -> tuple[float, tuple[float, float], float]: ...
+    def loss_at(self, n_trees: int) -> Loss: ...
 
 
 def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
@@ -251,8 +252,9 @@ def plot_loss(report: MetricLossReport, ax: Axes | None = None) -> Axes:
     if ax is None:
         ax = new_axes()
     sizes = np.unique(np.geomspace(1.0, _largest(report), 80).astype(int))
-    law, ends, spread = zip(*(report.loss_at(int(size)) for size in sizes), strict=True)
-    low, high = np.array(ends).T
+    losses = [report.loss_at(int(size)) for size in sizes]
+    law, spread = [one.value for one in losses], np.array([one.spread for one in losses], dtype=np.float64)
+    low, high = np.array([one.interval for one in losses]).T
     ax.plot(sizes, law, color="C0", label="expected loss" + ("" if any(law) else ": 0"))
     ax.fill_between(sizes, low, high, color="C0", alpha=0.15, linewidth=0.0, label="95 % interval of the loss")
     ax.plot(sizes, spread, **faint(ax, "--"), label="from seed to seed (standard deviation)")
@@ -321,40 +323,5 @@ def plot_score(score: Score, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(score.metric)
     ax.set_title(f"Out of bag, {score.metric} is {score.value:.4g}")
     label_counts(ax.xaxis)
-    finish(ax)
-    return ax
-
-
-class Gap(Protocol):
-    """What the picture of a metric's change reads."""
-
-    @property
-    def metric(self) -> str: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def limit(self) -> float: ...
-    @property
-    def interval(self) -> tuple[float, float]: ...
-    @property
-    def available(self) -> int: ...
-
-
-def plot_gap(gap: Gap, ax: Axes | None = None) -> Axes:
-    """Draw a metric now and with infinitely many trees; see `MetricGap.plot`."""
-    if ax is None:
-        ax = new_axes()
-    low, high = gap.interval
-    ends = np.abs(np.array([[low], [high]]) + gap.value - gap.limit)
-    ax.axhline(gap.value, **faint(ax, ":"), label="no change")
-    ax.plot(0, gap.value, "o", color="C0", label=f"forest at hand: {gap.value:.4g}")
-    ax.errorbar(
-        1, gap.limit, yerr=ends, fmt="o", color="C3", capsize=4.0, label=f"expected: {gap.limit:.4g}, 95 % interval"
-    )
-    ax.set_xlim(-0.5, 1.5)
-    ax.set_xticks((0, 1), (f"{gap.available:,}", "infinitely many"))
-    ax.set_xlabel("trees in the forest")
-    ax.set_ylabel(gap.metric)
-    ax.set_title(f"What more trees change of the {gap.metric}")
     finish(ax)
     return ax

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError, UndefinedMetricError
 from rfsize.estimation.deviation import Deviations
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
@@ -20,14 +21,12 @@ from rfsize.reporting.words import most_changed, sentence
 from rfsize.sizing.chances import chances_in_blocks
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.loss import MetricLoss, metric_loss
+from rfsize.sizing.named_metrics import judge_of, predictions_for
 from rfsize.sizing.plots import draw_by_class, plot_by_class
-from rfsize.sizing.truth import Truth, predictions_for
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import in_percent
 from rfsize.utils.words import how_many, printable
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,10 +184,6 @@ class Pricing:
     ----------
     outputs : TreeOutputs or None
         What the trees say; None after a pickle, which keeps the prices that are known.
-    groups : Groups
-        By which trees were asked.
-    truth : Truth or None
-        Labels or numbers of the rows, where they are known.
     of_labels : VotingRule or None
         Labels by the rule of voting that ``predict`` goes by, where they are estimated already.
     of_metric : dict of str to MetricLoss
@@ -196,8 +191,6 @@ class Pricing:
     """
 
     outputs: TreeOutputs | None
-    groups: Groups = ALONE
-    truth: Truth | None = None
     of_labels: VotingRule | None = None
     of_metric: dict[str, MetricLoss] = field(default_factory=dict)
 
@@ -220,8 +213,7 @@ class Pricing:
         labels = by_class = None
         if self.rule is not None:
             labels = self.rule.estimate("micro").disagreement(n_trees)
-            assert self.outputs.votes is not None
-            names = self.outputs.votes.classes.tolist()
+            names = self.outputs.classes.tolist()
             found = self.rule.of_classes.disagreement_of_each(n_trees)
             by_class = {names[of]: changed for of, changed in found.items()}
         rms = None if self._deviations is None else self._deviations.at(n_trees).rms
@@ -233,10 +225,11 @@ class Pricing:
     def rule(self) -> VotingRule | None:
         """Labels by the rule of voting that ``predict`` goes by; None of regression."""
         assert self.outputs is not None
-        if self.outputs.votes is None or self.of_labels is not None or not self.outputs.votes.asked.any():
+        voted = self.outputs.voted
+        if voted is None or self.of_labels is not None or not voted.asked.any():
             return self.of_labels
         goal = LabelGoal()
-        return rules_of(self.outputs, goal, self.groups, both=False)[self.outputs.voting(goal.voting)]
+        return rules_of(self.outputs, goal, both=False)[self.outputs.voting(goal.voting)]
 
     @cached_property
     def _deviations(self) -> Deviations | None:
@@ -249,37 +242,43 @@ class Pricing:
     @cached_property
     def losses(self) -> dict[str, MetricLoss]:
         """What each metric that can be told loses for want of trees."""
-        outputs, truth = self.outputs, self.truth
+        outputs = self.outputs
         assert outputs is not None
         scores = outputs.scores
-        if truth is None or outputs.link is None or outputs.blocks is None or scores is None or not scores.are_finite():
+        if (
+            outputs.y is None
+            or outputs.link is None
+            or outputs.blocks is None
+            or scores is None
+            or not scores.are_finite()
+        ):
             return {}
         found, step = {}, -(-len(outputs.blocks.rows) // _ROWS)
         blocks = outputs.blocks.where(np.arange(len(outputs.blocks.rows)) % max(step, 1) == 0)
-        for name in self._metrics(truth, outputs, blocks):
+        for name in self._metrics(outputs, blocks):
             try:
                 if name not in self.of_metric:
-                    judge = truth.judge(name, outputs)
+                    judge = judge_of(name, outputs)
                     predicted = predictions_for(outputs, judge)
-                    self.of_metric[name] = metric_loss(blocks, judge, predicted, truth.units)
+                    self.of_metric[name] = metric_loss(blocks, judge, predicted, outputs.units)
                 found[name] = self.of_metric[name]
             except (FewVotesError, UndefinedMetricError):
                 continue
         return found
 
     @staticmethod
-    def _metrics(truth: Truth, outputs: TreeOutputs, blocks: TreeBlocks) -> tuple[str, ...]:
+    def _metrics(outputs: TreeOutputs, blocks: TreeBlocks) -> tuple[str, ...]:
         """What a forest of so many classes is judged by."""
-        if outputs.votes is None:
+        if not len(outputs.classes):
             return ("rmse",)
-        judge = truth.judge("logloss", outputs)
+        judge = judge_of("logloss", outputs)
         of_probabilities = "logloss" if chances_in_blocks(judge, blocks).doubt(judge.name) is None else "brier"
-        return (of_probabilities, "auc") if len(outputs.votes.classes) == 2 else (of_probabilities,)
+        return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 
     def mean_probabilities(self) -> np.ndarray[Any, Any] | None:
         """Mean over the rows of the probability of each class, shape (n_classes,); None where they are not known."""
         outputs = self.outputs
-        if outputs is None or outputs.votes is None or outputs.scores is None or outputs.link is None:
+        if outputs is None or outputs.voted is None or outputs.scores is None or outputs.link is None:
             return None
         asked = outputs.scores.asked > 0
         return np.asarray(outputs.predictor.predictions(outputs.scores.mean[asked]).mean(axis=0))

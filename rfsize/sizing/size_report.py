@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from rfsize.counting.counted import Counted
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import fewest_votes
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.strata import FEWEST_ROWS
 from rfsize.reporting.account import Picture
 from rfsize.sizing.accounts import Wording
 from rfsize.sizing.base import Report
-from rfsize.sizing.goal import AVERAGES, LabelGoal, check_goal
+from rfsize.sizing.goal import AVERAGES, Goal, LabelGoal, check_goal
 from rfsize.sizing.labels_only import what_suffers
+from rfsize.sizing.loss import Loss
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.price import Pricing
-from rfsize.sizing.truth import Truth
 from rfsize.sizing.voting_rule import VotingRule, rules_of
 from rfsize.sizing.words import (
     RARE,
@@ -34,8 +34,6 @@ from rfsize.sizing.words import (
 from rfsize.utils.validation import choice, share, whole
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, printable
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import TreeOutputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,6 +102,8 @@ class SizeReport(Report):
     (True, 71)
     """
 
+    criterion = "label"
+
     n_trees: int | float
     alpha: float
     available: int
@@ -119,28 +119,16 @@ class SizeReport(Report):
     sure: float | None
     _rules: Mapping[str, VotingRule]
     _classes: list[Any]
-    _asked: ForestOnRows | Counted | None
     pricing: Pricing
     noted: tuple[Caution, ...] = ()
+    _report_of: Callable[[Goal], Report] | None = None
+    _others: dict[MetricLike, Report] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        outputs: TreeOutputs,
-        goal: LabelGoal,
-        *,
-        available: int,
-        source: str,
-        rows: ForestOnRows | Counted | None = None,
-        groups: Groups = ALONE,
-        truth: Truth | None = None,
-        both: bool = True,
-    ) -> SizeReport:
-        """Size a forest of ``available`` trees from what its trees say.
+    def of(cls, outputs: TreeOutputs, goal: LabelGoal, *, both: bool = True) -> SizeReport:
+        """Size a forest from what its trees say of the rows that sizes go by.
 
-        ``rows`` let `metric_gap` ask the trees again; ``groups`` are those by which trees were asked; ``truth`` tells
-        the price in metrics. Unless it is to tell the sizes by ``both`` rules of voting, only that of the goal is
-        estimated.
+        Unless it is to tell the sizes by ``both`` rules of voting, only that of the goal is estimated.
 
         Raises
         ------
@@ -151,29 +139,27 @@ class SizeReport(Report):
         ValueError
             If the estimator does not fit the votes, or there are no scores to size by.
         """
-        check_goal(goal, 0 if outputs.votes is None else len(outputs.votes.classes))
-        assert outputs.votes is not None
+        check_goal(goal, len(outputs.classes))
         if not outputs.votes.asked.any():
-            raise FewVotesError("no row has a vote" + no_votes_advice(source, available, groups))
+            raise FewVotesError("no row has a vote" + no_votes_advice(outputs))
         voting = outputs.voting(goal.voting)
-        rules = rules_of(outputs, goal, groups, both=both)
+        rules = rules_of(outputs, goal, both=both)
         if voting not in rules:
-            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(source, available, groups))
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
         return cls(
             **rules[voting].said(goal.alpha, goal.average),
             alpha=float(goal.alpha),
-            available=int(available),
-            source=source,
+            available=outputs.n_trees,
+            source=outputs.source,
             voting=voting,
             average=goal.average,
             predict_obeys=outputs.predict_obeys,
-            copied=groups.copied,
-            groups=groups.by,
+            copied=outputs.groups.copied,
+            groups=outputs.groups.by,
             sure=goal.sure,
             _rules=rules,
-            _classes=outputs.votes.classes.tolist(),
-            _asked=rows,
-            pricing=Pricing(outputs, groups, truth, rules.get(outputs.voting("auto"))),
+            _classes=outputs.classes.tolist(),
+            pricing=Pricing(outputs, rules.get(outputs.voting("auto"))),
         )
 
     @property
@@ -253,6 +239,12 @@ class SizeReport(Report):
         [0.825, 0.905, 0.961]
         """
         return 1.0 - self._estimate.disagreement(whole("n_trees", n_trees, at_least=1))
+
+    def _own_loss(self, n_trees: int) -> Loss:
+        by_class = {of: 1.0 - agreement for of, agreement in self.agreement_by_class(n_trees).items()}
+        low, high = self._rule.interval(n_trees, self.average)
+        value = 1.0 - self.agreement(n_trees)
+        return Loss(value, (min(low, value), max(high, value)), by_class=by_class)
 
     def curves(self) -> Curves:
         """Mean disagreement around T*(α) as it might also have come out: what `interval` is made from."""

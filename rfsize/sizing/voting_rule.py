@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.counting.representative import too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Curves, Estimate
 from rfsize.estimation.strata import ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.sizing.goal import LabelGoal
 from rfsize.utils.typing import Int64s
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.groups import Groups
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -211,6 +210,15 @@ class VotingRule:
         blocks = self._blocks_by_class if average == "macro" else self._blocks
         return estimate.shaken_replicates(estimate.size(alpha), blocks)
 
+    def interval(self, n_trees: int, average: str) -> tuple[float, float]:
+        """95 % interval of the disagreement of so many trees."""
+        estimate = self.estimate(average)
+        blocks = self._blocks_by_class if average == "macro" else self._blocks
+        curves = estimate.shaken_replicates(n_trees, blocks)
+        at = [float(np.interp(math.log(n_trees), np.log(curves.sizes), one)) for one in curves.disagreement]
+        low, high = np.quantile(at, [0.025, 0.975])
+        return float(low), float(high)
+
     def size(self, alpha: float, average: str) -> int | float:
         """T*(α); infinite where it is not known."""
         return math.inf if self.untold else self.estimate(average).size(alpha)
@@ -227,7 +235,7 @@ class VotingRule:
         return {**self.__dict__, "_rows": None, "_strata": None}
 
 
-def rules_of(outputs: TreeOutputs, goal: LabelGoal, groups: Groups, *, both: bool) -> dict[str, VotingRule]:
+def rules_of(outputs: TreeOutputs, goal: LabelGoal, *, both: bool) -> dict[str, VotingRule]:
     """What is estimated by the rule of voting that a goal asks for, and where it can be ``both``.
 
     Averaged scores are left out where no row has those of two trees.
@@ -237,8 +245,7 @@ def rules_of(outputs: TreeOutputs, goal: LabelGoal, groups: Groups, *, both: boo
     ValueError
         If the estimator does not fit the votes, or averaged scores are asked for where there are none.
     """
-    votes, scores, sizes, blocks = outputs.votes, outputs.scores, groups.sizes_once, outputs.blocks
-    assert votes is not None
+    votes, scores, sizes, blocks = outputs.votes, outputs.scores, outputs.groups.sizes, outputs.blocks
     voting = outputs.voting(goal.voting)
     if voting == "soft" and scores is None:
         raise ValueError(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rfsize.counting.representative import by_nature_advice
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils.words import how_many, printable
-from rfsize.voting.groups import ALONE, Groups
 
 # A class of fewer of the labels is rare; of many classes, only so many are spoken of.
 RARE, _CLASSES_SAID = 0.05, 5
@@ -45,13 +45,13 @@ def in_words(size: int | float) -> str:
     return f"{size:,}" if math.isfinite(size) else "inf"
 
 
-def no_votes_advice(source: str, available: int, groups: Groups = ALONE) -> str:
+def no_votes_advice(outputs: TreeOutputs) -> str:
     """What to do where no row has votes or scores enough, as the end of a sentence."""
-    if available < 2:
-        return f": the forest has {how_many(available, 'tree')}; train more"
-    if source == "oob":
-        saw = "every row" if groups.index is None else "every row, or another of its group"
-        by_nature = by_nature_advice(groups.by)
+    if outputs.n_trees < 2:
+        return f": the forest has {how_many(outputs.n_trees, 'tree')}; train more"
+    if outputs.source == "oob":
+        saw = "every row" if outputs.groups.index is None else "every row, or another of its group"
+        by_nature = by_nature_advice(outputs.groups.by)
         return f": every tree saw {saw}; lower the bagging fraction or give validation rows{by_nature}"
     return ": nothing to size a forest from"
 

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
-from rfsize.counting.counted import Counted
+from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.errors import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
@@ -28,7 +29,6 @@ from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, share
-from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import Votes
 
 _OF_VOTES = ("threshold", "optimal", "robust")
@@ -427,10 +427,10 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         if self.stop_table == "certified":
             voting = cast(Literal["auto", "hard", "soft"], self.voting)
             return StopTable.calibrate(forest, unseen, alpha=self.alpha, voting=voting, **of_certificate)
-        prior: Votes | Counted | None = held_out
+        prior: Votes | TreeOutputs | None = held_out
         if prior is None:
             options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
-            prior = Counted.of(ForestOnRows.of(forest, data.X, data.truth, oob=True, **options), data.truth)
+            prior = asked(ForestOnRows.of(forest, data.X, data.truth, oob=True, **options), data.truth)
         table = StopTable.build(forest.n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
         return table if unseen is None else table.certified(forest, unseen, **of_certificate)
 

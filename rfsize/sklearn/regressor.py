@@ -94,7 +94,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
 
     >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
     >>> model = RightSizedRegressor(forest, tolerance=0.01, criterion="r2").fit(X, y)
-    >>> bool(model.report_.loss_at(model.n_trees_).loss <= 0.01)
+    >>> bool(model.report_.loss_at(model.n_trees_).value <= 0.01)
     True
     """
 

@@ -18,11 +18,11 @@ from rfsize.adapters.base import Adapter, Holder, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
-from rfsize.sizing.truth import Truth
 from rfsize.training.cross_validation import folds_of, held_out_outputs
 from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
 from rfsize.training.growing import grown_model
@@ -31,7 +31,6 @@ from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import choice, refuse_unused, sample_weights, whole
 from rfsize.utils.warn import give
-from rfsize.voting.outputs import TreeOutputs
 
 _CROSS_VALIDATED = (
     "the forest was sized by cross-validation, and not by what trees say out of bag; oob_refusal_ says why, or "
@@ -216,13 +215,12 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 part = data.part(train)
                 adapter = adapter_for(part.fitted(self.estimator, n_trees), casts_votes=False)
                 parts.append(
-                    (held_out, part.classes, ForestOnRows.of(adapter, _safe_indexing(data.X, held_out)).outputs())
+                    (held_out, part.classes, TreeOutputs.of(ForestOnRows.of(adapter, _safe_indexing(data.X, held_out))))
                 )
-            outputs = held_out_outputs(parts, data.classes, len(data.label))
-            of: dict[str, Any] = {"available": n_trees, "source": "cross-validation", "groups": groups}
-            truth = Truth(data.truth, data.weight, groups)
+            outputs = held_out_outputs(parts, data.classes, len(data.label), groups)
+            outputs = outputs.with_truth(data.truth, data.weight)
             try:
-                report = report_for(goal, outputs.take(groups.once), truth=truth, **of)
+                report = report_for(goal, outputs)
             except FewVotesError as too_few:
                 if too_few.enough is None or n_trees == self.max_trees:
                     raise

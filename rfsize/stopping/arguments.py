@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.counted import Counted
-from rfsize.counting.representative import RowsAsked
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.stopping import urn
 from rfsize.stopping.rules.base import MAX_TREES
 from rfsize.stopping.rules.kinds import of_urn
@@ -18,13 +17,11 @@ from rfsize.stopping.rules.leaders import LeaderStops
 from rfsize.stopping.rules.ternary import MAX_TERNARY
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, positive, whole
-from rfsize.voting.groups import ALONE
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.votes import Votes
 
 
 def representative(prior: Any) -> Any:
-    """The votes that a prior is, or that `rfsize.count` counted; any other prior as it is.
+    """The votes that a prior is, or that tree outputs hold; any other prior as it is.
 
     Raises
     ------
@@ -33,18 +30,13 @@ def representative(prior: Any) -> Any:
     ValueError
         If they are out of bag, and not known to be of how many trees.
     """
-    votes = getattr(prior, "votes", prior)
-    if not isinstance(votes, Votes):
-        return votes
-    votes.check_trees()
-    if isinstance(prior, Counted):
-        rows = RowsAsked.by_outputs(prior.told.outputs, prior.n_trees, prior.forest.groups, prior.y, prior.forest)
-    else:
-        rows = RowsAsked.by_outputs(TreeOutputs(votes), votes.n_trees, ALONE)
-    lack = rows.of_some_rows("where voting may stop") if votes.is_out_of_bag else None
+    if not isinstance(prior, Votes | TreeOutputs):
+        return prior
+    outputs = TreeOutputs.of_votes(prior) if isinstance(prior, Votes) else prior.distinct
+    lack = outputs.by_votes().of_some_rows("where voting may stop") if outputs.votes.is_out_of_bag else None
     if lack is not None:
         raise lack.error()
-    return votes
+    return outputs.votes
 
 
 def resolved_prior(prior: Any, n_trees: int, n_classes: int | None) -> tuple[int, Floats | None]:

@@ -73,7 +73,7 @@ class Scope(NamedTuple):
             raise ValueError(
                 f"the table is for labels that are class 1 above a probability of {own:g}, and threshold is "
                 f"{other:g}: leave threshold out, which takes that of the table, or make a table for it, by "
-                f"StopTable.calibrate(..., threshold={other:g}) or from rfsize.votes(..., threshold={other:g})"
+                f"StopTable.calibrate(..., threshold={other:g}) or from rfsize.tree_outputs(..., threshold={other:g})"
             )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.errors import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -50,7 +51,6 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
-from rfsize.voting.outputs import VOTINGS
 from rfsize.voting.votes import HasVotes, Votes
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ class StopTable(Result):
         alpha : float
             Share of the labels that are kept, above 0 and at most 1. With α = 1, any prior and rule give the lossless
             table: voting stops when the remaining votes cannot change the outcome.
-        prior : "uniform", Votes, Counted or array_like
+        prior : "uniform", Votes, TreeOutputs or array_like
             How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). `Votes` of
-            similar rows, such as out-of-bag votes, or what `rfsize.count` counted: HYPER (Soto et al. 2016), see
+            similar rows, such as out-of-bag votes, or tree outputs: HYPER (Soto et al. 2016), see
             `rfsize.stopping.urn.votes_prior`. An array holds weights, in the shapes of the attribute.
         rule : {"threshold", "optimal", "robust"}
             "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
@@ -232,7 +232,7 @@ class StopTable(Result):
         Parameters
         ----------
         model
-            A forest, as `rfsize.votes` takes it.
+            A forest, as `rfsize.tree_outputs` takes it.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed.
         metric : {"labels", "probabilities", "scores"}
@@ -256,7 +256,7 @@ class StopTable(Result):
             Probability of class 1 above which it is predicted, 0.5 by default; two classes only, and only for labels or
             "macro".
         missing : float, optional
-            As in `rfsize.votes`.
+            As in `rfsize.tree_outputs`.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class StopTable(Result):
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = make_classification(2000, random_state=0)
         >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
-        >>> votes = rfsize.votes(forest, X[:1000], oob=True)
+        >>> votes = rfsize.tree_outputs(forest, X[:1000], oob=True).votes
         >>> table = rfsize.StopTable.build(100, alpha=0.98, prior=votes, rule="optimal").certified(forest, X[1000:])
         >>> table.certificate.bound <= 0.02
         True

@@ -15,15 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.sizing.api import report_by
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_for
-from rfsize.sizing.truth import Truth
+from rfsize.sizing.reports import report_by, report_for
 from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.progress import progress_bar
@@ -409,10 +408,9 @@ def _size(trainer: Trainer, candidate: Candidate, goal: Goal | None) -> tuple[fl
     """T* and its interval from what the candidate was judged by."""
     if goal is None:
         return _UNKNOWN
-    groups = candidate.groups
-    outputs = candidate.out_of_bag.outputs(candidate.n_trees, trainer.link, rows=groups.once)
-    truth = Truth(trainer.label, trainer.weight, groups)
-    report = report_for(goal, outputs, truth=truth, available=candidate.n_trees, source="oob", groups=groups)
+    of_candidate = candidate.out_of_bag, candidate.n_trees, trainer.link
+    outputs = TreeOutputs.out_of_bag(*of_candidate, groups=candidate.groups)
+    report = report_for(goal, outputs.with_truth(trainer.label, trainer.weight))
     return report.n_trees, *report.interval
 
 
@@ -425,6 +423,5 @@ def _sized(
             chosen.grow_to(n_trees)
         return chosen.forest().booster(), None
     forest = chosen.forest()
-    truth = Truth(trainer.label, trainer.weight, chosen.groups)
-    report = grown(forest, goal, truth, max_trees=max_trees, min_trees=1, progress=progress)
+    report = grown(forest, goal, (trainer.label, trainer.weight), max_trees=max_trees, min_trees=1, progress=progress)
     return adapter_for(forest.booster(), casts_votes=False).truncated(report.n_kept), report

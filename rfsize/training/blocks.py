@@ -13,7 +13,7 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.validation import whole
 from rfsize.voting.groups import Groups
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 
 class Block(NamedTuple):

@@ -24,7 +24,7 @@ from rfsize.adapters.trainer import Trainer
 from rfsize.utils.files import member_of, written_whole
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import Scores
 
 _FORMAT, _VERSION = "rfsize bagging fraction search", 4

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils.validation import class_indices, refuse_unused, share, whole
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.groups import Groups
-from rfsize.voting.outputs import TreeOutputs
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -55,7 +55,7 @@ def cv_votes(
     seed : int, default 0
         Of the shuffle that makes the folds.
     threshold : float, default 0.5
-        As in `votes`.
+        As in `tree_outputs`.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`: a fold holds out all rows of a group, or none.
 
@@ -151,7 +151,10 @@ def folds_of(
 
 
 def held_out_outputs(
-    parts: list[tuple[NDArray[np.int64], NDArray[Any], TreeOutputs]], classes: NDArray[Any], n_rows: int
+    parts: list[tuple[NDArray[np.int64], NDArray[Any], TreeOutputs]],
+    classes: NDArray[Any],
+    n_rows: int,
+    groups: Groups = ALONE,
 ) -> TreeOutputs:
     """What forests say of the rows that they were not trained on, put together.
 
@@ -162,6 +165,8 @@ def held_out_outputs(
     classes : ndarray, shape (n_classes,)
         All classes; empty for regression.
     n_rows : int
+    groups : Groups, optional
+        Rows that belong together.
 
     Returns
     -------
@@ -169,17 +174,18 @@ def held_out_outputs(
         Scores, and blocks of trees, are those of forests that know all classes.
     """
     first = parts[0][2]
-    n_trees = 0 if first.votes is None else first.votes.n_trees
     votes = None
     if len(classes):
         counts = np.zeros((n_rows, len(classes)), dtype=np.int32)
         for rows, known, outputs in parts:
-            assert outputs.votes is not None
             counts[rows[:, None], class_indices(classes, known, len(known))] = outputs.votes.counts
-        votes = Votes(counts, classes, n_trees, threshold=None if first.votes is None else first.votes.threshold)
+        votes = Votes(counts, classes, first.n_trees, threshold=first.votes.threshold)
+    found = TreeOutputs(
+        n_rows, first.n_trees, votes, predict_obeys=first.predict_obeys, source="cross-validation", groups=groups
+    )
     whole = [(rows, outputs) for rows, known, outputs in parts if len(known) == len(classes)]
     if not whole or whole[0][1].scores is None:
-        return TreeOutputs(votes, predict_obeys=first.predict_obeys)
+        return found
     scores = Scores.nothing(n_rows, whole[0][1].scores.n_scores)
     blocks, order = [], np.concatenate([rows for rows, _ in whole])
     for rows, outputs in whole:
@@ -189,9 +195,7 @@ def held_out_outputs(
         blocks.append(outputs.blocks)
     together = TreeBlocks.of_forests(blocks, [len(rows) for rows, _ in whole])
     together = replace(together, rows=order[together.rows])
-    known_to_all = whole[0][1]
-    of: dict[str, Any] = {"blocks": together, "link": known_to_all.link}
-    return TreeOutputs(votes, scores, known_to_all.cut, known_to_all.predict_obeys, **of)
+    return replace(found, scores=scores, blocks=together, link=whole[0][1].link, cut=whole[0][1].cut)
 
 
 def checked_folds(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.utils import _safe_indexing
 
-from rfsize.adapters.registry import integration_for, integration_of
-from rfsize.counting.predictions import known, out_of_bag_rows
-from rfsize.counting.representative import RowsAsked
+from rfsize.adapters.registry import adapter_for, integration_for, integration_of
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import InbagError, NotAForestError
 
 
@@ -91,18 +91,20 @@ class OutOfBagPredictions:
         """What a forest predicts, or why that is not known."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
         try:
-            rows, _ = out_of_bag_rows(forest, data.X, data.target(forest), **options)
-            averages = rows.averages()
+            adapter = adapter_for(forest, casts_votes=False)
+            rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
+            outputs = replace(TreeOutputs.of(rows, "all"), y=data.truth)
+            predictor, averages = outputs.averaging_predictor, outputs.averages
         except (InbagError, NotAForestError) as refused:
             return str(refused)
-        asked, predicted = averages.is_asked, rows.predictor.predictions(averages.mean)
-        lack = RowsAsked.of(rows, averages.asked, data.truth).of_some_rows("the out-of-bag score")
+        asked, predicted = averages.is_asked, predictor.predictions(averages.mean)
+        lack = outputs.by_averages().of_some_rows("the out-of-bag score")
         score: float | str = math.nan
         if lack is not None:
             score = lack.message
         elif asked.any() and len(data.classes):
-            score = float(np.mean(rows.predictor.labels(predicted[asked]) == data.label[asked]))
+            score = float(np.mean(predictor.labels(predicted[asked]) == data.label[asked]))
         elif np.count_nonzero(asked) > 1:
             weight = None if data.weight is None else data.weight[asked]
             score = float(r2_score(data.label[asked], predicted[asked, 0], sample_weight=weight))
-        return cls(known(predicted, asked), score)
+        return cls(np.where(asked[:, None], predicted, np.nan), score)

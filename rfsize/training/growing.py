@@ -14,14 +14,14 @@ from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import NotAForestError
-from rfsize.sizing.api import report_by, report_on
 from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goal import Goal, check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.reports import report_by, report_for
 from rfsize.sizing.size_report import SizeReport
-from rfsize.sizing.truth import Truth
 from rfsize.training.blocks import ForestInBlocks
 from rfsize.training.grown import grown
 from rfsize.utils.matrix import n_rows
@@ -374,8 +374,8 @@ class Growth:
     Attributes
     ----------
     forest : ForestInTraining
-    truth : Truth
-        Of the training rows, with classes as the forest calls them.
+    truth : tuple
+        Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None.
     report_by : callable
         What a model of its trees says by other groups of the training rows.
     model : callable
@@ -385,7 +385,7 @@ class Growth:
     """
 
     forest: ForestInTraining
-    truth: Truth
+    truth: tuple[Any, Any]
     report_by: Callable[[Groups, Any], Report]
     model: Callable[[Any], Any] = lambda booster: booster
     given: int = 0
@@ -405,7 +405,9 @@ class Growth:
         It is judged out of bag, or by ``validation``, which makes the trees so far a forest on rows with ``y_val``.
         """
         forest, limits = self.forest, {"max_trees": max_trees, "min_trees": min_trees}
-        estimate = None if validation is None else lambda: report_on(validation(), goal, y_val)
+        estimate = (
+            None if validation is None else lambda: report_for(goal, TreeOutputs.of(validation()).with_truth(y_val))
+        )
         report = grown(forest, goal, self.truth, **limits, estimate=estimate, progress=progress)
         if validation is None:
             report = noting_copies(report, forest.groups, self._report_by)
@@ -450,7 +452,7 @@ def _of_parameters(
     def by(groups: Groups, model: Any) -> Report:
         return report_by(groups, model, X, trainer.label, trainer.weight, goal=goal, threshold=threshold)
 
-    return Growth(forest, Truth(trainer.label, trainer.weight, belong), by, given=forest.n_trees)
+    return Growth(forest, (trainer.label, trainer.weight), by, given=forest.n_trees)
 
 
 def _of_estimator(
@@ -488,4 +490,4 @@ def _of_estimator(
     def by(groups: Groups, model: Any) -> Report:
         return report_by(groups, model, X, y, sample_weight, goal=goal, threshold=threshold)
 
-    return Growth(forest, Truth(y, sample_weight, belong), by, adapter.with_booster, 0 if is_new else adapter.n_trees)
+    return Growth(forest, (y, sample_weight), by, adapter.with_booster, 0 if is_new else adapter.n_trees)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
-from rfsize.sizing.truth import Truth
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
+
+Truth = tuple[Any, Any]
+"""Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None."""
 
 # As many times the trees that are allowed are out of reach, however roughly a few trees tell how many it takes.
 _FAR = 2
@@ -32,8 +36,6 @@ def grown(
     progress: bool = True,
 ) -> Report:
     """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
-
-    ``truth`` is of the training rows, with classes as the forest calls them.
 
     Raises
     ------
@@ -60,10 +62,10 @@ def grown(
 
 
 def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
-    outputs = forest.outputs()
+    outputs = TreeOutputs.in_training(forest).with_truth(*truth)
     once = forest.groups.once
     asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
-    _refuse_groups_that_are_always_seen(forest, asked, max(max_trees, forest.n_trees))
+    _refuse_groups_that_are_always_seen(outputs.distinct, asked, max(max_trees, forest.n_trees))
     share_of_votes = asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
@@ -74,21 +76,21 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_t
             "by: train with a smaller bagging fraction, give X_val, rows that the forest is not trained on, or allow "
             "more trees"
         )
-    return report_for(goal, outputs, truth=truth, available=forest.n_trees, source="oob", groups=forest.groups)
+    return report_for(goal, outputs)
 
 
-def _refuse_groups_that_are_always_seen(forest: ForestInTraining, asked: NDArray[np.int32], max_trees: int) -> None:
+def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.int32], max_trees: int) -> None:
     """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
-    sizes = forest.groups.sizes_once
+    sizes = outputs.groups.sizes
     if sizes is None or not asked.any():
         return
     smallest = sizes.min()
-    left_out = (asked[sizes == smallest].mean() / forest.n_trees) ** (1.0 / smallest)
+    left_out = (asked[sizes == smallest].mean() / outputs.n_trees) ** (1.0 / smallest)
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
     if too_many_untold(round(without), len(sizes)):
         raise FewVotesError(
             f"even {how_many(max_trees, 'tree')} would leave {without / len(sizes):.1%} of the rows without "
             f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
             "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
-            f"X_val, rows that the forest is not trained on{by_nature_advice(forest.groups.by)}"
+            f"X_val, rows that the forest is not trained on{by_nature_advice(outputs.groups.by)}"
         )

@@ -16,7 +16,7 @@ from rfsize.adapters.trainer import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 _REPLICATES = 100
 _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors

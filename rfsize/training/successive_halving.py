@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
-from rfsize.counting.representative import RowsAsked
+from rfsize.counting.representative import Kinds, RowsAsked
 from rfsize.errors import FewVotesError
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.outputs import OutOfBag
+from rfsize.voting.out_of_bag import OutOfBag
 
 if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison, Judge
@@ -118,9 +118,15 @@ class Candidate:
 
     def check_votes_to_come(self, n_trees: int) -> None:
         """Raise `FewVotesError` where this number of trees leaves rows too few votes to compare fractions by."""
-        groups, label = self.groups, self._trainer.label if len(self._trainer.classes) else None
+        groups, trainer = self.groups, self._trainer
         numbers = None if groups.index is None else groups.numbers
-        rows = RowsAsked(n_trees * self._left_out, n_trees, groups.by, sizes=groups.sizes, units=numbers, y=label)
+
+        def kinds() -> Kinds | None:
+            return Kinds.of_labels(trainer.label) if len(trainer.classes) else None
+
+        rows = RowsAsked(
+            n_trees * self._left_out, n_trees, groups.by, sizes=groups.sizes, units=numbers, find_kinds=kinds
+        )
         lack = rows.lack(f"how good the bagging fraction {self.fraction:g} is")
         if lack is not None:
             raise FewVotesError(f"{lack.message}; or give smaller fractions", enough=lack.enough)

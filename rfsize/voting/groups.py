@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class Groups:
         alone because there were none to look for copies in.
     index : ndarray of int64, shape (n_rows,), or None
         Number of the group of each row, -1 where no other row belongs to it; None where that is so of all rows.
+    sizes : ndarray of int64, shape (n_rows,), or None
+        Rows of the group of each row; None where each row stands alone.
     copied : float or None
         Share of the rows that have a copy; None where copies were not looked for.
     of_copies : Groups or None
@@ -33,6 +35,7 @@ class Groups:
 
     by: str = "rows"
     index: NDArray[np.int64] | None = None
+    sizes: NDArray[np.int64] | None = None
     copied: float | None = None
     of_copies: Groups | None = None
 
@@ -43,7 +46,7 @@ class Groups:
         if not (size > 1).any():
             return cls(by)
         number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
-        return cls(by, number[inverse].astype(np.int64))
+        return cls(by, number[inverse].astype(np.int64), size[inverse].astype(np.int64))
 
     @classmethod
     def given(cls, groups: ArrayLike, n_rows: int) -> Groups:
@@ -87,15 +90,6 @@ class Groups:
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 
     @property
-    def sizes(self) -> NDArray[np.int64] | None:
-        """Rows of the group of each row, shape (n_rows,); None where each row stands alone."""
-        if self.index is None:
-            return None
-        size = np.bincount(self.index + 1)  # the first counts the rows that stand alone
-        size[0] = 1
-        return size[self.index + 1]
-
-    @property
     def once(self) -> NDArray[np.bool_] | None:
         """The first of the copies of each row, shape (n_rows,); None where every row counts.
 
@@ -105,18 +99,13 @@ class Groups:
             return None
         first = self.index < 0
         first[np.unique(self.index, return_index=True)[1]] = True
-        return first
+        return None if first.all() else first
 
-    @property
-    def sizes_once(self) -> NDArray[np.int64] | None:
-        """`sizes` of the rows of `once`; None where each row stands alone."""
-        return self.sizes if self.sizes is None or self.once is None else self.sizes[self.once]
-
-    def scored(self, every: int) -> slice | NDArray[np.int64]:
-        """Which of the rows of `once` are scored, where one of so many rows is."""
-        if self.once is None:
-            return slice(None, None, every)
-        return np.flatnonzero(np.flatnonzero(self.once) % every == 0)
+    def take(self, rows: NDArray[np.bool_]) -> Groups:
+        """Those of some of the rows, a mask; sizes stay those of all rows."""
+        if self.index is None or self.sizes is None:
+            return self
+        return replace(self, index=self.index[rows], sizes=self.sizes[rows])
 
     def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Rows that were seen, or of whose group one was; shape (n_rows,)."""

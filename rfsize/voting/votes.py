@@ -47,8 +47,8 @@ class Votes:
         Trees in the forest that voted; by default the most that any row was asked. Give it with out-of-bag votes:
         each row was asked some of the trees, and sizes and stop tables need to know of how many.
     threshold : float, optional
-        Probability of class 1 above which the trees voted for it; two classes only. `rfsize.votes` knows it of the
-        votes that it counts, and a `StopTable` that is built from votes takes it along.
+        Probability of class 1 above which the trees voted for it; two classes only. Votes of `rfsize.tree_outputs` know
+        it, and a `StopTable` that is built from votes takes it along.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ class Votes:
 
 
 class HasVotes(Protocol):
-    """What holds counted votes, such as what `rfsize.count` returns."""
+    """What holds counted votes, such as what `rfsize.tree_outputs` returns."""
 
     @property
     def votes(self) -> Votes: ...

@@ -158,11 +158,14 @@ def test_votes_and_bags_of_models(lgb_booster: lgb.Booster, data: Data) -> None:
     names = np.array(["low", "middle", "high"])[data.three]
     labelled = RandomForestClassifier(61, random_state=3).fit(data.X, names)
     for model, y, named in ((lgb_booster, data.y, {}), (labelled, names, {"classes": labelled.classes_})):
-        votes, inbag = rfsize.tree_votes(model, data.X), rfsize.inbag(model, data.X)
-        counted = rfsize.votes(model, data.X, oob=True)
+        votes, inbag = rfsize.tree_outputs(model, data.X).by_tree(), rfsize.inbag(model, data.X)
+        counted = rfsize.tree_outputs(model, data.X, oob=True).votes
         right = counted.winner() == y
         assert banfield_size(votes, y, inbag=inbag, **named).accuracy[-1] == right[counted.asked > 0].mean()
-        assert mcnemar_size(votes, y, **named).accuracy[-1] == (rfsize.votes(model, data.X).winner() == y).mean()
+        assert (
+            mcnemar_size(votes, y, **named).accuracy[-1]
+            == (rfsize.tree_outputs(model, data.X).votes.winner() == y).mean()
+        )
 
 
 def test_types_labels_and_blocks(forest: RandomForestClassifier, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

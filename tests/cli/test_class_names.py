@@ -61,7 +61,9 @@ def test_predictions_have_the_names_of_the_training(
         assert forest.classes.tolist() == sorted(names.unique())
         assert run(training, "predict", str(fast), table, "-o", str(out), "--proba") == 0
         written = pd.read_csv(out)
-        codes = rfsize.votes(_own(framework, given), pd.read_csv(training / table).drop(columns="level")).winner()
+        codes = rfsize.tree_outputs(
+            _own(framework, given), pd.read_csv(training / table).drop(columns="level")
+        ).votes.winner()
         assert np.array_equal(written["label"], np.array(sorted(names.unique()))[codes])
         assert list(written.columns[2:]) == [f"p_{name}" for name in sorted(names.unique())]
 
@@ -72,7 +74,7 @@ def test_models_of_named_classes_are_those_of_their_frameworks(training: Path, t
         assert _grow(training, "words.csv", framework, model) == 0
         _own(framework, model).save_model(again)
         rows = pd.read_csv(training / "words.csv").drop(columns="level")
-        votes = [rfsize.votes(_own(framework, path), rows).counts for path in (model, again)]
+        votes = [rfsize.tree_outputs(_own(framework, path), rows).votes.counts for path in (model, again)]
         assert np.array_equal(*votes)
 
 

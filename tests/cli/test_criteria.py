@@ -44,7 +44,7 @@ def test_criteria(
     small = tmp_path / model
     assert run(folder, "truncate", model, "rows.npy", *options, "-o", str(small)) == status
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
-    assert rfsize.votes(load(model_file=small), data.fresh).n_trees == report.n_kept
+    assert rfsize.tree_outputs(load(model_file=small), data.fresh).votes.n_trees == report.n_kept
 
 
 def test_metrics_by_all_of_their_names(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_growing_by_a_metric(
         assert source in printed
         assert run(tmp_path, *training, *by, *options, "--json") == 0
         report = json.loads(capsys.readouterr().out)
-        assert rfsize.votes(load(model_file=tmp_path / output), data.fresh).n_trees == report["wanted"]
+        assert rfsize.tree_outputs(load(model_file=tmp_path / output), data.fresh).votes.n_trees == report["wanted"]
     table[1000:].drop(columns="sign").to_csv(tmp_path / "fresh.csv", index=False)
     for options, message in [
         ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),

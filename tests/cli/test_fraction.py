@@ -46,7 +46,7 @@ def test_fraction(
         dtrain, model = xgb.DMatrix(X, y), xgb.Booster(model_file=best)
     found = rfsize.training.bagging_fraction.select_bagging_fraction(params, dtrain, [0.3, 0.6], n_trees=30, alpha=0.8)
     assert [row["error"] for row in document["curve"]] == found.curve["error"].tolist()
-    assert rfsize.votes(model, data.fresh) == rfsize.votes(found.booster, data.fresh)
+    assert rfsize.tree_outputs(model, data.fresh).votes == rfsize.tree_outputs(found.booster, data.fresh).votes
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])

@@ -32,14 +32,16 @@ def test_grow(
     assert printed.startswith("T*(0.9) = ")
     assert "(oob)" in printed
     model = read(model_file=grown)
-    assert f"T*(0.9) = {rfsize.votes(model, data.fresh).n_trees} " in printed
+    assert f"T*(0.9) = {rfsize.tree_outputs(model, data.fresh).votes.n_trees} " in printed
     assert run(labelled, "grow", *training, "--alpha", "0.97", "--model", str(grown), "-o", str(more), "--json") == 0
     report = json.loads(capsys.readouterr().out)
     larger = read(model_file=more)
-    assert rfsize.votes(larger, data.fresh).n_trees == report["wanted"] >= report["n_trees"]
+    assert rfsize.tree_outputs(larger, data.fresh).votes.n_trees == report["wanted"] >= report["n_trees"]
     assert report["classes"] == [0, 1]
-    kept = rfsize.truncate(larger, n_trees=rfsize.votes(model, data.fresh).n_trees)
-    assert np.array_equal(rfsize.votes(kept, data.fresh).counts, rfsize.votes(model, data.fresh).counts)
+    kept = rfsize.truncate(larger, n_trees=rfsize.tree_outputs(model, data.fresh).votes.n_trees)
+    assert np.array_equal(
+        rfsize.tree_outputs(kept, data.fresh).votes.counts, rfsize.tree_outputs(model, data.fresh).votes.counts
+    )
 
 
 def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def test_what_labels_go_by(voting: str | None, folder: Path, tmp_path: Path, dat
     fast, out = str(tmp_path / "fast.npz"), str(tmp_path / "out.csv")
     booster = lgb.Booster(model_file=folder / "lgb.txt")
     averages = (booster.predict(data.fresh) > 0.5).astype(int)
-    majority = rfsize.votes(booster, data.fresh).counts.argmax(axis=1)
+    majority = rfsize.tree_outputs(booster, data.fresh).votes.counts.argmax(axis=1)
     assert (averages != majority).any()
     expected = majority if voting == "hard" else averages
     assert run(folder, "predict", "lgb.txt", "rows.npy", *asked, "-o", out) == 0

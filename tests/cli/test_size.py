@@ -65,7 +65,7 @@ def test_truncate(
     assert "bytes before" in capsys.readouterr().out
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
     expected = rfsize.size(load(model_file=folder / model), data.fresh, alpha=0.9).n_trees
-    assert rfsize.votes(load(model_file=small), data.fresh).n_trees == expected
+    assert rfsize.tree_outputs(load(model_file=small), data.fresh).votes.n_trees == expected
 
 
 def test_truncate_keeps_a_small_forest_whole(folder: Path, tmp_path: Path) -> None:

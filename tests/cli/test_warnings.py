@@ -12,6 +12,7 @@ import lightgbm as lgb
 import pandas as pd
 import pytest
 
+import rfsize
 from helpers.command_line import NAMES, run
 from helpers.forests import Data
 
@@ -70,7 +71,8 @@ def test_what_no_report_says_is_warned_of(rows: Path, capsys: pytest.CaptureFixt
     with pytest.warns(UserWarning, match=r"not trained on the columns \['more'\]") as caught:
         assert run(rows, "size", *OF_MODEL) == 0
     assert len(caught) == 1
-    with pytest.warns(UserWarning, match=SEEN):  # a table says nothing of it
+    # A table says nothing of it, nor of the training.
+    with pytest.warns(rfsize.SharedBagsWarning), pytest.warns(UserWarning, match=SEEN):
         run(rows, "table", *OF_MODEL, "--drop", "more", "-o", str(rows / "table.json"))
 
 

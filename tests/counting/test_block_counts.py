@@ -17,6 +17,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.block_counts import BlockCounts
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaf_sums import LeafSums
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.counting.walk import out_of_bag_members, votes_by_class
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.voting.scores import Scores
@@ -69,7 +70,7 @@ def test_votes_and_scores_are_numpys(oob: bool, always: bool, forest: Any, compi
     compiled(always)
     model, X, y = forest
     rows = ForestOnRows.of(model, X, y if oob else None, oob=oob)
-    found, adapter = rows.outputs(), rows.adapter
+    found, adapter = TreeOutputs.of(rows), rows.adapter
     leaf = adapter.leaf_index(X) + adapter.leaves.offset
     leaf, may_vote = out_of_bag_members(leaf, rows.bags.take(0, len(X)) if oob else None)
     votes = votes_by_class(adapter.voter(0.5)(leaf), len(adapter.classes), may_vote)

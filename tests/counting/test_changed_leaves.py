@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data
+from helpers.outputs import votes_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 
@@ -105,7 +106,7 @@ def test_a_refitted_booster_is_refused(name: str, data: Data) -> None:
     y = labels_of(what, data)
     refitted = train(data.X, y, **params).refit(data.X, y)
     assert inbag(refitted, data.X, None).any()  # the counts are those of training
-    for call in (rfsize.votes, rfsize.size, rfsize.truncate):
+    for call in (votes_of, rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.InbagError, match=rf"{CHANGED}.*refit.*validation rows"):
             call(refitted, data.X, y, oob=True)
 
@@ -122,7 +123,7 @@ def test_boosting_that_calls_itself_a_forest_is_refused(data: Data) -> None:
     text = boosted.model_to_string().replace("\nfeature_names=", "\naverage_output\nfeature_names=", 1)
     relabelled = lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]"))
     with pytest.raises(rfsize.NotAForestError, match=r"weighed by \[0\.1"):
-        rfsize.votes(relabelled, data.X)
+        rfsize.tree_outputs(relabelled, data.X)
 
 
 def test_a_margin_of_squared_error_is_refused(data: Data) -> None:
@@ -230,4 +231,4 @@ def test_nearly_certain_classes_are_no_change(objective: str) -> None:
 def test_infinite_rows_are_refused_by_a_value_error(data: Data) -> None:
     model = of_xgboost(data.X, data.y)
     with pytest.raises(ValueError, match=r"XGBoost does not take the rows X: .*inf"):
-        rfsize.votes(model, np.full((3, data.X.shape[1]), np.inf))
+        rfsize.tree_outputs(model, np.full((3, data.X.shape[1]), np.inf))

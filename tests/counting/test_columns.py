@@ -87,15 +87,15 @@ def test_by_name(kind: str, named: Any, rows: pd.DataFrame, tmp_path: Path) -> N
         warnings.simplefilter("error")
         turned = give(rows[NAMES[::-1]], tmp_path)
         assert np.array_equal(fast.predict(turned), fast.predict(rows))
-        assert rfsize.votes(named, turned) == rfsize.votes(named, rows)
+        assert rfsize.tree_outputs(named, turned).votes == rfsize.tree_outputs(named, rows).votes
     when = np.arange(len(rows)).astype("datetime64[D]").astype("datetime64[ns]")
     more = give(rows.assign(when=when)[["when", *NAMES[::-1]]].assign(id=0), tmp_path)
     left_out = r"not trained on the columns \['when', 'id'\] of X, which are left out"
     with pytest.warns(rfsize.UnknownColumnsWarning, match=left_out):
         assert np.array_equal(fast.predict(more), fast.predict(rows))
     with pytest.warns(rfsize.UnknownColumnsWarning, match=left_out):
-        assert rfsize.votes(named, more) == rfsize.votes(named, rows)
-    for ask in (fast.predict, lambda X: rfsize.votes(named, X)):
+        assert rfsize.tree_outputs(named, more).votes == rfsize.tree_outputs(named, rows).votes
+    for ask in (fast.predict, lambda X: rfsize.tree_outputs(named, X).votes):
         with pytest.raises(ValueError, match=r"missing \['f2', 'f5'\], unknown \['id'\]"):
             ask(give(rows.drop(columns=["f5", "f2"]).assign(id=0), tmp_path))
 
@@ -107,7 +107,7 @@ def test_a_forest_without_names_goes_by_place(
     model = train(data.X, data.y)
     fast, give = rfsize.compile(model), KINDS[_taken(kind, model)]
     assert np.array_equal(fast.predict(give(rows, tmp_path)), fast.predict(data.fresh))
-    for ask in (fast.predict, lambda X: rfsize.votes(model, X)):
+    for ask in (fast.predict, lambda X: rfsize.tree_outputs(model, X).votes):
         with pytest.raises(ValueError, match=r"9 columns, but .* trained on 8 features, which have no names"):
             ask(give(rows.assign(id=0.0), tmp_path))
 
@@ -128,7 +128,7 @@ def test_categories_in_files(train: Any, data: Data, tmp_path: Path) -> None:
         part.assign(letter=letters).to_parquet(folder / f"{number}.parquet", row_group_size=60)
     known = table.iloc[:, :9].assign(letter=table["letter"].where((np.arange(400) < 150) | (table["letter"] != "p")))
     with pytest.warns(rfsize.UnknownColumnsWarning):
-        assert rfsize.votes(model, folder) == rfsize.votes(model, known)
+        assert rfsize.tree_outputs(model, folder).votes == rfsize.tree_outputs(model, known).votes
     with pytest.warns(rfsize.UnknownColumnsWarning):
         assert np.array_equal(rfsize.compile(model).predict(folder), rfsize.compile(model).predict(known))
 
@@ -137,5 +137,5 @@ def test_categories_in_files(train: Any, data: Data, tmp_path: Path) -> None:
 def test_half_precision_of_polars(named: Any, rows: pd.DataFrame) -> None:
     half = rows.astype(np.float16)
     frame = polars.DataFrame({name: half[name].astype(np.float32).to_numpy() for name in NAMES}).cast(polars.Float16)
-    assert rfsize.votes(named, frame) == rfsize.votes(named, half.astype(np.float32))
+    assert rfsize.tree_outputs(named, frame).votes == rfsize.tree_outputs(named, half.astype(np.float32)).votes
     assert np.array_equal(rfsize.compile(named).predict(frame), rfsize.compile(named).predict(half.astype(np.float64)))

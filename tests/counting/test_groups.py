@@ -22,6 +22,7 @@ from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 
 N_ROWS = 300
 FORESTS: dict[str, Any] = {
@@ -50,12 +51,12 @@ def patients() -> list[str]:
 
 def test_votes_are_of_trees_that_saw_no_row_of_the_group(model: Any, patients: list[str]) -> None:
     X, _ = continuous(N_ROWS)
-    tree_labels, inbag = rfsize.tree_votes(model, X).T, rfsize.inbag(model, X)
+    tree_labels, inbag = rfsize.tree_outputs(model, X).by_tree().T, rfsize.inbag(model, X)
     expected = reference.counting.votes(tree_labels, 2, reference.groups.spread(inbag, patients))
-    assert np.array_equal(rfsize.votes(model, X, oob=True, groups=patients).counts, expected)
+    assert np.array_equal(rfsize.tree_outputs(model, X, oob=True, groups=patients).votes.counts, expected)
     alone = reference.counting.votes(tree_labels, 2, inbag)
-    assert np.array_equal(rfsize.votes(model, X, oob=True, groups="rows").counts, alone)
-    assert np.array_equal(rfsize.votes(model, X, oob=True).counts, alone)
+    assert np.array_equal(rfsize.tree_outputs(model, X, oob=True, groups="rows").votes.counts, alone)
+    assert np.array_equal(rfsize.tree_outputs(model, X, oob=True).votes.counts, alone)
     assert (expected.sum(axis=1) < alone.sum(axis=1)).any()
 
 
@@ -63,9 +64,9 @@ def test_blocks_of_any_size_give_the_same_votes(
     model: Any, patients: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, _ = continuous(N_ROWS)
-    whole = rfsize.votes(model, X, oob=True, groups=patients)
+    whole = rfsize.tree_outputs(model, X, oob=True, groups=patients).votes
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * 41)
-    assert rfsize.votes(model, X, oob=True, groups=patients) == whole
+    assert rfsize.tree_outputs(model, X, oob=True, groups=patients).votes == whole
 
 
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "random forest"])
@@ -73,12 +74,12 @@ def test_several_classes(framework: str, patients: list[str]) -> None:
     X, _ = continuous(N_ROWS)
     y = np.digitize(X[:, 0] + X[:, 1], [-0.6, 0.6])
     model = clone(FORESTS[framework]).fit(X, y)
-    votes = rfsize.votes(model, X, oob=True, groups=patients)
+    votes = rfsize.tree_outputs(model, X, oob=True, groups=patients).votes
     if framework == "XGBoost":  # a bag for the tree of each class: as many votes as the class with the fewest trees
         expected = _votes_of_classes(model, X, patients)
     else:
         seen = reference.groups.spread(rfsize.inbag(model, X), patients)
-        expected = reference.counting.votes(rfsize.tree_votes(model, X).T, 3, seen)
+        expected = reference.counting.votes(rfsize.tree_outputs(model, X).by_tree().T, 3, seen)
     assert np.array_equal(votes.counts, expected)
 
 
@@ -101,7 +102,7 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
     adapter = adapter_for(model, casts_votes=False)
     seen = reference.groups.spread(rfsize.inbag(adapter, X), patients)
     each = np.array([tree.predict(X) for tree in model.estimators_])
-    scores = ForestOnRows.of(adapter, X, oob=True, groups=patients).outputs().scores
+    scores = TreeOutputs.of(ForestOnRows.of(adapter, X, oob=True, groups=patients)).scores
     assert scores is not None
     assert scores.asked.tolist() == (~seen).sum(axis=0).tolist()
     for row in np.flatnonzero(scores.asked):
@@ -124,8 +125,8 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     assert report.to_dict() == named.to_dict()
     group = reference.groups.of_copies(X.tolist())
     seen = reference.groups.spread(rfsize.inbag(model, X), group)
-    counts = reference.counting.votes(rfsize.tree_votes(model, X).T, 2, seen)
-    assert np.array_equal(rfsize.votes(model, X, oob=True).counts, counts)
+    counts = reference.counting.votes(rfsize.tree_outputs(model, X).by_tree().T, 2, seen)
+    assert np.array_equal(rfsize.tree_outputs(model, X, oob=True).votes.counts, counts)
     once = rfsize.Votes(counts[reference.groups.first_of_each(group)], n_trees=41)
     assert report.n_trees == rfsize.size(once, alpha=0.9).n_trees
     assert report.votes_per_row == once.asked[once.asked > 0].mean()
@@ -134,7 +135,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     assert soft.votes_per_row == once.asked[once.asked > 1].mean()
     deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.1)
     assert (deviation.n_rows, deviation.groups, deviation.copied) == (soft.n_rows, "copies", 1.0)
-    assert len(rfsize.votes(rfsize.truncate(model, X, oob=True, alpha=0.5), X)) == 2 * N_ROWS
+    assert len(rfsize.tree_outputs(rfsize.truncate(model, X, oob=True, alpha=0.5), X).votes) == 2 * N_ROWS
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert (alone.groups, alone.copied, alone.n_rows + alone.n_dropped) == ("rows", None, 2 * N_ROWS)
     assert "copy" not in str(alone)
@@ -224,23 +225,26 @@ def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:
     X, y = continuous(N_ROWS)
     model = RandomForestClassifier(101, max_samples=0.5, random_state=0).fit(X, y)
     seen = reference.groups.spread(rfsize.inbag(model, X), patients)
-    grouped, alone = (rfsize.size(model, X, oob=True, groups=groups) for groups in (patients, "rows"))
-    gap = grouped.metric_gap("auc", y)
-    assert gap.n_rows == ((~seen).sum(axis=0) > 1).sum()
-    assert gap.value != alone.metric_gap("auc", y).value
+    grouped, alone = (
+        rfsize.size(model, X, y, oob=True, groups=groups, criterion="auc", tolerance=0.01)
+        for groups in (patients, "rows")
+    )
+    assert grouped.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
+    assert grouped.value != alone.value
+    assert grouped.loss_at(5) != alone.loss_at(5)
 
 
 def test_refusals(model: Any, patients: list[str]) -> None:
     X, _ = continuous(N_ROWS)
     with pytest.raises(ValueError, match="groups say on which training rows a tree may not vote, and oob=False"):
-        rfsize.votes(model, X, groups=patients)
+        rfsize.tree_outputs(model, X, groups=patients)
     with pytest.raises(ValueError, match="leave groups out, or give the training rows with oob=True"):
         rfsize.size(model, X, groups="copies")
     with pytest.raises(ValueError, match="one label for each of the 300 training rows"):
         rfsize.size(model, X, oob=True, groups=patients[1:])
-    with pytest.raises(ValueError, match="leave out X, oob, threshold, y, groups"):
-        rfsize.size(rfsize.votes(model, X), groups=patients)
-    with pytest.raises(ValueError, match="n_trees says what to keep, without sizing the forest: leave out groups"):
+    with pytest.raises(ValueError, match="groups would have no effect: counted Votes have their rows"):
+        rfsize.size(rfsize.tree_outputs(model, X).votes, groups=patients)
+    with pytest.raises(ValueError, match="groups would have no effect: n_trees says what to keep"):
         rfsize.truncate(model, n_trees=3, groups=patients)
 
 

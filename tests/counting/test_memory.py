@@ -16,11 +16,10 @@ import rfsize
 from helpers.forests import Data
 
 ASKED: dict[str, Callable[..., Any]] = {
-    "votes": lambda model, data, **more: rfsize.votes(model, data.X, **more),
-    "count": lambda model, data, **more: rfsize.count(model, data.X, data.y, **more),
+    "votes": lambda model, data, **more: rfsize.tree_outputs(model, data.X, **more).votes,
+    "count": lambda model, data, **more: rfsize.tree_outputs(model, data.X, data.y, **more),
     "size": lambda model, data, **more: rfsize.size(model, data.X, alpha=0.9, **more),
-    "votes out of bag": lambda model, data, **more: rfsize.votes(model, data.X, oob=True, **more),
-    "oob_score": lambda model, data, **more: rfsize.oob_score(model, data.X, data.y, **more),
+    "votes out of bag": lambda model, data, **more: rfsize.tree_outputs(model, data.X, oob=True, **more).votes,
 }
 
 # Asks of so many rows under the limit that the message names, and prints by how much the process grew, and the limit.
@@ -64,16 +63,16 @@ def test_too_little_memory_is_refused(lgb_booster: Any, data: Data, what: str) -
 def test_as_many_rows_as_are_named_fit(lgb_booster: Any, data: Data) -> None:
     rows = np.tile(data.X, (40_000 // len(data.X), 1))
     with pytest.raises(ValueError, match="allow") as refused:
-        rfsize.votes(lgb_booster, rows, max_memory=1)
+        rfsize.tree_outputs(lgb_booster, rows, max_memory=1)
     always = 1e9 * float(re.search(r"([\d.]+) GB whatever", str(refused.value))[1])  # type: ignore[index]
     limit = always + 300_000
     with pytest.raises(ValueError, match="rows at a time") as refused:
-        rfsize.votes(lgb_booster, rows, max_memory=limit)
+        rfsize.tree_outputs(lgb_booster, rows, max_memory=limit)
     fit = int(re.search(r"ask about ([\d,]+) rows", str(refused.value))[1].replace(",", ""))  # type: ignore[index]
     assert 0 < fit < len(rows)
-    assert len(rfsize.votes(lgb_booster, rows[:fit], max_memory=limit).counts) == fit
+    assert len(rfsize.tree_outputs(lgb_booster, rows[:fit], max_memory=limit).votes.counts) == fit
     with pytest.raises(ValueError, match="rows at a time"):
-        rfsize.votes(lgb_booster, rows[: fit + 1], max_memory=limit)
+        rfsize.tree_outputs(lgb_booster, rows[: fit + 1], max_memory=limit)
 
 
 def test_rows_that_are_drawn_are_limited_alone(lgb_booster: Any, data: Data) -> None:
@@ -95,15 +94,13 @@ def test_out_of_bag_all_rows_are_needed(lgb_booster: Any, data: Data) -> None:
 @pytest.mark.parametrize("limit", [0, -1, np.nan, "2 GB", True])
 def test_a_limit_is_a_positive_number(lgb_booster: Any, data: Data, limit: Any) -> None:
     with pytest.raises(ValueError, match="max_memory must be a positive number"):
-        rfsize.votes(lgb_booster, data.X, max_memory=limit)
+        rfsize.tree_outputs(lgb_booster, data.X, max_memory=limit)
 
 
 def test_what_was_counted_takes_no_limit(lgb_booster: Any, data: Data) -> None:
-    counted = rfsize.count(lgb_booster, data.X, data.y, oob=True)
+    counted = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True)
     with pytest.raises(ValueError, match="max_memory"):
         rfsize.size(counted, max_memory=1e9)
-    with pytest.raises(ValueError, match="max_memory"):
-        rfsize.oob_score(counted, max_memory=1e9)
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="tells the most memory held on Linux alone")

@@ -99,7 +99,7 @@ def in_memory(source: Any, data: Data) -> np.ndarray:
 
 def test_votes_and_sizes(booster: Any, data: Data, pieces: Any) -> None:
     X = in_memory(pieces, data)
-    assert rfsize.votes(booster, pieces) == rfsize.votes(booster, X)
+    assert rfsize.tree_outputs(booster, pieces).votes == rfsize.tree_outputs(booster, X).votes
     assert str(rfsize.size(booster, pieces, alpha=0.9)) == str(rfsize.size(booster, X, alpha=0.9))
 
 
@@ -118,15 +118,18 @@ def test_files_that_lack_what_others_have(
     rows = pyarrow.dataset.dataset(large, schema=schema, partitioning="hive")
     frame.loc[half, "x0"], frame.loc[~half, "x1"] = frame.x0[half].astype(np.float32), np.nan
     expected = pd.concat([frame[~half], frame[half]])
-    assert rfsize.votes(lgb_booster, rows) == rfsize.votes(lgb_booster, expected.to_numpy())
+    assert rfsize.tree_outputs(lgb_booster, rows).votes == rfsize.tree_outputs(lgb_booster, expected.to_numpy()).votes
 
 
 def test_out_of_bag(xgb_booster: Any, data: Data, pieces: Any) -> None:
     if len(in_memory(pieces, data)) < len(data.X):
         with pytest.raises(rfsize.InbagError):
-            rfsize.votes(xgb_booster, pieces, oob=True)
+            rfsize.tree_outputs(xgb_booster, pieces, oob=True)
         return
-    assert rfsize.votes(xgb_booster, pieces, oob=True) == rfsize.votes(xgb_booster, data.X, oob=True)
+    assert (
+        rfsize.tree_outputs(xgb_booster, pieces, oob=True).votes
+        == rfsize.tree_outputs(xgb_booster, data.X, oob=True).votes
+    )
     found, expected = (rfsize.oob_score(xgb_booster, X, data.y, metric="auc") for X in (pieces, data.X))
     assert (found.value, found.interval) == (expected.value, expected.interval)
 
@@ -142,16 +145,16 @@ def test_leaves_are_walked_to_and_compared(
 ) -> None:
     """With compiled loops, as of many rows; what these say of a piece is believed where the framework says so too."""
     X = in_memory(pieces, data)
-    expected = rfsize.votes(lgb_booster, X)
+    expected = rfsize.tree_outputs(lgb_booster, X).votes
     monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
-    assert rfsize.votes(lgb_booster, pieces) == expected
+    assert rfsize.tree_outputs(lgb_booster, pieces).votes == expected
     monkeypatch.setattr("rfsize.counting.leaves._CompiledWalk.leaf_index", lambda *_: np.zeros(1))
-    assert rfsize.votes(lgb_booster, pieces) == expected
+    assert rfsize.tree_outputs(lgb_booster, pieces).votes == expected
 
 
 def test_scikit_learn(data: Data, pieces: Any) -> None:
     forest = RandomForestClassifier(20, random_state=0).fit(data.X, data.y)
-    assert rfsize.votes(forest, pieces) == rfsize.votes(forest, in_memory(pieces, data))
+    assert rfsize.tree_outputs(forest, pieces).votes == rfsize.tree_outputs(forest, in_memory(pieces, data)).votes
 
 
 def test_columns_of_files_are_found_by_name(data: Data, tmp_path: Path) -> None:
@@ -159,11 +162,11 @@ def test_columns_of_files_are_found_by_name(data: Data, tmp_path: Path) -> None:
     forest = RandomForestClassifier(20, random_state=0).fit(frame, data.y)
     frame.assign(label=data.y)[["label", *NAMES[::-1]]].to_parquet(tmp_path / "rows.parquet")
     path = tmp_path / "rows.parquet"
-    assert rfsize.votes(forest, path) == rfsize.votes(forest, frame)
+    assert rfsize.tree_outputs(forest, path).votes == rfsize.tree_outputs(forest, frame).votes
     assert rfsize.compile(forest).predict(path).tolist() == forest.predict(frame).tolist()
     frame.drop(columns="x3").to_parquet(path)
     with pytest.raises(ValueError, match=r"missing \['x3'\]"):
-        rfsize.votes(forest, path)
+        rfsize.tree_outputs(forest, path)
 
 
 def test_copies_are_found(data: Data, tmp_path: Path) -> None:
@@ -173,8 +176,8 @@ def test_copies_are_found(data: Data, tmp_path: Path) -> None:
         if name not in ("a Parquet file", "its name"):
             folder = tmp_path / name
             folder.mkdir()
-            votes = rfsize.votes(forest, source(X, folder), oob=True)
-            assert votes == rfsize.votes(forest, X, oob=True, groups="copies")
+            votes = rfsize.tree_outputs(forest, source(X, folder), oob=True).votes
+            assert votes == rfsize.tree_outputs(forest, X, oob=True, groups="copies").votes
 
 
 def test_text_is_the_same_in_all_pieces() -> None:
@@ -204,7 +207,7 @@ def test_each_row_is_read_once(lgb_booster: Any, data: Data, monkeypatch: pytest
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 1 << 15)
     monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
     rows = Slices(data.fresh)
-    for ask in (rfsize.size, rfsize.count, lambda model, X: rfsize.compile(model).predict(X)):
+    for ask in (rfsize.size, rfsize.tree_outputs, lambda model, X: rfsize.compile(model).predict(X)):
         rows.read = 0
         ask(lgb_booster, rows)
         assert rows.read == len(data.fresh)
@@ -232,10 +235,10 @@ def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) ->
     rows: Pieces = as_rows(source)
     source.batches = source.batches[:5]
     with pytest.raises(ValueError, match="7 batches when it was first read, and now 5"):
-        rfsize.votes(lgb_booster, rows)
+        rfsize.tree_outputs(lgb_booster, rows)
     source.batches = [data.X[:10]] * 7
     with pytest.raises(ValueError, match="has shape"):
-        rfsize.votes(lgb_booster, as_rows(rows))
+        rfsize.tree_outputs(lgb_booster, as_rows(rows))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) ->
 )
 def test_what_is_refused(lgb_booster: Any, source: Any, message: str) -> None:
     with pytest.raises((ValueError, OSError), match=message):
-        rfsize.votes(lgb_booster, source)
+        rfsize.tree_outputs(lgb_booster, source)
 
 
 def test_categories_must_be_those_of_the_first_piece(lgb_booster: Any) -> None:

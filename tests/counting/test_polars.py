@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
+from helpers.outputs import votes_of
 
 CATEGORIES_ARE_KEPT = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1)
 
@@ -51,8 +52,8 @@ def test_votes_are_those_of_a_pandas_frame(train: Any, other_order: bool) -> Non
     table, values = pandas_frame(columns(400, 1)), columns(300, 2)
     booster = train(table, label(table), 21, **({"tree_method": "hist"} if train is train_xgboost else {}))
     fresh = polars_frame(values, polars.Enum(list("srqp")) if other_order else polars.Categorical)
-    expected = rfsize.votes(booster, pandas_frame(values))
-    assert rfsize.votes(booster, fresh) == expected
+    expected = rfsize.tree_outputs(booster, pandas_frame(values)).votes
+    assert rfsize.tree_outputs(booster, fresh).votes == expected
     assert rfsize.compile(booster).votes(fresh) == expected
     assert rfsize.size(booster, fresh).n_trees == rfsize.size(booster, pandas_frame(values)).n_trees
 
@@ -60,8 +61,8 @@ def test_votes_are_those_of_a_pandas_frame(train: Any, other_order: bool) -> Non
 def test_scikit_learn(data: Any) -> None:
     forest = RandomForestClassifier(11, random_state=0).fit(data.X, data.y)
     rows = polars.DataFrame(data.fresh, schema=[f"x{index}" for index in range(data.fresh.shape[1])])
-    assert rfsize.votes(forest, rows) == rfsize.votes(forest, data.fresh)
-    assert rfsize.compile(forest).votes(rows) == rfsize.votes(forest, data.fresh)
+    assert rfsize.tree_outputs(forest, rows).votes == rfsize.tree_outputs(forest, data.fresh).votes
+    assert rfsize.compile(forest).votes(rows) == rfsize.tree_outputs(forest, data.fresh).votes
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
@@ -91,7 +92,7 @@ def test_an_estimator_is_grown_on_it() -> None:
     assert np.array_equal(grown[0].predict_proba(table), grown[1].predict_proba(table))
 
 
-@pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+@pytest.mark.parametrize("ask", [votes_of, lambda model, X: rfsize.compile(model).votes(X)])
 def test_refusals(ask: Any, booster: Any) -> None:
     zeros = polars.DataFrame(np.zeros((3, 8)), schema=list("abcdefgh"))
     with pytest.raises(ValueError, match=r"LazyFrame.*collect\(\) first"):

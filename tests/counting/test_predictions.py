@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_as_scikit_learn_classifiers(kind: Any, n_classes: int, data: Data, weig
         found = rfsize.oob_predict_proba(model, X)
         np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
         assert np.mean(rfsize.oob_predict(model, X) == y) == model.oob_score_
-        given = rfsize.oob_predict_proba(model, X, y, sample_weight=sample_weight)
+        given = rfsize.tree_outputs(model, X, y, oob=True, sample_weight=sample_weight).predict_proba()
         np.testing.assert_array_equal(given, found)
 
 
@@ -84,8 +85,8 @@ def test_members_that_answer_with_labels(data: Data) -> None:
     model = BaggingClassifier(Perceptron(), 40, oob_score=True, random_state=0).fit(data.X[:ROWS], data.three[:ROWS])
     found = rfsize.oob_predict_proba(model, data.X[:ROWS])
     np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
-    counted = rfsize.count(model, data.X[:ROWS], oob=True)
-    np.testing.assert_array_equal(rfsize.oob_predict_proba(counted), found)
+    counted = rfsize.tree_outputs(model, data.X[:ROWS], oob=True)
+    np.testing.assert_array_equal(counted.predict_proba(), found)
 
 
 def test_members_whose_probabilities_are_not_read(data: Data) -> None:
@@ -134,8 +135,12 @@ def test_lightgbm(objective: str, weighted: bool, data: Data, weight: np.ndarray
     # As a Booster's own predict.
     np.testing.assert_array_equal(rfsize.oob_predict(model, X), found if several else found[:, 1])
     assert rfsize.oob_predict(model, X).shape == model.predict(X).shape
-    with pytest.raises(ValueError, match=r"^threshold=0\.2 (decides labels|is for the probability of one class)"):
-        rfsize.oob_predict(model, X, threshold=0.2)
+    if several:
+        with pytest.raises(ValueError, match=r"^threshold=0\.2 is for the probability of one class"):
+            rfsize.tree_outputs(model, X, oob=True, threshold=0.2)
+    else:
+        labels = rfsize.tree_outputs(model, X, oob=True, threshold=0.2).predict_labels()
+        assert labels.tolist() == (found[:, 1] > 0.2).tolist()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -146,7 +151,7 @@ def test_labels_of_an_estimator(n_classes: int, data: Data) -> None:
     found = rfsize.oob_predict_proba(model, X)
     assert rfsize.oob_predict(model, X).tolist() == model.classes_[found.argmax(axis=1)].tolist()
     if n_classes == 2:
-        above = rfsize.oob_predict(model, X, threshold=0.2)
+        above = rfsize.tree_outputs(model, X, oob=True, threshold=0.2).predict()
         assert above.tolist() == model.classes_[(found[:, 1] > 0.2).astype(int)].tolist()
 
 
@@ -179,7 +184,7 @@ def test_xgboost(objective: str, data: Data, weight: np.ndarray) -> None:
     assert seen.shape[2] == (3 if several else 1)
     mean = reference.predictions.mean_scores(score, seen)
     if regression:
-        found = rfsize.oob_predict(model, X, sample_weight=sample_weight)
+        found = rfsize.tree_outputs(model, X, oob=True, sample_weight=sample_weight).predict()
         link = np.exp if objective == "count:poisson" else np.asarray
         np.testing.assert_allclose(found, link(mean[:, 0]), rtol=SINGLE, atol=SINGLE)
         return
@@ -220,14 +225,14 @@ def test_groups(data: Data) -> None:
 
 def test_what_was_counted_gives_the_same(lgb_booster: Any, xgb_multiclass: Any, data: Data) -> None:
     for model in (lgb_booster, xgb_multiclass):
-        counted = rfsize.count(model, data.X, oob=True)
+        counted = rfsize.tree_outputs(model, data.X, oob=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rfsize.NoVotesWarning)
-            of_counted, of_model = rfsize.oob_predict_proba(counted), rfsize.oob_predict_proba(model, data.X)
+            of_counted, of_model = counted.predict_proba(), rfsize.oob_predict_proba(model, data.X)
         np.testing.assert_array_equal(of_counted, of_model)
     numbers = RandomForestRegressor(30, random_state=0).fit(data.X, data.X[:, 0])
-    counted = rfsize.count(numbers, data.X, oob=True)
-    np.testing.assert_array_equal(rfsize.oob_predict(counted), rfsize.oob_predict(numbers, data.X))
+    counted = rfsize.tree_outputs(numbers, data.X, oob=True)
+    np.testing.assert_array_equal(counted.predict(), rfsize.oob_predict(numbers, data.X))
 
 
 def test_blocks_of_any_size_give_the_same(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,19 +270,26 @@ def test_a_class_whose_trees_all_saw_the_row_leaves_none(data: Data) -> None:
 
 def test_what_does_not_fit(lgb_booster: Any, data: Data) -> None:
     for predict in (rfsize.oob_predict, rfsize.oob_predict_proba):
-        with pytest.raises(ValueError, match="X is missing"):
-            predict(lgb_booster)
-        with pytest.raises(ValueError, match="oob=False"):
-            predict(rfsize.count(lgb_booster, data.fresh))
-        with pytest.raises(ValueError, match="leave out X, seed"):
-            predict(rfsize.count(lgb_booster, data.X, oob=True), data.X, seed=3)
         with pytest.raises(rfsize.InbagError):
             predict(lgb_booster, data.X[::-1])
         with pytest.raises(rfsize.NotAForestError):
             predict(lgb.train({"verbose": -1}, lgb.Dataset(data.X, data.y), 3), data.X)
     numbers = RandomForestRegressor(3).fit(data.X, data.X[:, 0])
-    counted = rfsize.count(numbers, data.X, oob=True)
-    with pytest.raises(ValueError, match=r"take rfsize\.oob_predict"):
-        rfsize.oob_predict_proba(counted)
-    with pytest.raises(ValueError, match="threshold"):
-        rfsize.oob_predict(rfsize.count(lgb_booster, data.X, oob=True), threshold=0.3)
+    counted = rfsize.tree_outputs(numbers, data.X, oob=True)
+    with pytest.raises(ValueError, match=r"predicts no probabilities: take predict"):
+        counted.predict_proba()
+    with pytest.raises(ValueError, match="the trees cannot be asked again"):
+        pickle.loads(pickle.dumps(rfsize.tree_outputs(lgb_booster, data.X[:9]))).by_tree()
+
+
+@pytest.mark.parametrize("kind", ["predict", "predict_proba", "predict_labels"])
+def test_rows_that_are_given_are_predicted_by_all_trees(kind: str, lgb_booster: Any, data: Data) -> None:
+    model = lgb.LGBMClassifier(
+        n_estimators=30, boosting_type="rf", subsample=0.6, subsample_freq=1, n_jobs=1, verbose=-1
+    ).fit(data.X, NAMES[data.y])
+    own = model.predict_proba if kind == "predict_proba" else model.predict
+    found = getattr(rfsize.tree_outputs(model, data.fresh), kind)()
+    if kind == "predict_proba":
+        np.testing.assert_allclose(found, own(data.fresh), rtol=1e-12)
+    else:
+        assert found.tolist() == own(data.fresh).tolist()

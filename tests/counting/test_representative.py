@@ -19,7 +19,8 @@ import reference.representative
 import rfsize
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.representative import RowsAsked
+from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.counting.tree_outputs import TreeOutputs
 
 # Before, bags were drawn evenly whatever the weights.
 draws_by_weight = pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.9"), reason="even bags")
@@ -48,11 +49,11 @@ READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
         model, X, y, oob=True, criterion="probability", tolerance=0.1
     ),
     "size by auc": lambda model, X, y: rfsize.size(model, X, y, oob=True, criterion="auc", tolerance=0.01),
-    "what was counted": lambda model, X, y: rfsize.size(rfsize.count(model, X, y, oob=True)),
-    "build": lambda model, X, y: rfsize.StopTable.build(80, prior=rfsize.count(model, X, y, oob=True)),
+    "what was counted": lambda model, X, y: rfsize.size(rfsize.tree_outputs(model, X, y, oob=True)),
+    "build": lambda model, X, y: rfsize.StopTable.build(80, prior=rfsize.tree_outputs(model, X, y, oob=True)),
     "truncate": lambda model, X, y: rfsize.truncate(model, X, y, oob=True),
     "accuracy": lambda model, X, y: rfsize.oob_score(model, X, y),
-    "auc": lambda model, X, y: rfsize.oob_score(rfsize.count(model, X, y, oob=True), metric="auc"),
+    "auc": lambda model, X, y: rfsize.oob_score(rfsize.tree_outputs(model, X, y, oob=True), metric="auc"),
     "grow": lambda model, X, y: rfsize.grow(model, X, y, max_trees=200),
     "estimator": lambda model, X, y: rfsize.RightSizedClassifier(model, votes="oob", max_trees=200).fit(X, y),
 }
@@ -71,9 +72,9 @@ def test_labels_that_are_not_known_are_those_of_all_trees(forest: tuple[Any, np.
     with pytest.raises(rfsize.FewVotesError, match=r"rows that the forest gives class 1 have \d+\.\d out-of-bag votes"):
         rfsize.size(model, X, oob=True)
     with pytest.raises(rfsize.FewVotesError, match=r"rows \(\d\.\d\d%\) have no out-of-bag votes, and it is not by"):
-        rfsize.size(rfsize.votes(model, X, oob=True))
+        rfsize.size(rfsize.tree_outputs(model, X, oob=True).votes)
     with pytest.raises(rfsize.FewVotesError, match="do not tell where voting may stop"):
-        rfsize.StopTable.build(80, prior=rfsize.votes(model, X, oob=True))
+        rfsize.StopTable.build(80, prior=rfsize.tree_outputs(model, X, oob=True).votes)
 
 
 @draws_by_weight
@@ -82,7 +83,7 @@ def test_predictions_say_what_a_score_of_them_would_not_tell(forest: tuple[Any, 
     with pytest.warns(rfsize.NoVotesWarning, match=UNEVEN):
         rfsize.oob_predict_proba(model, X, y)
     with pytest.warns(rfsize.NoVotesWarning, match=UNEVEN):
-        rfsize.oob_predict(rfsize.count(model, X, y, oob=True), fill=0)
+        rfsize.tree_outputs(model, X, y, oob=True).predict(fill=0)
 
 
 @draws_by_weight
@@ -100,7 +101,7 @@ def test_even_bags_of_a_rare_class_are_read(class_weight: str | None) -> None:
     assert rfsize.size(model, X, y, oob=True, alpha=0.9).n_dropped == 0
     assert rfsize.oob_score(model, X, y, metric="auc").n_rows == N_ROWS
     forest = ForestOnRows.of(adapter_for(model), X, y, oob=True)
-    assert RowsAsked.of(forest, forest.averages().asked, y).strata is None
+    assert TreeOutputs.of(forest).with_truth(y).by_averages().strata is None
 
 
 @draws_by_weight
@@ -108,7 +109,7 @@ def test_uneven_rows_with_votes_are_estimated_by_strata() -> None:
     X, y = rare(0.3)
     model = RandomForestClassifier(150, min_samples_leaf=3, class_weight="balanced", random_state=0).fit(X, y)
     report = rfsize.size(model, X, y, oob=True, alpha=0.9, voting="hard")
-    votes = rfsize.votes(model, X, oob=True)
+    votes = rfsize.tree_outputs(model, X, oob=True).votes
     strata = reference.representative.strata(votes.asked.tolist(), 50)
     assert len(strata) > 1
     parts = [(rows, rfsize.size(votes.take(rows), alpha=0.9)) for rows in map(list, strata)]
@@ -119,7 +120,7 @@ def test_uneven_rows_with_votes_are_estimated_by_strata() -> None:
 
 def test_out_of_bag_counts_are_not_taken_to_be_of_as_many_trees_as_the_most_asked_row() -> None:
     X, y = rare(0.3)
-    votes = rfsize.votes(RandomForestClassifier(80, random_state=0).fit(X, y), X, oob=True)
+    votes = rfsize.tree_outputs(RandomForestClassifier(80, random_state=0).fit(X, y), X, oob=True).votes
     of_too_few = rfsize.Votes(votes.counts, n_trees=int(votes.asked.max()))
     assert RowsAsked(votes.asked, of_too_few.n_trees).is_uneven  # though bags of 80 trees were drawn evenly
     assert not RowsAsked(votes.asked, 80).is_uneven
@@ -145,7 +146,7 @@ def test_rows_of_no_fold_are_not_out_of_bag() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_few_votes_of_even_bags_are_a_prior(seed: int) -> None:
     X, y = rare(0.3)
-    counted = rfsize.count(RandomForestClassifier(11, random_state=seed).fit(X, y), X, y, oob=True)
+    counted = rfsize.tree_outputs(RandomForestClassifier(11, random_state=seed).fit(X, y), X, y, oob=True)
     assert counted.votes.asked.mean() < 10
     assert rfsize.StopTable.build(11, prior=counted).expected_trees() < 11
 
@@ -228,6 +229,6 @@ def test_chance_is_even_and_a_few_odd_rows_are_not(seed: int) -> None:
     assert not RowsAsked(asked, 100).is_uneven
     assert RowsAsked(asked, 100).lack("it") is None
     asked[:20] = 0
-    rows = RowsAsked(asked, 100, y=(np.arange(1000) < 25).astype(int))
+    rows = RowsAsked(asked, 100, find_kinds=lambda: Kinds.of_labels((np.arange(1000) < 25).astype(int)))
     assert rows.is_uneven
     assert rows.lack("it").of_some_rows

@@ -16,6 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, Rando
 
 import rfsize
 from helpers.forests import LIGHTGBM, train_lightgbm, train_xgboost
+from helpers.outputs import votes_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting import bag_proof, training_rows
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -119,8 +120,8 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "size by a metric": lambda model, X, y: rfsize.size(model, X, y, criterion="brier", tolerance=0.1),
     "size of some rows": lambda model, X, _: rfsize.size(model, X, alpha=0.9, max_rows=200),
     "truncate": lambda model, X, _: rfsize.truncate(model, X, alpha=0.9),
-    "count": lambda model, X, _: rfsize.count(model, X),
-    "votes": lambda model, X, _: rfsize.votes(model, X),
+    "count": lambda model, X, _: rfsize.tree_outputs(model, X),
+    "votes": lambda model, X, _: rfsize.tree_outputs(model, X).votes,
 }
 
 
@@ -144,7 +145,7 @@ def test_whatever_takes_fresh_rows_warns(what: str, framework: str) -> None:
 def test_reports_of_what_was_counted_carry_it() -> None:
     model, X, _ = known("random forest")
     with pytest.warns(rfsize.TrainingRowsWarning):
-        counted = rfsize.count(model, X)
+        counted = rfsize.tree_outputs(model, X)
     with pytest.warns(rfsize.TrainingRowsWarning):
         report = rfsize.size(counted, alpha=0.9)
     assert report.warnings[0].category is rfsize.TrainingRowsWarning
@@ -199,6 +200,6 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("options", [{"seed": 3}, {"subsample": 0.5}])
 def test_options_of_bags_are_refused_without_them(options: dict[str, Any]) -> None:
     model, _, fresh = known("XGBoost")
-    for ask in (rfsize.size, rfsize.truncate, rfsize.count, rfsize.votes):
+    for ask in (rfsize.size, rfsize.truncate, rfsize.tree_outputs, votes_of):
         with pytest.raises(ValueError, match=f"{next(iter(options))} would have no effect"):
             ask(model, fresh, **options)

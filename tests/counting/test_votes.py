@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.counting
 import rfsize
 from helpers.forests import TREES, Data, predict, raw_trees, train_lightgbm, train_xgboost
+from helpers.outputs import votes_of
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def tree_labels(booster: Any, data: Data) -> np.ndarray:
 
 
 def test_votes_are_what_each_tree_alone_predicts(booster: Any, data: Data, tree_labels: np.ndarray) -> None:
-    votes = rfsize.votes(booster, data.X)
+    votes = rfsize.tree_outputs(booster, data.X).votes
     assert np.array_equal(votes.counts, reference.counting.votes(tree_labels, 2))
     assert votes.n_trees == TREES
     assert (votes.asked == TREES).all()
@@ -34,7 +35,7 @@ def test_votes_are_what_each_tree_alone_predicts(booster: Any, data: Data, tree_
 def test_threshold_moves_the_votes(booster: Any, data: Data, threshold: float) -> None:
     labels = (raw_trees(booster, data.fresh) > threshold).astype(int)
     assert np.array_equal(
-        rfsize.votes(booster, data.fresh, threshold=threshold).counts, reference.counting.votes(labels, 2)
+        rfsize.tree_outputs(booster, data.fresh, threshold=threshold).votes.counts, reference.counting.votes(labels, 2)
     )
 
 
@@ -42,33 +43,33 @@ def test_out_of_bag_votes(booster: Any, data: Data, tree_labels: np.ndarray) -> 
     inbag = rfsize.inbag(booster, data.X)
     assert inbag.shape == (TREES, len(data.X))
     assert inbag.dtype == bool
-    votes = rfsize.votes(booster, data.X, oob=True)
+    votes = rfsize.tree_outputs(booster, data.X, oob=True).votes
     assert np.array_equal(votes.counts, reference.counting.votes(tree_labels, 2, inbag))
     assert votes.n_trees == TREES
 
 
 def test_blocks_of_any_size_give_the_same_votes(booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, inbag = rfsize.votes(booster, data.X, oob=True), rfsize.inbag(booster, data.X)
+    whole, inbag = rfsize.tree_outputs(booster, data.X, oob=True).votes, rfsize.inbag(booster, data.X)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * TREES)
-    assert rfsize.votes(booster, data.X, oob=True) == whole
+    assert rfsize.tree_outputs(booster, data.X, oob=True).votes == whole
     assert np.array_equal(rfsize.inbag(booster, data.X), inbag)
 
 
 def test_slow_counting_shows_its_progress(
     booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rfsize.votes(booster, data.X)
+    rfsize.tree_outputs(booster, data.X)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 100 * TREES)
     monkeypatch.setattr("rfsize.utils.progress._SECONDS_BEFORE", 0.0)
-    rfsize.votes(booster, data.X)
+    rfsize.tree_outputs(booster, data.X)
     assert "votes" in capsys.readouterr().err
 
 
 def test_labels_of_any_kind(data: Data) -> None:
     names = np.array(["no", "yes"])[data.y]
     model = LGBMClassifier(boosting_type="rf", n_estimators=11, subsample=0.6, subsample_freq=1, n_jobs=1, verbose=-1)
-    votes = rfsize.votes(model.fit(data.X, names), data.fresh)
+    votes = rfsize.tree_outputs(model.fit(data.X, names), data.fresh).votes
     assert votes.classes.tolist() == ["no", "yes"]
     assert set(votes.winner().tolist()) == {"no", "yes"}
 
@@ -86,44 +87,44 @@ def frame(X: np.ndarray) -> pd.DataFrame:
 def test_data_frames_with_categories(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     table, fresh = frame(data.X), frame(data.fresh)
     model = train(table, data.y, 21, **({"tree_method": "hist"} if train is train_xgboost else {}))
-    labels = rfsize.votes(model, fresh)
+    labels = rfsize.tree_outputs(model, fresh).votes
     alone = rfsize.truncate(model, n_trees=1)
-    assert np.array_equal(rfsize.votes(alone, fresh).counts[:, 1], predict(alone, fresh) > 0.5)
+    assert np.array_equal(rfsize.tree_outputs(alone, fresh).votes.counts[:, 1], predict(alone, fresh) > 0.5)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 50)
-    assert rfsize.votes(model, fresh) == labels
+    assert rfsize.tree_outputs(model, fresh).votes == labels
     assert rfsize.inbag(model, table).mean() == pytest.approx(0.632, abs=0.02)
     for wrong, message in [
         (fresh.rename(columns={"f0": "g0"}), r"missing \['f0'\], unknown \['g0'\]"),
         (fresh.rename(columns={"f0": "f3"}), "same name"),
     ]:
         with pytest.raises(ValueError, match=message):
-            rfsize.votes(model, wrong)
+            rfsize.tree_outputs(model, wrong)
 
 
 def test_other_kinds_of_matrices(booster: Any, data: Data) -> None:
-    expected = rfsize.votes(booster, data.fresh)
+    expected = rfsize.tree_outputs(booster, data.fresh).votes
     dense = np.asfortranarray(data.fresh)
-    assert rfsize.votes(booster, dense) == expected
-    assert rfsize.votes(booster, data.fresh.tolist()) == expected
-    assert rfsize.votes(booster, sparse.csr_matrix(data.fresh)) == expected
-    assert rfsize.votes(booster, sparse.csc_array(data.fresh)) == expected
-    assert len(rfsize.votes(booster, data.fresh[:1])) == 1
+    assert rfsize.tree_outputs(booster, dense).votes == expected
+    assert rfsize.tree_outputs(booster, data.fresh.tolist()).votes == expected
+    assert rfsize.tree_outputs(booster, sparse.csr_matrix(data.fresh)).votes == expected
+    assert rfsize.tree_outputs(booster, sparse.csc_array(data.fresh)).votes == expected
+    assert len(rfsize.tree_outputs(booster, data.fresh[:1]).votes) == 1
 
 
 @pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
 def test_arrow_tables(train: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     named = pd.DataFrame(data.X, columns=["format", *"bcdefgh"])
     model = train(named, data.y, 21)
-    expected = rfsize.votes(model, named, oob=True)
-    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    expected = rfsize.tree_outputs(model, named, oob=True).votes
+    assert rfsize.tree_outputs(model, pa.Table.from_pandas(named), oob=True).votes == expected
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 50)
-    assert rfsize.votes(model, pa.Table.from_pandas(named), oob=True) == expected
+    assert rfsize.tree_outputs(model, pa.Table.from_pandas(named), oob=True).votes == expected
     words = pa.table({name: pa.array(["a", "b"]).dictionary_encode() for name in named.columns})
     with pytest.raises(ValueError, match="to_pandas"):
-        rfsize.votes(model, words)
+        rfsize.tree_outputs(model, words)
 
 
-both_ways = pytest.mark.parametrize("ask", [rfsize.votes, lambda model, X: rfsize.compile(model).votes(X)])
+both_ways = pytest.mark.parametrize("ask", [votes_of, lambda model, X: rfsize.compile(model).votes(X)])
 
 
 def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -> None:
@@ -140,8 +141,8 @@ def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -
         (twice.tocsc(), entries),
         (swapped, entries),
     ]:
-        expected = rfsize.votes(booster, plain)
-        assert rfsize.votes(booster, same) == expected
+        expected = rfsize.tree_outputs(booster, plain).votes
+        assert rfsize.tree_outputs(booster, same).votes == expected
         assert rfsize.compile(booster).votes(same) == expected
     assert twice.nnz == 2 * entries.nnz, "the caller's matrix must stay as it is"
 
@@ -149,8 +150,8 @@ def test_rows_stored_in_other_ways_are_the_same_rows(booster: Any, data: Data) -
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.bool_])
 def test_sparse_matrices_of_whole_numbers(kind: Any, booster: Any, data: Data) -> None:
     whole = sparse.csr_matrix(np.abs(data.fresh * 3).astype(kind))
-    expected = rfsize.votes(booster, whole.astype(np.float64))
-    assert rfsize.votes(booster, whole) == expected
+    expected = rfsize.tree_outputs(booster, whole.astype(np.float64)).votes
+    assert rfsize.tree_outputs(booster, whole).votes == expected
     assert rfsize.compile(booster).votes(whole) == expected
 
 
@@ -166,7 +167,7 @@ def test_masked_values_are_refused(ask: Any, booster: Any, data: Data) -> None:
 def test_objects_that_are_numbers(ask: Any, booster: Any, data: Data) -> None:
     objects = data.fresh.astype(object)
     objects[3, 1], objects[4, 1], objects[5, 1] = None, 7, Decimal("0.25")
-    expected = rfsize.votes(booster, objects.astype(np.float64))
+    expected = rfsize.tree_outputs(booster, objects.astype(np.float64)).votes
     assert ask(booster, objects) == expected
 
 
@@ -216,16 +217,16 @@ def test_missing_values(booster: Any, data: Data) -> None:
     X = data.fresh.copy()
     X[::3, 0] = np.nan
     labels = (raw_trees(booster, X) > 0.5).astype(int)
-    assert np.array_equal(rfsize.votes(booster, X).counts, reference.counting.votes(labels, 2))
+    assert np.array_equal(rfsize.tree_outputs(booster, X).votes.counts, reference.counting.votes(labels, 2))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model, data: rfsize.votes(model, None), "X is missing"),
+        (lambda model, data: rfsize.tree_outputs(model, None).votes, "X is missing"),
         (lambda model, data: rfsize.inbag(model, data.fresh), "the order of training"),
         (lambda model, data: rfsize.inbag(model, data.X[::-1]), "could not be proven"),
-        (lambda model, data: rfsize.votes(model, data.X + 1.0, oob=True), "could not be proven"),
+        (lambda model, data: rfsize.tree_outputs(model, data.X + 1.0, oob=True).votes, "could not be proven"),
     ],
 )
 def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:

@@ -33,7 +33,7 @@ def rows() -> np.ndarray:
 def test_tables(client: Any, lgb_booster: Any, xgb_multiclass: Any, rows: np.ndarray, goal: dict[str, Any]) -> None:
     X = da.from_array(rows, chunks=((1, 999, 7, 1093), 8))
     for forest in (lgb_booster, xgb_multiclass):
-        found = rfsize.dask.calibrate(forest, X, client=client, **goal)
+        found = rfsize.StopTable.calibrate(forest, rfsize.dask.rows(X, client=client), **goal)
         expected = rfsize.StopTable.calibrate(forest, rows, **goal)
         assert found.to_dict() == expected.to_dict()
         assert found.certificate == expected.certificate
@@ -42,7 +42,7 @@ def test_tables(client: Any, lgb_booster: Any, xgb_multiclass: Any, rows: np.nda
 def test_some_rows_are_learned_on(client: Any, lgb_booster: Any) -> None:
     rows = np.random.default_rng(4).normal(size=(10_400, 8))
     X = da.from_array(rows, chunks=((3001, 7399), 8))
-    found = rfsize.dask.calibrate(lgb_booster, X, client=client)
+    found = rfsize.StopTable.calibrate(lgb_booster, rfsize.dask.rows(X, client=client))
     expected = rfsize.StopTable.calibrate(lgb_booster, rows)
     assert found.certificate is not None
     assert found.certificate.rows < len(rows)
@@ -54,10 +54,14 @@ def test_regressions(client: Any, data: Data, rows: np.ndarray) -> None:
 
     forest = train_xgboost(data.X, data.X[:, 0], 30, objective="reg:squarederror")
     goal: dict[str, Any] = {"alpha": 0.95, "metric": "scores", "tolerance": 0.2}
-    found = rfsize.dask.calibrate(forest, da.from_array(rows, chunks=(700, 8)), client=client, **goal)
+    found = rfsize.StopTable.calibrate(
+        forest, rfsize.dask.rows(da.from_array(rows, chunks=(700, 8)), client=client), **goal
+    )
     assert found.to_dict() == rfsize.StopTable.calibrate(forest, rows, **goal).to_dict()
 
 
 def test_too_few_rows(client: Any, lgb_booster: Any, rows: np.ndarray) -> None:
     with pytest.raises(ValueError, match="299"):
-        rfsize.dask.calibrate(lgb_booster, da.from_array(rows[:200], chunks=(100, 8)), client=client)
+        rfsize.StopTable.calibrate(
+            lgb_booster, rfsize.dask.rows(da.from_array(rows[:200], chunks=(100, 8)), client=client)
+        )

@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import rfsize
 from helpers.forests import Data
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -42,19 +43,17 @@ def collections(X: np.ndarray) -> dict[str, Any]:
 
 
 def test_counts_are_those_in_memory(client: Any, booster: Any, data: Data) -> None:
-    expected = rfsize.count(booster, data.X, data.y)
+    expected = rfsize.tree_outputs(booster, data.X, data.y)
     printed = str(rfsize.size(expected, alpha=0.9))
     for name, X in collections(data.X).items():
-        found = rfsize.dask.count(booster, X, data.y, client=client)
+        found = rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client), data.y)
         assert found.votes == expected.votes, name
         for of in (found, expected):
-            assert of.told.averages is not None
+            assert of.averages is not None
         for array in ("mean", "asked", "total", "asked_of"):
-            assert np.array_equal(getattr(found.told.averages, array), getattr(expected.told.averages, array)), name
+            assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array)), name
         for array in ("rows", "counts", "votes", "total", "squares", "asked"):
-            assert np.array_equal(
-                getattr(found.told.outputs.blocks, array), getattr(expected.told.outputs.blocks, array)
-            )
+            assert np.array_equal(getattr(found.blocks, array), getattr(expected.blocks, array))
         assert str(rfsize.size(found, alpha=0.9)) == printed, name
 
 
@@ -79,32 +78,36 @@ def test_where_a_part_of_the_rows_is_scored(
     monkeypatch.setattr("rfsize.voting.blocks._ROWS", 170)
     adapter = adapter_for(lgb_multiclass, casts_votes=False)
     whole = ForestOnRows.of(adapter, data.X)
-    expected, cuts = whole.told(), [0, 1, 7, 400, 401, len(data.X)]
+    expected, cuts = TreeOutputs.of(whole, "all"), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
     parts = [
         whole.part(range(start, stop), "all").tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
     ]
-    found = InParts(adapter, data.X, parts=parts).told()
+    found = TreeOutputs.of(InParts(adapter, data.X, parts=parts), "all")
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
-    assert np.array_equal(found.outputs.scores.scatter, expected.outputs.scores.scatter)
-    assert np.array_equal(found.outputs.blocks.rows, expected.outputs.blocks.rows)
+    assert np.array_equal(found.scores.scatter, expected.scores.scatter)
+    assert np.array_equal(found.blocks.rows, expected.blocks.rows)
 
 
 @pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"criterion": "auc", "tolerance": 0.01}])
 def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) -> None:
     for X in collections(data.X).values():
-        found = rfsize.dask.size(lgb_booster, X, da.from_array(data.y, chunks=500), client=client, **goal)
+        found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), da.from_array(data.y, chunks=500), **goal)
         assert str(found) == str(rfsize.size(lgb_booster, data.X, data.y, **goal))
 
 
 def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
-    small = rfsize.dask.truncate(lgb_booster, da.from_array(data.X, chunks=(333, 8)), client=client, alpha=0.9)
+    small = rfsize.truncate(
+        lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.9
+    )
     assert small.model_to_string() == rfsize.truncate(lgb_booster, data.X, alpha=0.9).model_to_string()
     with pytest.warns(rfsize.NotConvergedWarning):
-        rfsize.dask.truncate(lgb_booster, da.from_array(data.X, chunks=(333, 8)), client=client, alpha=0.999)
+        rfsize.truncate(
+            lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.999
+        )
 
 
 @pytest.mark.parametrize("max_rows", [700, "auto"])
@@ -112,19 +115,21 @@ def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows
     monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 400)
     expected = rfsize.size(lgb_booster, data.X, alpha=0.9, max_rows=max_rows)
     for X in collections(data.X).values():
-        found = rfsize.dask.size(lgb_booster, X, client=client, alpha=0.9, max_rows=max_rows)
+        found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), alpha=0.9, max_rows=max_rows)
         assert str(found) == str(expected)
 
 
 def test_votes_and_thresholds(client: Any, booster: Any, data: Data) -> None:
     X = da.from_array(data.X, chunks=(333, 8))
-    found = rfsize.dask.votes(booster, X, client=client, threshold=0.3)
-    assert found == rfsize.votes(booster, data.X, threshold=0.3)
+    found = rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client), threshold=0.3).votes
+    assert found == rfsize.tree_outputs(booster, data.X, threshold=0.3).votes
 
 
 def test_what_is_asked_again_is_read_here(client: Any, booster: Any, data: Data) -> None:
-    counted = rfsize.dask.count(booster, da.from_array(data.X, chunks=(333, 8)), data.y, client=client)
-    assert np.array_equal(counted.forest.tree_votes(), rfsize.tree_votes(booster, data.X))
+    counted = rfsize.tree_outputs(
+        booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), data.y
+    )
+    assert np.array_equal(counted.forest.tree_votes(), rfsize.tree_outputs(booster, data.X).by_tree())
 
 
 def test_forests_that_were_trained_on_workers(client: Any, data: Data) -> None:
@@ -140,7 +145,10 @@ def test_forests_that_were_trained_on_workers(client: Any, data: Data) -> None:
     X, y = da.from_array(data.X, chunks=(750, 8)), da.from_array(data.y, chunks=750)
     for model in (lightgbm, xgboost):
         model.fit(X, y)
-        assert rfsize.dask.votes(model, X, client=client) == rfsize.votes(model, data.X)
+        assert (
+            rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client)).votes
+            == rfsize.tree_outputs(model, data.X).votes
+        )
         labels = rfsize.dask.predict(rfsize.compile(model), X).compute()
         assert np.array_equal(labels, model.predict(X).compute())
 
@@ -156,9 +164,9 @@ def test_workers_hold_the_blocks_alone_that_they_work_on(client: Any) -> None:
     def most_held(dask_worker: Any) -> int:
         return getrusage(RUSAGE_SELF).ru_maxrss * 1024
 
-    rfsize.dask.votes(forest, rows(6), client=client)  # so that all is loaded and compiled
+    rfsize.tree_outputs(forest, rfsize.dask.rows(rows(6), client=client))  # so that all is loaded and compiled
     before = client.run(most_held)
-    rfsize.dask.votes(forest, rows(50), client=client)
+    rfsize.tree_outputs(forest, rfsize.dask.rows(rows(50), client=client))
     grown = [after - before[worker] for worker, after in client.run(most_held).items()]
     assert max(grown) < 12 * rows(1).nbytes < rows(25).nbytes
 
@@ -167,7 +175,9 @@ def test_regressions(client: Any, data: Data) -> None:
     forest = RandomForestRegressor(30, random_state=0).fit(data.X[:300], data.X[:300, 0])
     X = da.from_array(data.X, chunks=(333, 8))
     goal = {"criterion": "score", "tolerance": 0.2}
-    assert str(rfsize.dask.size(forest, X, client=client, **goal)) == str(rfsize.size(forest, data.X, **goal))
+    assert str(rfsize.size(forest, rfsize.dask.rows(X, client=client), **goal)) == str(
+        rfsize.size(forest, data.X, **goal)
+    )
     fast = rfsize.compile(forest)
     assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(data.X))
     with pytest.raises(ValueError, match="no probabilities"):
@@ -208,7 +218,7 @@ def test_blocks_that_are_not_as_the_array_says(rows: int, client: Any, data: Dat
     for ask in (
         lambda: rfsize.dask.predict(fast, X).compute(),
         lambda: rfsize.dask.predict_proba(fast, X).compute(),
-        lambda: rfsize.dask.votes(model, X, client=client),
+        lambda: rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client)).votes,
     ):
         with pytest.raises(ValueError, match=r"a block of X has \d rows?, and the collection says 5"):
             ask()
@@ -238,7 +248,7 @@ def test_index_and_divisions_are_kept(client: Any, data: Data) -> None:
 )
 def test_what_is_refused(client: Any, booster: Any, X: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rfsize.dask.votes(booster, X, client=client)
+        rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client))
 
 
 def test_what_is_no_compiled_forest_is_refused(booster: Any) -> None:
@@ -252,4 +262,4 @@ def test_without_a_client(booster: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(distributed, "default_client", no_client)
     with pytest.raises(ValueError, match="there is no Dask client"):
-        rfsize.dask.votes(booster, da.ones((3, 8)))
+        rfsize.tree_outputs(booster, da.ones((3, 8)))

@@ -15,7 +15,7 @@ import reference.scores
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data, only_tree, predict, raw_trees
 from helpers.xgboost_forests import class_margins
-from rfsize.counting.counted import Counted
+from rfsize.counting.tree_outputs import TreeOutputs
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -88,13 +88,16 @@ def train_lightgbm(client: Any, data: Data, lengths: Sequence[int], workers: Seq
 def test_votes_of_xgboost(trained: Trained, data: Data) -> None:
     labels = np.stack([predict(only_tree(trained.model, tree), data.X) > 0.5 for tree in range(TREES)]).astype(int)
     expected = reference.counting.votes(labels, 2, xgboost_bags(trained.model, TREES))
-    found = rfsize.dask.votes(trained.model, trained.dtrain, oob=True)
+    found = rfsize.tree_outputs(trained.model, trained.dtrain, oob=True).votes
     assert np.array_equal(found.counts, expected)
-    assert rfsize.dask.votes(trained.model, trained.X, trained.y, oob=True, layout=LAYOUT) == found
+    assert (
+        rfsize.tree_outputs(trained.model, rfsize.dask.rows(trained.X, layout=LAYOUT), trained.y, oob=True).votes
+        == found
+    )
     frame = dd.from_dask_array(trained.X)
-    assert rfsize.dask.votes(trained.model, frame, oob=True, layout=LAYOUT) == found
+    assert rfsize.tree_outputs(trained.model, rfsize.dask.rows(frame, layout=LAYOUT), oob=True).votes == found
     with pytest.raises(rfsize.InbagError, match=r"give the DaskDMatrix of the training as X, or layout="):
-        rfsize.votes(trained.model, data.X, oob=True)
+        rfsize.tree_outputs(trained.model, data.X, oob=True)
 
 
 def test_an_estimator_and_a_matrix_made_after_it(client: Any, trained: Trained, data: Data) -> None:
@@ -104,15 +107,15 @@ def test_an_estimator_and_a_matrix_made_after_it(client: Any, trained: Trained, 
     forest.client = client
     forest.fit(trained.X, trained.y)
     dtrain = xgboost_dask.DaskQuantileDMatrix(client, trained.X, trained.y)
-    found = rfsize.dask.votes(forest, dtrain, data.y, oob=True)
-    assert found == rfsize.dask.votes(forest, trained.dtrain, oob=True)
+    found = rfsize.tree_outputs(forest, dtrain, data.y, oob=True).votes
+    assert found == rfsize.tree_outputs(forest, trained.dtrain, oob=True).votes
 
 
 def test_votes_of_several_classes(client: Any, data: Data) -> None:
     trained = Trained(client, data.X, data.three, objective="multi:softprob", num_class=3)
     per_tree = xgboost_bags(trained.model, 3 * TREES).reshape(3, TREES, -1)
     members = reference.scores.left_out(class_margins(trained.model, data.X, range(TREES)), per_tree)
-    found = rfsize.dask.votes(trained.model, trained.dtrain, data.three, oob=True)
+    found = rfsize.tree_outputs(trained.model, trained.dtrain, data.three, oob=True).votes
     assert np.array_equal(found.counts, reference.scores.counts(members))
 
 
@@ -121,7 +124,9 @@ def test_votes_of_lightgbm(client: Any, trained_by_lightgbm: Any, data: Data) ->
     inbag = np.hstack([reference.bagging.lightgbm_inbag(TREES, n_rows, seed, 0.632) for n_rows in (1100, 400)])
     labels = (raw_trees(trained_by_lightgbm.booster_, data.X) > 0.5).astype(int)
     X = da.from_array(data.X, chunks=((1100, 400), 8))
-    found = rfsize.dask.votes(trained_by_lightgbm, X, data.y, client=client, oob=True, layout=[[0], [1]])
+    found = rfsize.tree_outputs(
+        trained_by_lightgbm, rfsize.dask.rows(X, client=client, layout=[[0], [1]]), data.y, oob=True
+    ).votes
     assert np.array_equal(found.counts, reference.counting.votes(labels, 2, inbag))
 
 
@@ -129,7 +134,8 @@ def test_a_worker_whose_bag_became_full_has_drawn_its_last(client: Any, data: Da
     lengths = (1490, 10)
     model = train_lightgbm(client, data, lengths, (0, 1), bagging_fraction=0.9)
     X = da.from_array(data.X, chunks=(lengths, 8))
-    found = rfsize.dask.votes(model, X, client=client, oob=True, layout=[[0], [1]])
+    with pytest.warns(rfsize.SeedDependenceWarning):
+        found = rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client, layout=[[0], [1]]), oob=True).votes
     assert found.asked[:1490].mean() > 1.5 > found.asked[1490:].mean() + 0.5
 
 
@@ -138,17 +144,17 @@ def test_copies_and_all_that_is_counted(client: Any, data: Data) -> None:
     X, y = data.X.copy(), data.y.copy()
     X[600:680], y[600:680] = X[:80], y[:80]
     trained = Trained(client, X, y, num_parallel_tree=60)
-    counted = rfsize.dask.count(trained.model, trained.dtrain, trained.y, oob=True)
-    here = Counted.of(counted.forest, y)
+    counted = rfsize.tree_outputs(trained.model, trained.dtrain, trained.y, oob=True)
+    here = TreeOutputs.of(counted.forest, "all").with_truth(y)
     assert counted.forest.groups.by == "copies"
     assert counted.votes == here.votes
-    assert len(counted.votes.counts) == len(X) - 80
+    assert len(counted.distinct.votes.counts) == len(X) - 80
     for array in ("mean", "asked", "total", "asked_of"):
-        assert np.array_equal(getattr(counted.told.averages, array), getattr(here.told.averages, array))
-    assert np.array_equal(counted.told.outputs.scores.scatter, here.told.outputs.scores.scatter)
-    size = rfsize.dask.size(trained.model, trained.dtrain, trained.y, oob=True, alpha=0.9)
+        assert np.array_equal(getattr(counted.averages, array), getattr(here.averages, array))
+    assert np.array_equal(counted.scores.scatter, here.scores.scatter)
+    size = rfsize.size(trained.model, trained.dtrain, trained.y, oob=True, alpha=0.9)
     assert str(size) == str(rfsize.size(here, alpha=0.9))
-    score = rfsize.dask.oob_score(trained.model, trained.dtrain, trained.y, metric="auc")
+    score = rfsize.oob_score(trained.model, trained.dtrain, trained.y, metric="auc")
     assert str(score) == str(rfsize.oob_score(here, metric="auc"))
 
 
@@ -157,25 +163,25 @@ def test_forests_of_one_machine(client: Any, booster: Any, data: Data) -> None:
     X = on_workers(client, data.X, LENGTHS, WORKERS)
     patients = np.arange(len(data.X)) % 400
     for options in ({}, {"groups": patients}, {"groups": "rows"}):
-        found = rfsize.dask.count(booster, X, data.y, oob=True, **options)
-        expected = rfsize.count(booster, data.X, data.y, oob=True, **options)
+        found = rfsize.tree_outputs(booster, X, data.y, oob=True, **options)
+        expected = rfsize.tree_outputs(booster, data.X, data.y, oob=True, **options)
         assert found.votes == expected.votes
         assert str(rfsize.size(found, alpha=0.9)) == str(rfsize.size(expected, alpha=0.9))
-        assert rfsize.dask.votes(booster, X, oob=True, **options) == found.votes
+        assert rfsize.tree_outputs(booster, X, oob=True, **options).votes == found.votes
 
 
 def test_weights_and_files(client: Any, trained: Trained, data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(data.X))
     weighted = Trained(client, data.X, data.y, weight)
-    found = rfsize.dask.votes(weighted.model, weighted.dtrain, oob=True, sample_weight=weight)
+    found = rfsize.tree_outputs(weighted.model, weighted.dtrain, oob=True, sample_weight=weight).votes
     assert np.array_equal(found.asked, TREES - xgboost_bags(weighted.model, TREES).sum(axis=0))
     with pytest.raises(rfsize.InbagError, match="sample_weight="):
-        rfsize.dask.votes(weighted.model, weighted.dtrain, oob=True)
+        rfsize.tree_outputs(weighted.model, weighted.dtrain, oob=True)
     loaded = type(trained.model)()
     loaded.load_model(trained.model.save_raw("ubj"))
     told = {"seed": 3, "subsample": 0.632}
-    expected = rfsize.dask.votes(trained.model, trained.dtrain, oob=True)
-    assert rfsize.dask.votes(loaded, trained.dtrain, oob=True, **told) == expected
+    expected = rfsize.tree_outputs(trained.model, trained.dtrain, oob=True).votes
+    assert rfsize.tree_outputs(loaded, trained.dtrain, oob=True, **told).votes == expected
 
 
 def test_missing_values_of_a_matrix(client: Any, data: Data) -> None:
@@ -184,17 +190,17 @@ def test_missing_values_of_a_matrix(client: Any, data: Data) -> None:
     dtrain = xgboost_dask.DaskDMatrix(client, rows, y, missing=-9.0)
     params = {**XGBOOST, "num_parallel_tree": TREES}
     model = xgboost_dask.train(client, params, dtrain, num_boost_round=1)["booster"]
-    found = rfsize.dask.votes(model, dtrain, oob=True)
-    assert rfsize.dask.votes(model, rows, oob=True, layout=LAYOUT, missing=-9.0) == found
-    assert rfsize.dask.votes(model, dtrain) == rfsize.votes(model, X, missing=-9.0)
+    found = rfsize.tree_outputs(model, dtrain, oob=True).votes
+    assert rfsize.tree_outputs(model, rfsize.dask.rows(rows, layout=LAYOUT), oob=True, missing=-9.0).votes == found
+    assert rfsize.tree_outputs(model, dtrain).votes == rfsize.tree_outputs(model, X, missing=-9.0).votes
     with pytest.raises(ValueError, match="leave missing out"):
-        rfsize.dask.votes(model, dtrain, missing=-9.0)
+        rfsize.tree_outputs(model, dtrain, missing=-9.0)
 
 
 @pytest.mark.parametrize("layout", [None, [[0, 1], [2, 3]], [[2, 0], [1, 3]], [[0, 2], [3, 1]], [[0], [1], [2], [3]]])
 def test_other_layouts_of_xgboost_are_refused(layout: Any, trained: Trained) -> None:
     with pytest.raises(rfsize.InbagError, match="could not be proven"):
-        rfsize.dask.votes(trained.model, trained.X, oob=True, layout=layout)
+        rfsize.tree_outputs(trained.model, rfsize.dask.rows(trained.X, layout=layout), oob=True)
 
 
 def test_other_layouts_of_lightgbm_are_refused(client: Any, trained_by_lightgbm: Any, data: Data) -> None:
@@ -206,8 +212,10 @@ def test_other_layouts_of_lightgbm_are_refused(client: Any, trained_by_lightgbm:
         ([[0, 1], [2]], "do not have the sizes|could not be proven"),
     ):
         with pytest.raises(rfsize.InbagError, match=message):
-            rfsize.dask.votes(trained_by_lightgbm, X, client=client, oob=True, layout=layout)
-    found = rfsize.dask.votes(trained_by_lightgbm, X, client=client, oob=True, layout=[[1, 2], [0]])
+            rfsize.tree_outputs(trained_by_lightgbm, rfsize.dask.rows(X, client=client, layout=layout), oob=True)
+    found = rfsize.tree_outputs(
+        trained_by_lightgbm, rfsize.dask.rows(X, client=client, layout=[[1, 2], [0]]), oob=True
+    ).votes
     assert len(found.counts) == len(data.X)
 
 
@@ -216,31 +224,32 @@ def test_leaf_counts_that_workers_estimated_are_refused(client: Any, data: Data)
     model = train_lightgbm(client, data, (1100, 400), (0, 1), tree_learner="voting", n_estimators=200, top_k=1)
     X = da.from_array(data.X, chunks=((1100, 400), 8))
     with pytest.raises(rfsize.InbagError, match="could not be proven"):
-        rfsize.dask.votes(model, X, client=client, oob=True, layout=[[0], [1]])
+        rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client, layout=[[0], [1]]), oob=True)
 
 
 def test_what_is_refused(client: Any, trained: Trained, lgb_booster: Any, data: Data) -> None:
     model, dtrain, X = trained.model, trained.dtrain, trained.X
     for layout in ([[0, 1, 2]], [[0, 1], [1, 2, 3]], [[0, 1, 2, 4]], [[0, 1, 2, 3.0]], [0, 1, 2, 3], 4):
         with pytest.raises(ValueError, match="each of the 4 partitions of X once"):
-            rfsize.dask.votes(model, X, oob=True, layout=layout)
+            rfsize.tree_outputs(model, rfsize.dask.rows(X, layout=layout), oob=True)
     for options, message in (
         ({"layout": LAYOUT}, "leave them out, or give the training rows with oob=True"),
         ({"groups": "rows"}, "leave them out, or give the training rows with oob=True"),
         ({"layout": LAYOUT, "oob": True}, "leave layout out"),
     ):
+        there = rfsize.dask.rows(dtrain, layout=options.pop("layout", None))
         with pytest.raises(ValueError, match=message):
-            rfsize.dask.votes(model, dtrain, **options)
+            rfsize.tree_outputs(model, there, **options)
     with pytest.raises(rfsize.InbagError, match="trained by one machine, and layout names 2"):
-        rfsize.dask.votes(lgb_booster, X, oob=True, layout=LAYOUT)
+        rfsize.tree_outputs(lgb_booster, rfsize.dask.rows(X, layout=LAYOUT), oob=True)
     with pytest.raises(rfsize.InbagError, match="do not hold what their bags make of the labels"):
-        rfsize.dask.votes(model, dtrain, 1 - data.y, oob=True)
+        rfsize.tree_outputs(model, dtrain, 1 - data.y, oob=True)
     forest = RandomForestClassifier(5).fit(data.X, data.y)
     with pytest.raises(rfsize.InbagError, match="how scikit-learn lays rows out"):
-        rfsize.dask.votes(forest, X, client=client, oob=True)
+        rfsize.tree_outputs(forest, rfsize.dask.rows(X, client=client), oob=True)
     margin = on_workers(client, np.ones(len(data.X)), LENGTHS, WORKERS)
     with pytest.raises(ValueError, match="base_margin"):
-        rfsize.dask.votes(model, xgboost_dask.DaskDMatrix(client, X, trained.y, base_margin=margin))
+        rfsize.tree_outputs(model, xgboost_dask.DaskDMatrix(client, X, trained.y, base_margin=margin))
 
 
 @pytest.mark.parametrize("votes", ["oob", "valid_0"])

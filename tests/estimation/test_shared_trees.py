@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 import rfsize
+from helpers.outputs import outputs_of
 from rfsize import theory
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.shared_trees import LeadChanges, beyond_mean, noisy_counts, shared_noise, weighted_sums
 from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 ROWS, TREES, ALPHA = 5000, 100, 0.97
@@ -43,16 +45,18 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
     total, squares = dealt(score[:, :, None]), dealt(score[:, :, None] ** 2)
     first = first_asked(score[:, :, None], np.ones((n_rows, TREES, 1), dtype=np.bool_))
     blocks = TreeBlocks(np.arange(n_rows), counts, scores, votes, total, squares, asked, first, TREES)
-    return TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
+    return outputs_of(rfsize.Votes(counts), scores, blocks=blocks)
 
 
 def interval(told: TreeOutputs, voting: str, estimator: str) -> tuple[float, float]:
-    report = rfsize.SizeReport.of(told, LabelGoal(ALPHA, voting, estimator), available=TREES, source="rows given")
+    report = rfsize.SizeReport.of(
+        replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, estimator)
+    )
     return report.interval
 
 
 def of_rows_alone(told: TreeOutputs) -> TreeOutputs:
-    return TreeOutputs(told.votes, told.scores)
+    return outputs_of(told.votes, told.scores)
 
 
 def true_size(voting: str) -> float:
@@ -87,7 +91,7 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
         for one in (told, of_rows_alone(told)):
-            curves = rfsize.SizeReport.of(one, goal, available=TREES, source="").curves()
+            curves = rfsize.SizeReport.of(replace(one, n_trees=TREES, source=""), goal).curves()
             near = np.abs(curves.sizes - true_size(voting)).argmin()
             spread.append(np.log(curves.disagreement[:, near]).std())
         wider.append(spread[0] / spread[1])
@@ -99,7 +103,8 @@ def test_the_upper_end_is_one_sided() -> None:
     truth = true_size("hard")
     goal = LabelGoal(ALPHA, "hard", "smooth")
     reports = [
-        rfsize.SizeReport.of(forest(seed, 0.5, n_rows=1500), goal, available=TREES, source="") for seed in range(40)
+        rfsize.SizeReport.of(replace(forest(seed, 0.5, n_rows=1500), n_trees=TREES, source=""), goal)
+        for seed in range(40)
     ]
     enough = [report.upper(0.8) >= truth for report in reports]
     assert 0.65 <= np.mean(enough) <= 0.95

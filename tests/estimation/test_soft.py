@@ -212,7 +212,7 @@ def test_scores_of_zero_and_one_are_votes() -> None:
     trees = np.arange(60)
     score = (trees < count[:, None])[:, :, None].astype(float)
     scores = Scores.of(score, trees < asked[:, None])
-    hard = rfsize.size(rfsize.Votes(np.stack([asked - count, count], axis=1)), estimator="smooth")
+    hard = rfsize.size(rfsize.Votes(np.stack([asked - count, count], axis=1), n_trees=60), estimator="smooth")
     found = soft.smooth(scores, 0.5)
     for alpha in ALPHAS[1:]:
         assert found.size(alpha) == pytest.approx(hard.size_at(alpha), rel=0.15)

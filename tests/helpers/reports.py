@@ -33,9 +33,14 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(
         value == other[name]
         or (isinstance(value, dict) and isinstance(other[name], dict) and same(value, other[name]))
-        or (isinstance(value, float) and value == pytest.approx(other[name], abs=1e-9))
+        or (_is_of_floats(value) and value == pytest.approx(other[name], abs=1e-9))
         for name, value in one.items()
     )
+
+
+def _is_of_floats(value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(isinstance(one, float) for one in values)
 
 
 def of_all_classes(report: rfsize.SizeReport) -> dict[str, Any]:

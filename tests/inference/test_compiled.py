@@ -24,9 +24,9 @@ from helpers.forests import Data
 
 @pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
 def test_binary_tables(rule: Any, booster: Any, rows: np.ndarray, data: Data) -> None:
-    table = rfsize.StopTable.build(61, prior=rfsize.votes(booster, data.fresh), rule=rule, alpha=0.95)
+    table = rfsize.StopTable.build(61, prior=rfsize.tree_outputs(booster, data.fresh).votes, rule=rule, alpha=0.95)
     labels, asked = rfsize.compile(booster, table).predict_labels(rows, return_trees=True)
-    expected, trees = table.apply(rfsize.tree_votes(booster, rows))
+    expected, trees = table.apply(rfsize.tree_outputs(booster, rows).by_tree())
     assert np.array_equal(labels, expected)
     assert np.array_equal(asked, trees)
     assert asked.min() < asked.max()
@@ -44,7 +44,7 @@ def test_tables_of_more_classes(
     table = rfsize.StopTable.build(21, n_classes=3, alpha=0.9)
     assert table.kind == kind
     labels, asked = rfsize.compile(model, table).predict_labels(rows, return_trees=True)
-    expected, trees = table.apply(rfsize.tree_votes(model, rows))
+    expected, trees = table.apply(rfsize.tree_outputs(model, rows).by_tree())
     assert np.array_equal(labels, expected)
     assert np.array_equal(asked, trees)
     assert asked.min() < asked.max()
@@ -148,7 +148,7 @@ def test_trees_are_left_out_only_where_they_cannot_change_the_majority(
 ) -> None:
     y = np.digitize(data.X[:, 0] + data.X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
     model = RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(data.X, y)
-    fast, votes = rfsize.compile(model, voting="hard"), rfsize.tree_votes(model, rows)
+    fast, votes = rfsize.compile(model, voting="hard"), rfsize.tree_outputs(model, rows).by_tree()
     labels, asked = fast.predict_labels(rows, return_trees=True)
     assert np.array_equal(labels, rfsize.Votes(reference.counting.votes(votes.T, n_classes)).winner())
     for row in range(200):

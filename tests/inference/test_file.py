@@ -22,7 +22,7 @@ from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 def test_a_file_holds_everything(name: str, rows: np.ndarray, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     model = request.getfixturevalue(name)
     classes = 3 if "multiclass" in name else 2
-    trees = rfsize.votes(model, rows[:10]).n_trees
+    trees = rfsize.tree_outputs(model, rows[:10]).votes.n_trees
     for table in (None, rfsize.StopTable.build(trees, n_classes=classes, alpha=0.95)):
         fast = rfsize.compile(model, table)
         fast.save(tmp_path / "forest.npz")
@@ -139,7 +139,7 @@ def test_two_classes_of_a_softmax(framework: str, data: Data, rows: np.ndarray, 
         model = train_xgboost(data.X, data.y, 15, objective="multi:softprob", num_class=2)
     rfsize.compile(model).save(tmp_path / "fast.npz")
     fast = rfsize.load(tmp_path / "fast.npz")
-    assert fast.votes(rows) == rfsize.votes(model, rows)
+    assert fast.votes(rows) == rfsize.tree_outputs(model, rows).votes
     assert fast.predict_proba(rows) == pytest.approx(predict(model, rows), abs=1e-6)
 
 

@@ -29,7 +29,7 @@ def rows() -> np.ndarray:
 
 def tables(model: Any, rows: np.ndarray, **threshold: float) -> dict[str, rfsize.StopTable]:
     """One of each kind, of labels above a threshold."""
-    votes = rfsize.votes(model, rows, **threshold)
+    votes = rfsize.tree_outputs(model, rows, **threshold).votes
     built = rfsize.StopTable.build(TREES, alpha=0.9, prior=votes)
     return {
         "averaged scores": rfsize.StopTable.calibrate(model, rows, alpha=0.9, voting="soft", **threshold),
@@ -72,7 +72,7 @@ def test_another_threshold_is_refused(kind: str, data: Data, rows: np.ndarray) -
 
 def test_tables_that_speak_of_any_threshold(data: Data, rows: np.ndarray) -> None:
     model = FORESTS["random forest"](data.X, data.y)
-    counts = rfsize.votes(model, rows, threshold=AT).counts
+    counts = rfsize.tree_outputs(model, rows, threshold=AT).votes.counts
     near = rfsize.StopTable.calibrate(model, rows, metric="probabilities", tolerance=0.1, alpha=0.9)
     for table in (
         rfsize.StopTable.build(TREES, alpha=0.9),
@@ -92,7 +92,7 @@ def test_classes_are_compared(data: Data, rows: np.ndarray) -> None:
     def forest(*names: Any) -> Any:
         return ExtraTreesClassifier(TREES, random_state=0).fit(data.X, np.array(names)[data.y])
 
-    table = rfsize.StopTable.build(TREES, prior=rfsize.votes(forest("ash", "elm"), rows))
+    table = rfsize.StopTable.build(TREES, prior=rfsize.tree_outputs(forest("ash", "elm"), rows).votes)
     assert table.classes == ("ash", "elm")
     rfsize.compile(forest("ash", "elm"), table)
     with pytest.raises(ValueError, match="for the classes 'ash', 'elm', the forest has 'birch', 'elm'"):
@@ -100,7 +100,7 @@ def test_classes_are_compared(data: Data, rows: np.ndarray) -> None:
     with pytest.raises(ValueError, match="for the classes 'ash', 'elm', the forest has 'birch', 'elm'"):
         table.certified(forest("birch", "elm"), rows)
     # A booster knows its classes by their numbers alone.
-    by_number = rfsize.StopTable.build(TREES, prior=rfsize.votes(forest(0, 1), rows))
+    by_number = rfsize.StopTable.build(TREES, prior=rfsize.tree_outputs(forest(0, 1), rows).votes)
     for named, other in ((table, forest(0, 1)), (by_number, forest("ash", "elm"))):
         rfsize.compile(other, named)
 
@@ -124,15 +124,15 @@ def test_a_forged_threshold(threshold: Any) -> None:
 
 def test_votes_know_their_threshold(data: Data, rows: np.ndarray) -> None:
     model = FORESTS["xgboost"](data.X, data.y)
-    votes = rfsize.votes(model, rows, threshold=AT)
+    votes = rfsize.tree_outputs(model, rows, threshold=AT).votes
     assert votes.threshold == AT
     assert votes.take(slice(5)).threshold == AT
-    assert rfsize.count(model, rows, threshold=AT).votes.threshold == AT
+    assert rfsize.tree_outputs(model, rows, threshold=AT).votes.threshold == AT
     assert rfsize.compile(model, threshold=AT).votes(rows).threshold == AT
     assert rfsize.Votes([[3, 4]]).threshold is None
     assert rfsize.Votes([[3, 4]]).merge(rfsize.Votes([[1, 2]], threshold=AT)).threshold == AT
     for join in (votes.merge, votes.concat):
         with pytest.raises(ValueError, match=r"above 0\.2 in the one and above 0\.5 in the other"):
-            join(rfsize.votes(model, rows))
+            join(rfsize.tree_outputs(model, rows).votes)
     with pytest.raises(ValueError, match="for two classes, and the votes are for 3"):
         rfsize.Votes([[1, 2, 3]], threshold=AT)

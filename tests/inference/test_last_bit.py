@@ -117,4 +117,4 @@ def test_arrays_of_objects_are_read_in_single_precision(kind: str) -> None:
         if kind == "scikit-learn" and rows is objects:
             rows = rows[5:]
         np.testing.assert_allclose(fast.predict_proba(rows)[:, 1], expected(rows), rtol=1e-6, err_msg=str(rows.dtype))
-        assert rfsize.votes(model, rows) == fast.votes(rows)
+        assert rfsize.tree_outputs(model, rows).votes == fast.votes(rows)

@@ -211,7 +211,7 @@ def test_xgboost_models_that_xgboost_loads(document: dict[str, Any], data: Data)
             bytearray(json.dumps({**document, "learner": at(document["learner"], path, value)}).encode())
         )
         with pytest.raises(rfsize.NotAForestError, match=message):
-            rfsize.votes(booster, data.fresh)
+            rfsize.tree_outputs(booster, data.fresh)
 
 
 def written(document: dict[str, Any], **learner_model_param: str) -> xgb.Booster:

@@ -65,7 +65,7 @@ def test_no_file_kills_the_process(text: str, document: dict[str, Any], tmp_path
                 (folder / "model").write_bytes(damaged(whole, np.random.default_rng(seed)))
                 with contextlib.suppress(ValueError):
                     loaded = load_model(folder / "model")
-                    rfsize.votes(loaded.model, np.zeros((3, 8)))
+                    rfsize.tree_outputs(loaded.model, np.zeros((3, 8))).votes
                     loaded.integration.save(loaded.model, folder / ("again" + loaded.integration.file_ending))
         print("alive")
     """

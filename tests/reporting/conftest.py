@@ -31,8 +31,8 @@ def forest(data: Data) -> RandomForestClassifier:
 
 @pytest.fixture(scope="session")
 def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, data: Data) -> dict[str, Result]:
-    odd = rfsize.count(forest, data.X, NAMES[data.three], oob=True)
-    two = rfsize.count(lgb_booster, data.X, data.y, oob=True)
+    odd = rfsize.tree_outputs(forest, data.X, NAMES[data.three], oob=True)
+    two = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True)
     numbers = data.X[:, 0] + data.X[:, 1]
     regression = RandomForestRegressor(40, min_samples_leaf=5, random_state=0).fit(data.X, numbers)
     weighted = np.linspace(0.1, 1.0, 30)
@@ -48,7 +48,6 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "odd score": rfsize.oob_score(odd, metric=oddly_named),
         "price": rfsize.size(odd, alpha=0.9).price(25),
         "price of numbers": rfsize.size(regression, data.X, oob=True, criterion="score", tolerance=0.1).price(25),
-        "gap": rfsize.size(two, alpha=0.9).metric_gap("auc"),
         "certified by class": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.8, average="macro"),
         "certified": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.95),
         "spread": rfsize.StopTable.calibrate(lgb_booster, data.fresh, alpha=0.9, metric="probabilities", tolerance=0.1),
@@ -57,8 +56,10 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "four classes": rfsize.StopTable.build(31, n_classes=4),
         "weighted": rfsize.StopTable.lossless(weighted),
         "fraction": search("xgboost", data),
-        "mcnemar": rfsize.mcnemar_size(rfsize.tree_votes(lgb_booster, data.fresh), data.fresh[:, 0] > 0, step=5),
-        "banfield": rfsize.banfield_size(rfsize.tree_votes(lgb_booster, data.fresh), data.fresh[:, 0] > 0),
+        "mcnemar": rfsize.mcnemar_size(
+            rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0, step=5
+        ),
+        "banfield": rfsize.banfield_size(rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0),
     }
 
 

@@ -23,7 +23,7 @@ LARGEST = 300_000
 ELSEWHERE = re.compile(r"https?:|//[a-z]|@import|@font-face|url\((?!#)")
 
 KINDS = [
-    *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score", "gap"),
+    *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score"),
     *(
         "price",
         "price of numbers",
@@ -175,9 +175,9 @@ def test_what_cannot_be_told_leaves_the_file_alone(results: dict[str, Result], t
     path = tmp_path / "page.html"
     path.write_text("before")
     with pytest.raises(ValueError, match=r"takes results of rfsize.*found a list"):
-        results["score"].to_html(path, [results["gap"]])  # type: ignore[arg-type]
+        results["score"].to_html(path, [results["enough"]])  # type: ignore[arg-type]
     assert path.read_text() == "before"
-    results["gap"].to_html(str(path))
+    results["score"].to_html(str(path))
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert list(tmp_path.iterdir()) == [path]
 

@@ -18,7 +18,6 @@ DRAWN = [
     *("enough", "too few", "probability", "regression", "metric", "score", "certified", "spread", "two classes"),
     *(
         "price",
-        "gap",
         "certified by class",
         "three classes",
         "four classes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,21 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
+from helpers.outputs import outputs_of
 from helpers.scores import some_scores
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.deviation_report import DeviationReport
 from rfsize.sizing.goal import DeviationGoal
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
 def report_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> DeviationReport:
     votes = rfsize.Votes(np.zeros((len(scores), max(2, scores.n_scores)), dtype=np.int32), n_trees=available)
     goal = DeviationGoal("probability", tolerance)
-    return DeviationReport.of(TreeOutputs(votes, scores, link=Link(kind)), goal, available=available, source="oob")
+    return DeviationReport.of(
+        replace(outputs_of(votes, scores, link=Link(kind)), n_trees=available, source="oob"), goal
+    )
 
 
 @pytest.mark.parametrize("kind", ["logistic", "identity"])
@@ -179,10 +182,13 @@ def test_truncate(booster: Any, data: Data) -> None:
     report = rfsize.size(booster, data.fresh, **options)
     assert report.converged
     small = rfsize.truncate(booster, data.fresh, **options)
-    assert rfsize.votes(small, data.fresh).n_trees == report.n_kept == report.n_trees
+    assert rfsize.tree_outputs(small, data.fresh).votes.n_trees == report.n_kept == report.n_trees
     with pytest.warns(rfsize.NotConvergedWarning, match="off by"):
         assert (
-            rfsize.votes(rfsize.truncate(booster, data.fresh, **{**options, "tolerance": 0.001}), data.X).n_trees == 61
+            rfsize.tree_outputs(
+                rfsize.truncate(booster, data.fresh, **{**options, "tolerance": 0.001}), data.X
+            ).votes.n_trees
+            == 61
         )
 
 
@@ -221,7 +227,7 @@ def test_options_that_do_not_fit(options: dict[str, Any], message: str, lgb_boos
 def test_what_has_no_scores_is_refused(lgb_booster: Any, data: Data) -> None:
     wanted: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
     with pytest.raises(ValueError, match="counted Votes"):
-        rfsize.size(rfsize.votes(lgb_booster, data.fresh), **wanted)
+        rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, **wanted)
     with pytest.raises(ValueError, match="X is missing"):
         rfsize.size(lgb_booster, **wanted)
     neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)

@@ -76,6 +76,6 @@ def test_what_is_refused(booster: Any, data: Data, options: dict[str, Any], mess
 
 
 def test_counted_rows_are_sized_as_they_are(booster: Any, data: Data) -> None:
-    for counted in (rfsize.votes(booster, data.X), rfsize.count(booster, data.X)):
+    for counted in (rfsize.tree_outputs(booster, data.X).votes, rfsize.tree_outputs(booster, data.X)):
         with pytest.raises(ValueError, match="max_rows"):
             rfsize.size(counted, max_rows=100)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import rfsize
+from helpers.outputs import outputs_of
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goal import LabelGoal
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -15,13 +18,15 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
     rng = np.random.default_rng(0)
     score = rng.normal(rng.normal(size=(300, 1, 1)), 1.0, size=(300, n_trees, 1))
     counts = rng.binomial(n_trees, share, size=300)
-    return TreeOutputs(rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), 0.3, "soft")
+    return outputs_of(
+        rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), cut=0.3, predict_obeys="soft"
+    )
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("estimator", ["plugin", "auto"])
 def test_a_report_is_of_the_goal(voting: str, estimator: str) -> None:
-    report = rfsize.SizeReport.of(outputs(), LabelGoal(0.9, voting, estimator), available=50, source="oob")
+    report = rfsize.SizeReport.of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, estimator))
     assert (report.alpha, report.voting, report.available, report.source) == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
     assert report.n_trees != report.other.n_trees
@@ -39,14 +44,14 @@ def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) ->
 
 def test_the_next_look_is_at_the_size_or_at_twice_the_trees() -> None:
     known = outputs(40, 0.3)
-    near = rfsize.SizeReport.of(known, LabelGoal(0.98, "hard", "plugin"), available=40, source="oob")
+    near = rfsize.SizeReport.of(replace(known, n_trees=40, source="oob"), LabelGoal(0.98, "hard", "plugin"))
     assert near.n_trees > 40
     assert near.next_look() == min(near.n_trees, 80)
-    far = rfsize.SizeReport.of(outputs(40, 0.49), LabelGoal(0.999, "hard", "plugin"), available=40, source="oob")
+    far = rfsize.SizeReport.of(replace(outputs(40, 0.49), n_trees=40, source="oob"), LabelGoal(0.999, "hard", "plugin"))
     assert far.n_trees > 80
     assert far.next_look() == 80
     # With too few votes to tell, the size may lie below the trees at hand.
-    few = rfsize.SizeReport.of(outputs(4, 0.05), LabelGoal(0.6, "hard", "plugin"), available=12, source="oob")
+    few = rfsize.SizeReport.of(replace(outputs(4, 0.05), n_trees=12, source="oob"), LabelGoal(0.6, "hard", "plugin"))
     assert few.n_trees <= 12
     assert not few.converged
     assert few.next_look() == 24

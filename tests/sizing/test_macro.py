@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
@@ -19,10 +20,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 import reference.majority
 import rfsize
+from helpers.outputs import outputs_of
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.voting_rule import _most_voted
 from rfsize.theory import multiclass
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -125,9 +126,9 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     score = rng.normal(rng.normal(-0.4, 0.5, size=(500, 1, n_scores)), 1.0, size=(500, 60, n_scores))
     scores, cut = Scores.of(score), 0.1
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
-    outputs = TreeOutputs(votes, scores, cut, "soft")
+    outputs = outputs_of(votes, scores, cut=cut, predict_obeys="soft")
     goal = LabelGoal(0.9, "soft", "plugin", "macro")
-    report = rfsize.SizeReport.of(outputs, goal, available=60, source="rows given")
+    report = rfsize.SizeReport.of(replace(outputs, n_trees=60, source="rows given"), goal)
     mean = score.mean(axis=1)
     leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)
     agrees = np.ones(500)
@@ -270,12 +271,12 @@ def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
 @pytest.mark.parametrize("framework", FOREST)
 def test_it_truncates(framework: str) -> None:
     model = FOREST[framework](N_TREES, 0)
-    counted = rfsize.count(model, X, Y, oob=True)
+    counted = rfsize.tree_outputs(model, X, Y, oob=True)
     report = rfsize.size(counted, alpha=0.93, average="macro")
     assert report.converged
     small = rfsize.truncate(counted, alpha=0.93, average="macro")
-    assert rfsize.votes(small, FRESH).n_trees == report.n_kept
-    with pytest.raises(ValueError, match="leave out average"):
+    assert rfsize.tree_outputs(small, FRESH).votes.n_trees == report.n_kept
+    with pytest.raises(ValueError, match="average would have no effect"):
         rfsize.truncate(model, n_trees=3, average="macro")
 
 
@@ -304,7 +305,7 @@ def test_three_classes(framework: str) -> None:
 def test_the_noise_that_rows_share_counts() -> None:
     model = lightgbm(N_TREES, 0)
     report = rfsize.size(model, FRESH, voting="hard", alpha=0.98, average="macro")
-    of_rows = rfsize.size(rfsize.votes(model, FRESH), voting="hard", alpha=0.98, average="macro")
+    of_rows = rfsize.size(rfsize.tree_outputs(model, FRESH).votes, voting="hard", alpha=0.98, average="macro")
     assert report.n_trees == of_rows.n_trees
     assert np.ptp(np.log(report.interval)) > np.ptp(np.log(of_rows.interval))
 

@@ -26,15 +26,13 @@ import reference.metric_loss
 import reference.metrics
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
+from helpers.outputs import outputs_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.goal import MetricGoal
 from rfsize.sizing.metric_report import MetricReport
-from rfsize.sizing.truth import Truth
 from rfsize.voting.blocks import TreeBlocks, dealt, first_asked
-from rfsize.voting.groups import ALONE
 from rfsize.voting.links import Link
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 # Losses of probabilities of class 1, by name; the order of rows is taken in bins.
@@ -102,12 +100,12 @@ def test_forests_of_a_few_trees_lose_what_drawing_them_says(
     may_vote = np.logical_not(rfsize.inbag(model, X, y).T) if oob else np.ones(score.shape, dtype=bool)
     report = rfsize.size(model, X, y, oob=oob, criterion=metric, tolerance=0.01)
     drawn = reference.metric_loss.of_few_trees(score, may_vote, lambda known, mean: loss(y[known], mean), 3, 100)
-    found = report.loss_at(3).loss - report.loss_at(int(np.median(may_vote.sum(axis=1)))).loss
+    found = report.loss_at(3).value - report.loss_at(int(np.median(may_vote.sum(axis=1)))).value
     low, high = report.loss_at(3).interval
     # Where halves do not tell, losses are the most that they may be.
     off = 0.012 if metric == "accuracy" else (high - low) / 10.0
     assert found == pytest.approx(drawn, rel=0.15, abs=off)
-    assert report.loss_at(1).loss > report.loss_at(3).loss > report.loss_at(30).loss
+    assert report.loss_at(1).value > report.loss_at(3).value > report.loss_at(30).value
 
 
 def spirals(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -124,17 +122,17 @@ def test_one_tree_is_not_enough_because_halves_lose_nothing() -> None:
     (X, y), (fresh, truth) = spirals(1200, rng), spirals(5000, rng)
     of = {"max_leaves": 63, "max_depth": 0, "grow_policy": "lossguide", "colsample_bynode": 0.5, "subsample": 0.632}
     model = train_xgboost(X, y, 150, **of)
-    counted = rfsize.count(model, X, y, oob=True)
+    counted = rfsize.tree_outputs(model, X, y, oob=True)
     score = tree_scores(model, fresh)[:, :, 0]
     of_a_tree = np.mean((score > 0.0) != truth[:, None])
     of_all = np.mean((score.mean(axis=1) > 0.0) != truth)
     report = rfsize.size(counted, criterion="accuracy", tolerance=0.02)
-    assert report.loss_at(1).loss == pytest.approx(of_a_tree - of_all, rel=0.3)
+    assert report.loss_at(1).value == pytest.approx(of_a_tree - of_all, rel=0.3)
     assert of_a_tree - of_all > 0.05
     assert 5 <= report.n_trees < 100
     assert report.interval[0] > 1
     assert report.price(1).metrics == {
-        name: rfsize.size(counted, criterion=name, tolerance=0.02).loss_at(1).loss for name in ("logloss", "auc")
+        name: rfsize.size(counted, criterion=name, tolerance=0.02).loss_at(1).value for name in ("logloss", "auc")
     }
 
 
@@ -144,11 +142,11 @@ def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
     X = rng.normal(size=(600, 6))
     y = (rng.random(600) < np.where(X[:, 0] > 1.0, 0.6, 0.02)).astype(int)
     model = RandomForestClassifier(300, min_samples_leaf=leaf, random_state=0).fit(X, y)
-    counted = rfsize.count(model, X, y, oob=True)
+    counted = rfsize.tree_outputs(model, X, y, oob=True)
     for ask in (
         lambda: rfsize.size(counted, criterion="logloss", tolerance=0.01),
         lambda: rfsize.oob_score(counted, metric="neg_log_loss"),
-        lambda: rfsize.size(counted, alpha=0.9).metric_gap("log_loss"),
+        lambda: rfsize.size(counted, alpha=0.9).loss_at(10, "log_loss"),
     ):
         with pytest.raises(rfsize.UndefinedMetricError, match=r"infinite.*'brier'.*min_samples_leaf"):
             ask()
@@ -179,10 +177,9 @@ def squared_error(
     nothing = TreeBlocks.nothing(np.arange(n_rows), 0, 1)
     of_blocks = {"total": dealt(score), "squares": dealt(score**2), "asked": dealt(asked)}
     blocks = replace(nothing, scores=scores, first=first_asked(score, may_vote), n_trees=n_trees, **of_blocks)
-    outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
+    outputs = outputs_of(None, scores, blocks=blocks, link=Link("identity")).with_truth(truth)
     goal = MetricGoal(scorer, tolerance)
-    known = Truth(truth, None, ALONE)
-    return MetricReport.of(outputs, goal, truth=known, available=n_trees, source="rows given")
+    return MetricReport.of(replace(outputs, n_trees=n_trees, source="rows given"), goal)
 
 
 def test_a_known_law_is_found() -> None:
@@ -192,7 +189,7 @@ def test_a_known_law_is_found() -> None:
     assert np.mean(sizes) == pytest.approx(80, rel=0.03)
     held = sum(report.interval[0] <= 80 <= report.interval[1] for report in reports)
     assert held >= 18
-    assert reports[0].loss_at(100).loss == pytest.approx(0.04, rel=0.15)
+    assert reports[0].loss_at(100).value == pytest.approx(0.04, rel=0.15)
     assert not reports[0].converged
     named, callable_ = (
         squares(400, 60, 0, tolerance=0.1, scorer=one) for one in ("neg_mean_squared_error", squares_of)
@@ -238,10 +235,9 @@ def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
     nothing = TreeBlocks.nothing(np.arange(200), 0, 1)
     of_blocks = {"total": dealt(score * asked), "asked": dealt(asked), "first": first_asked(score, asked > 0)}
     blocks = replace(nothing, scores=scores, n_trees=100, **of_blocks)
-    outputs = TreeOutputs(None, scores, blocks=blocks, link=Link("identity"))
-    known = Truth(score[:, 0, 0], None, ALONE)
+    outputs = outputs_of(None, scores, blocks=blocks, link=Link("identity")).with_truth(score[:, 0, 0])
     with pytest.raises(rfsize.FewVotesError, match="train at least 200 trees") as refused:
-        MetricReport.of(outputs, MetricGoal("rmse", 0.1), truth=known, available=100, source="oob")
+        MetricReport.of(replace(outputs, n_trees=100, source="oob"), MetricGoal("rmse", 0.1))
     assert refused.value.enough == 200
 
 
@@ -289,7 +285,7 @@ def test_weights_count_rows(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -
 
 def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh_y: np.ndarray) -> None:
     def sized(framework: str, *criteria: Any) -> list[MetricReport]:
-        counted = rfsize.count(forests[framework], data.fresh, fresh_y)
+        counted = rfsize.tree_outputs(forests[framework], data.fresh, fresh_y)
         return [rfsize.size(counted, criterion=criterion, tolerance=0.01) for criterion in criteria]
 
     # The one averages margins, the other probabilities, of which logarithms are taken to second order.
@@ -300,11 +296,11 @@ def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh
     assert by_scorer.criterion == "log_loss"
     assert by_scorer.value == pytest.approx(-by_name.value)
     assert by_scorer.parts[0].loss == pytest.approx(by_name.parts[0].loss)
-    assert by_scorer.loss_at(2).loss == pytest.approx(by_name.loss_at(2).loss, rel=1e-6)
+    assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, rel=1e-6)
     by_name, by_scorer = sized("XGBoost", "auc", get_scorer("roc_auc"))
     assert by_scorer.criterion == "roc_auc_score"
     assert by_scorer.parts[1].loss == pytest.approx(by_name.parts[1].loss, abs=2e-4)
-    assert by_scorer.loss_at(2).loss == pytest.approx(by_name.loss_at(2).loss, abs=2e-3)
+    assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -319,30 +315,31 @@ def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh
 def test_a_metric_is_one_by_all_of_its_names(
     name: str, others: list[str], lgb_booster: Any, data: Data, fresh_y: np.ndarray
 ) -> None:
-    counted = rfsize.count(lgb_booster, data.fresh, fresh_y)
+    counted = rfsize.tree_outputs(lgb_booster, data.fresh, fresh_y)
     report = rfsize.size(counted, criterion=name, tolerance=0.01)
-    gap = report.metric_gap(name)
+    labels, loss = rfsize.size(counted, alpha=0.9), report.loss_at(10)
+    assert loss.value > 0.0
     for other in others:
         assert rfsize.size(counted, criterion=other, tolerance=0.01).to_dict() == report.to_dict()
-        assert report.metric_gap(other) == gap
+        assert labels.loss_at(10, other) == report.loss_at(10, other) == loss
 
 
 def test_what_may_be_meant_is_said(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
-    counted = rfsize.count(lgb_booster, data.fresh, fresh_y)
+    counted = rfsize.tree_outputs(lgb_booster, data.fresh, fresh_y)
     for typed, meant in (("acurracy", "accuracy"), ("f1_marco", "f1_macro"), ("labels", "label"), ("log-los", "log")):
         with pytest.raises(ValueError, match=f"did you mean '{meant}"):
             rfsize.size(counted, criterion=typed, tolerance=0.01)
     with pytest.raises(ValueError, match="did you mean 'auc'"):
-        rfsize.size(counted, alpha=0.9).metric_gap("aucc")
+        rfsize.size(counted, alpha=0.9).loss_at(10, "aucc")
 
 
 def test_a_scorer_is_given_the_labels_of_the_model(data: Data) -> None:
     names = np.array(["no", "yes"])[data.y]
     model = RandomForestClassifier(80, max_depth=4, random_state=0).fit(data.X, names)
     by_name = rfsize.size(model, data.X, names, oob=True, criterion="balanced_accuracy", tolerance=0.05)
-    counted = rfsize.count(model, data.X, names, oob=True)
-    known = counted.told.averages.asked[:, 0] > 0
-    label = rfsize.oob_predict(counted, fill="no")
+    counted = rfsize.tree_outputs(model, data.X, names, oob=True)
+    known = counted.averages.asked[:, 0] > 0
+    label = counted.predict(fill="no")
     assert by_name.value == pytest.approx(balanced_accuracy_score(names[known], label[known]), abs=0.02)
 
     def with_positive(estimator: Any, X: Any, y: Any) -> float:
@@ -372,7 +369,7 @@ def test_regression(framework: str, data: Data) -> None:
     assert [part.loss for part in report.parts] == pytest.approx(expected, rel=1e-5)
     of_frame = rfsize.size(model, data.X, pd.DataFrame({"target": target}), oob=True, criterion="rmse", tolerance=0.001)
     assert of_frame.n_trees == report.n_trees
-    counted = rfsize.count(model, data.X, target, oob=True)
+    counted = rfsize.tree_outputs(model, data.X, target, oob=True)
     assert rfsize.size(counted, criterion="rmse", tolerance=0.001).to_dict() == report.to_dict()
     scored = rfsize.size(counted, criterion="neg_root_mean_squared_error", tolerance=0.001)
     assert scored.n_trees == pytest.approx(report.n_trees, rel=1e-3)
@@ -385,7 +382,7 @@ def test_bags_of_each_class(data: Data) -> None:
     report = rfsize.size(model, data.X, data.three, oob=True, criterion="logloss", tolerance=0.01)
     assert report.converged
     assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.05)
-    counted = rfsize.count(model, data.X, data.three, oob=True)
+    counted = rfsize.tree_outputs(model, data.X, data.three, oob=True)
     assert rfsize.size(counted, criterion="logloss", tolerance=0.01).to_dict() == report.to_dict()
 
 
@@ -421,7 +418,7 @@ def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarra
         assert values["n_trees"] == report.n_trees == report.size_at(tolerance)
         assert values["loss"]["spread"] == report.loss_at(report.available).spread > 0.0
         assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
-        assert report.loss_at(report.n_trees).loss <= tolerance
+        assert report.loss_at(report.n_trees).value <= tolerance
         assert report.headline() in str(report) == repr(report)
         assert "100 trees would cost" in str(report)
         assert ("not enough" in str(report)) != report.converged
@@ -432,7 +429,6 @@ def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarra
         _, mine = plt.subplots()
         assert report.plot(ax=mine) is mine
     plt.close("all")
-    assert report.metric_gap("logloss", fresh_y).value == pytest.approx(report.value)
     with pytest.raises(ValueError, match="n_trees must be"):
         report.loss_at(0)
     with pytest.raises(ValueError, match="tolerance must be"):
@@ -454,9 +450,11 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("metric must be one of", criterion="rmse")
     refused("y must hold one label per row", y=fresh_y[:5])
     refused("y holds one only", y=np.zeros(400, dtype=int))
-    refused("counted Votes are sized as they are", model=rfsize.votes(lgb_booster, data.fresh))
+    refused(
+        "would have no effect: counted Votes have their rows", model=rfsize.tree_outputs(lgb_booster, data.fresh).votes
+    )
     with pytest.raises(ValueError, match="counted Votes know nothing"):
-        rfsize.size(rfsize.votes(lgb_booster, data.fresh), criterion="auc", tolerance=0.01)
+        rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, criterion="auc", tolerance=0.01)
     few = train_lightgbm(data.X, data.y, 15)
     refused("train at least 40 trees", model=few, kind=rfsize.FewVotesError)
     knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])

@@ -85,21 +85,21 @@ def test_value_is_the_metric_of_the_predictions(
     sample_weight = weight if weighted else None
     model = trained(framework, X, y, n_classes, sample_weight)
     metrics = OF_CLASSES if n_classes else OF_NUMBERS
-    predict = rfsize.oob_predict_proba if n_classes else rfsize.oob_predict
-    predicted = predict(model, X, sample_weight=sample_weight)
+    counted = rfsize.tree_outputs(model, X, y, oob=True, sample_weight=sample_weight)
+    predicted = counted.predict_proba() if n_classes else counted.predict()
     known = ~np.isnan(predicted.reshape(ROWS, -1)).any(axis=1)
-    counted = rfsize.count(model, X, y, oob=True, sample_weight=sample_weight)
     for metric, by_scikit_learn in metrics.items():
         if n_classes == 3 and metric in ("auc", "average_precision"):
             continue
-        found = rfsize.oob_score(model, X, y, metric=metric, sample_weight=sample_weight)
+        found = rfsize.oob_score(counted, metric=metric)
         expected = by_scikit_learn(y[known], predicted[known], None if sample_weight is None else weight[known])
         assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-9), metric
         low, high = found.interval
         assert low < found.at_all_trees < high
         assert (found.n_rows, found.n_dropped) == (known.sum(), ROWS - known.sum())
         assert (found.curve.sizes[-1], found.curve.values[-1]) == (60, found.value)
-        assert rfsize.oob_score(counted, metric=metric).to_dict() == found.to_dict()
+        if sample_weight is None:
+            assert rfsize.oob_score(model, X, y, metric=metric).to_dict() == found.to_dict()
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier])
@@ -121,7 +121,7 @@ def test_members_that_answer_with_labels(data: Data) -> None:
 
 def test_threshold(lgb_booster: Any, data: Data) -> None:
     label = rfsize.oob_predict_proba(lgb_booster, data.X)[:, 1] > 0.2
-    found = rfsize.oob_score(lgb_booster, data.X, data.y, threshold=0.2)
+    found = rfsize.oob_score(rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True, threshold=0.2))
     assert found.value == np.mean(label == data.y)
 
 
@@ -196,7 +196,7 @@ def test_what_the_rows_do_not_tell_is_said_with_both_scores() -> None:
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     model = RandomForestClassifier(301, max_samples=0.4, random_state=0).fit(X, y)
     by = {groups: rfsize.oob_score(model, X, y, metric="auc", groups=groups).value for groups in ("rows", "copies")}
-    counted = rfsize.count(model, X, y, oob=True)
+    counted = rfsize.tree_outputs(model, X, y, oob=True)
     for given in ((model, X, y), (counted,)):
         with pytest.warns(rfsize.CopiesWarning) as caught:
             found = rfsize.oob_score(*given, metric="auc")
@@ -310,11 +310,11 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
     with pytest.raises(ValueError, match="y is missing"):
         score(y=None)
     with pytest.raises(ValueError, match="y is missing"):
-        score(rfsize.count(lgb_booster, data.X, oob=True), None, None)
-    with pytest.raises(ValueError, match="oob=False"):
-        score(rfsize.count(lgb_booster, data.X), None)
-    with pytest.raises(ValueError, match="leave out X"):
-        score(rfsize.count(lgb_booster, data.X, oob=True))
+        score(rfsize.tree_outputs(lgb_booster, data.X, oob=True), None, None)
+    with pytest.raises(ValueError, match="of rows given, which all trees were asked about"):
+        score(rfsize.tree_outputs(lgb_booster, data.X, data.y), None, None)
+    with pytest.raises(ValueError, match="X would have no effect: outputs have their rows"):
+        score(rfsize.tree_outputs(lgb_booster, data.X, oob=True))
     with pytest.raises(ValueError, match="metric must be one of 'logloss'"):
         score(metric="r2")
     for metric in ("auc", "average_precision"):
@@ -323,10 +323,12 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
     with pytest.raises(ValueError, match="one finite number"):
         score(metric=lambda y, p: np.nan)
     with pytest.raises(ValueError, match="0 on all rows"):
-        score(sample_weight=np.zeros(len(data.X)))
+        score(
+            rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True, sample_weight=np.zeros(len(data.X))), None, None
+        )
     numbers = train_xgboost(data.X, np.r_[data.X[:-1, 0], 0.0], 40, objective="reg:squarederror")
     with pytest.raises(ValueError, match="y is the same on all rows"):
-        score(rfsize.count(numbers, data.X, oob=True), None, np.ones(len(data.X)))
+        score(rfsize.tree_outputs(numbers, data.X, oob=True), None, np.ones(len(data.X)))
 
 
 def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> None:

@@ -48,10 +48,10 @@ def test_it_is_what_other_reports_say(framework: str, data: Data) -> None:
     assert deviations.price(31).metrics == {}
     for metric in ("auc", "logloss"):
         found = rfsize.size(model, data.X, data.y, oob=True, criterion=metric, tolerance=0.01)
-        assert price.metrics[metric] == found.loss_at(31).loss
+        assert price.metrics[metric] == found.loss_at(31).value
         own = found.price(31)
         assert replace(own, metrics={}) == replace(price, metrics={})
-        assert own.metrics == {**price.metrics, metric: found.loss_at(31).loss}
+        assert own.metrics == {**price.metrics, metric: found.loss_at(31).value}
     assert report.price() == report.price(report.n_kept)
     assert str(report.price()) in str(report)
     assert json.loads(json.dumps(report.to_dict()))["price"]["metrics"].keys() == {"auc", "logloss"}
@@ -93,12 +93,12 @@ def test_regression(data: Data) -> None:
     assert price.labels is price.by_class is None
     assert price.rms == pytest.approx(report.deviation(25).rms, rel=1e-12)
     by_metric = rfsize.size(model, data.X, y, oob=True, criterion="rmse", tolerance=0.1)
-    assert price.metrics == {"rmse": by_metric.loss_at(25).loss}
+    assert price.metrics == {"rmse": by_metric.loss_at(25).value}
     assert "predictions are off by" in str(price)
 
 
 def test_votes_alone(lgb_booster: Any, data: Data) -> None:
-    price = rfsize.size(rfsize.votes(lgb_booster, data.fresh), alpha=0.9).price()
+    price = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, alpha=0.9).price()
     assert price.labels > 0.0
     assert price.rms is None
     assert price.metrics == {}
@@ -142,7 +142,7 @@ def test_labels_that_mislead_are_warned_of(framework: str) -> None:
         warnings.simplefilter("error", rfsize.LabelsOnlyWarning)
         rfsize.truncate(model, X, y, oob=True, criterion="auc", tolerance=0.05)
         rfsize.truncate(model, n_trees=5)
-    assert rfsize.votes(small, X).n_trees < 100
+    assert rfsize.tree_outputs(small, X).votes.n_trees < 100
 
 
 def test_growing_warns(data: Data) -> None:

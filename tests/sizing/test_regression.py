@@ -16,6 +16,7 @@ from xgboost import XGBRegressor
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
+from helpers.outputs import votes_of
 
 WANTED: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
 
@@ -113,9 +114,11 @@ def test_wrong_rows_are_found_out(data: Data) -> None:
 @pytest.mark.parametrize("train", [LIGHTGBM["regression"], PROVABLE["count:poisson"], SKLEARN["bagging"]])
 def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
     model = train(data)
-    for call in (rfsize.size, rfsize.truncate, rfsize.votes, rfsize.tree_votes):
+    for call in (rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
             call(model, data.fresh)
+    with pytest.raises(ValueError, match="cast no votes: take scores"):
+        votes_of(model, data.fresh)
     with pytest.raises(rfsize.NotAForestError, match=r"cast no votes: use predict"):
         rfsize.compile(model).votes(data.fresh)
     with pytest.raises(ValueError, match="decides labels, and the forest predicts numbers: leave voting out"):

@@ -69,7 +69,7 @@ def multiclass_booster(request: pytest.FixtureRequest, lgb_multiclass: Any, xgb_
 def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, data: Data, oob: bool) -> None:
     X = data.X if oob else data.fresh
     report = rfsize.size(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
-    counted = rfsize.votes(multiclass_booster, X, oob=oob)
+    counted = rfsize.tree_outputs(multiclass_booster, X, oob=oob).votes
     if counted.asked.mean() < 10:
         assert not report.converged
         return
@@ -77,6 +77,6 @@ def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, dat
     assert report.n_trees == rfsize.size(counted, alpha=0.8).n_trees
     small = rfsize.truncate(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
     assert type(small) is type(multiclass_booster)
-    assert rfsize.votes(small, data.fresh).n_trees == report.n_trees
+    assert rfsize.tree_outputs(small, data.fresh).votes.n_trees == report.n_trees
     assert "T*(0.8) = " in str(report)
     report.plot()

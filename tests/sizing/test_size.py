@@ -20,11 +20,12 @@ from xgboost import XGBClassifier
 import reference.majority
 import rfsize
 from helpers.forests import LIGHTGBM, TREES, Data
+from helpers.outputs import votes_of
 from rfsize import theory
 
 
 def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
-    votes = rfsize.votes(booster, data.fresh)
+    votes = rfsize.tree_outputs(booster, data.fresh).votes
     fractions = votes.fractions()[:, 1]
     report = rfsize.size(booster, data.fresh, alpha=0.95, voting="hard", estimator="plugin")
     assert report.n_trees == reference.majority.ensemble_size(0.95, fractions.tolist(), 401)
@@ -39,7 +40,7 @@ def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
 
 
 def test_out_of_bag_size_drops_rows_without_votes(booster: Any, data: Data) -> None:
-    votes = rfsize.votes(booster, data.X, oob=True)
+    votes = rfsize.tree_outputs(booster, data.X, oob=True).votes
     report = rfsize.size(booster, data.X, alpha=0.9, oob=True, voting="hard")
     voted = votes.asked > 0
     assert report.n_trees == theory.ensemble_size(0.9, votes.fractions()[voted, 1])
@@ -77,17 +78,20 @@ def test_fitted_classifiers(classifier: Any, data: Data) -> None:
     assert type(small) is type(model)
     assert rfsize.size(small, data.fresh, alpha=0.6).available == 11
     assert small.predict(data.fresh).shape == (len(data.fresh),)
-    assert rfsize.votes(clone(small).fit(data.X, data.y), data.fresh) == rfsize.votes(small, data.fresh)
+    assert (
+        rfsize.tree_outputs(clone(small).fit(data.X, data.y), data.fresh).votes
+        == rfsize.tree_outputs(small, data.fresh).votes
+    )
     assert rfsize.size(model, data.X, alpha=0.9, oob=True).source == "oob"
     assert model.get_params() == parameters
     assert np.array_equal(model.predict_proba(data.fresh), before)
 
 
 def test_many_threads_on_one_model(booster: Any, data: Data) -> None:
-    expected = rfsize.votes(booster, data.X, oob=True)
+    expected = rfsize.tree_outputs(booster, data.X, oob=True).votes
     report = rfsize.size(booster, data.fresh).to_dict()
     with ThreadPoolExecutor(8) as pool:
-        voted = [pool.submit(rfsize.votes, booster, data.X, oob=True) for _ in range(16)]
+        voted = [pool.submit(votes_of, booster, data.X, oob=True) for _ in range(16)]
         sized = [pool.submit(rfsize.size, booster, data.fresh) for _ in range(8)]
         assert all(task.result() == expected for task in voted)
         assert all(task.result().to_dict() == report for task in sized)
@@ -116,9 +120,11 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
     assert (report.voting, report.predict_obeys) == (voting, "hard" if kind == "perceptron" else "soft")
     for asked_for in (voting, "auto"):
         assert rfsize.size(model, data.fresh, alpha=0.8, voting=asked_for).to_dict() == report.to_dict()
-    assert rfsize.size(rfsize.count(model, data.fresh), alpha=0.8).n_trees == report.n_trees
-    assert rfsize.votes(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).n_trees == report.n_trees
-    of_votes = rfsize.size(rfsize.votes(model, data.fresh), alpha=0.8)
+    assert rfsize.size(rfsize.tree_outputs(model, data.fresh), alpha=0.8).n_trees == report.n_trees
+    assert (
+        rfsize.tree_outputs(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).votes.n_trees == report.n_trees
+    )
+    of_votes = rfsize.size(rfsize.tree_outputs(model, data.fresh).votes, alpha=0.8)
     assert (of_votes.voting, of_votes.predict_obeys) == ("hard", None)
     assert (of_votes.n_trees == report.n_trees) == (voting == "hard")
     only_votes = "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
@@ -132,7 +138,7 @@ def test_forests_grow_to_the_labels_of_predict_by_default(kind: str, data: Data)
     options = {"alpha": 0.85, "min_trees": 40, "return_report": True}
     grown, report = rfsize.grow(model, *rows, **options)
     assert report.voting == voting
-    assert rfsize.votes(grown, data.fresh).n_trees == report.wanted
+    assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted
     assert rfsize.grow(model, *rows, voting=voting, **options)[1].to_dict() == report.to_dict()
     if kind in AVERAGING:
         assert rfsize.grow(model, *rows, voting="hard", **options)[1].n_trees != report.n_trees
@@ -161,9 +167,9 @@ def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, voting="loud"), "voting must be one of"),
         (lambda model, data: rfsize.size(model, data.fresh, estimator="kernel"), "estimator must be one of"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "leave out X"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), threshold=0.4), "leave out X, oob, threshold"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), seed=3), "sample_weight, seed, subsample"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "X would have no effect: counted Votes"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), threshold=0.4), "threshold would have no effect"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), seed=3), "seed would have no effect"),
         (
             lambda model, data: rfsize.size(rfsize.truncate(model, n_trees=1), data.fresh, voting="soft"),
             "has 1 tree; train more",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,10 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
+from helpers.outputs import outputs_of
 from rfsize import theory
 from rfsize.sizing.goal import LabelGoal
 from rfsize.sizing.words import VOTED, in_percent
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -120,8 +121,8 @@ def soft_report(rng: np.random.Generator, n_rows: int, alpha: float) -> rfsize.S
     """Averaged scores beside the votes; scores of a tree are normal."""
     votes = votes_from(rng, n_rows, asked=101)
     scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
-    outputs = TreeOutputs(votes, scores, 0.0, "soft")
-    return rfsize.SizeReport.of(outputs, LabelGoal(alpha, "soft"), available=101, source="rows given")
+    outputs = outputs_of(votes, scores, cut=0.0, predict_obeys="soft")
+    return rfsize.SizeReport.of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, "soft"))
 
 
 def test_both_sizes_and_the_rule_that_predict_obeys() -> None:
@@ -199,9 +200,9 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
     may_vote = rng.random((200, 20)) < 0.1
     score = rng.normal(size=(200, 20, 1))
     counts = np.stack([((score[:, :, 0] <= 0) & may_vote).sum(axis=1), ((score[:, :, 0] > 0) & may_vote).sum(axis=1)])
-    outputs = TreeOutputs(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
+    outputs = outputs_of(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
     asked = may_vote.sum(axis=1)
-    soft = rfsize.SizeReport.of(outputs, LabelGoal(0.9, "soft"), available=20, source="oob")
+    soft = rfsize.SizeReport.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "soft"))
     assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
     assert soft.votes_per_row == pytest.approx(asked[asked > 1].mean())
     hard = soft.other
@@ -211,11 +212,11 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
 
 def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
     scores = Scores.of(np.full((50, 20, 1), np.inf))
-    outputs = TreeOutputs(rfsize.Votes([[5, 15]] * 50), scores)
-    report = rfsize.SizeReport.of(outputs, LabelGoal(0.9), available=20, source="rows given")
+    outputs = outputs_of(rfsize.Votes([[5, 15]] * 50), scores)
+    report = rfsize.SizeReport.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9))
     assert report.other is None
     with pytest.raises(ValueError, match="must be finite"):
-        rfsize.SizeReport.of(outputs, LabelGoal(0.9, "soft"), available=20, source="rows given")
+        rfsize.SizeReport.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "soft"))
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,12 @@ def test_votes_are_what_each_tree_alone_decides(train: Any, threshold: float) ->
     model = train(15, 1)
     alone = of_each_tree(model, 15, X) > threshold
     assert 0.01 < alone.mean() < 0.5
-    assert np.array_equal(rfsize.votes(model, X, threshold=threshold).counts[:, 1], alone.sum(axis=0))
+    assert np.array_equal(rfsize.tree_outputs(model, X, threshold=threshold).votes.counts[:, 1], alone.sum(axis=0))
     outside = ~rfsize.inbag(model, X)
-    counted = rfsize.votes(model, X, oob=True, threshold=threshold)
+    counted = rfsize.tree_outputs(model, X, oob=True, threshold=threshold).votes
     assert np.array_equal(counted.counts[:, 1], (alone & outside).sum(axis=0))
     compiled = rfsize.compile(model, threshold=threshold)
-    assert compiled.votes(X) == rfsize.votes(model, X, threshold=threshold)
+    assert compiled.votes(X) == rfsize.tree_outputs(model, X, threshold=threshold).votes
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
@@ -96,7 +96,7 @@ def test_forests_of_that_size_disagree_as_often_as_allowed(
     def labels(model: Any) -> np.ndarray:
         if voting == "soft":
             return probability(model, FRESH) > threshold
-        return rfsize.votes(model, FRESH, threshold=threshold).winner() == 1
+        return rfsize.tree_outputs(model, FRESH, threshold=threshold).votes.winner() == 1
 
     of_large = labels(large)
     others = [labels(train(report.n_trees, seed)) != of_large for seed in range(1, 9)]
@@ -131,7 +131,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
     on_fresh = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), X_val=FRESH, **options)[1]
     assert on_fresh.n_trees == rfsize.size(xgboost(100, 3), FRESH, alpha=0.95, voting=voting, threshold=0.1).n_trees
     more, of_more = rfsize.grow(booster, xgb.DMatrix(X, Y), **{**options, "alpha": 0.96})
-    assert rfsize.votes(more, FRESH).n_trees == max(of_more.n_kept, report.n_kept)
+    assert rfsize.tree_outputs(more, FRESH).votes.n_trees == max(of_more.n_kept, report.n_kept)
     forest = RandomForestClassifier(100, min_samples_leaf=20, random_state=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)

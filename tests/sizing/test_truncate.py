@@ -17,7 +17,7 @@ def test_truncated_forest_is_the_mean_of_its_first_trees(booster: Any, data: Dat
     small = rfsize.truncate(booster, data.fresh, alpha=0.9)
     kept = rfsize.size(booster, data.fresh, alpha=0.9).n_trees
     assert type(small) is type(booster)
-    assert rfsize.votes(small, data.fresh).n_trees == kept < TREES
+    assert rfsize.tree_outputs(small, data.fresh).votes.n_trees == kept < TREES
     logits = np.log(1 / raw_trees(booster, data.fresh)[:kept] - 1)
     assert predict(small, data.fresh) == pytest.approx(1 / (1 + np.exp(logits.mean(axis=0))), abs=1e-6)
     assert np.array_equal(predict(booster, data.fresh), before)
@@ -26,7 +26,7 @@ def test_truncated_forest_is_the_mean_of_its_first_trees(booster: Any, data: Dat
 def test_truncated_forest_votes_as_the_first_trees_of_the_large_one(booster: Any, data: Data) -> None:
     small = rfsize.truncate(booster, n_trees=7)
     labels = (raw_trees(booster, data.fresh)[:7] > 0.5).astype(int)
-    assert np.array_equal(rfsize.votes(small, data.fresh).counts, reference.counting.votes(labels, 2))
+    assert np.array_equal(rfsize.tree_outputs(small, data.fresh).votes.counts, reference.counting.votes(labels, 2))
 
 
 def test_truncated_forest_still_gives_out_of_bag_votes(booster: Any, data: Data) -> None:
@@ -57,8 +57,11 @@ def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.truncate(model, n_trees=62), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=2.5), "from 1 to 61"),
         (lambda model, data: rfsize.truncate(model, n_trees=True), "from 1 to 61"),
-        (lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5), "leave out X$"),
-        (lambda model, data: rfsize.truncate(model, n_trees=5, alpha=0.99), "leave out alpha$"),
+        (
+            lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5),
+            "^X would have no effect: n_trees says what to keep",
+        ),
+        (lambda model, data: rfsize.truncate(model, n_trees=5, alpha=0.99), "^alpha would have no effect"),
         (lambda model, data: rfsize.truncate(rfsize.Votes([[1, 2]])), "cuts a model"),
     ],
 )

@@ -200,9 +200,11 @@ def test_a_cut_of_one_probability_is_the_tables() -> None:
 @pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
 def test_tables_of_votes_are_certified(rule: Any) -> None:
     forest = MODELS["lightgbm"][0]()
-    built = rfsize.StopTable.build(61, alpha=ALPHA, prior=rfsize.votes(forest, X2[TRAIN], oob=True), rule=rule)
+    built = rfsize.StopTable.build(
+        61, alpha=ALPHA, prior=rfsize.tree_outputs(forest, X2[TRAIN], oob=True).votes, rule=rule
+    )
     table = built.certified(forest, X2[REST])
-    votes = rfsize.tree_votes(forest, X2[REST])
+    votes = rfsize.tree_outputs(forest, X2[REST]).by_tree()
     labels, asked = table.apply(votes)
     winner = (votes.sum(axis=1) > 30).astype(int)
     assert table.certificate is not None
@@ -215,7 +217,7 @@ def test_tables_of_votes_are_certified(rule: Any) -> None:
 
 def test_tables_of_many_classes_are_certified() -> None:
     forest = MODELS["lightgbm, four classes"][0]()
-    built = rfsize.StopTable.build(61, alpha=0.95, prior=rfsize.votes(forest, X4[TRAIN], oob=True))
+    built = rfsize.StopTable.build(61, alpha=0.95, prior=rfsize.tree_outputs(forest, X4[TRAIN], oob=True).votes)
     table = built.certified(forest, X4[REST])
     assert table.certificate is not None
     counts = table.certificate.counts

@@ -25,6 +25,7 @@ from helpers.fraction_searches import (
     standard_error,
 )
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
@@ -45,7 +46,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
     X, y = data.X[:ROWS], data.y[:ROWS]
     for row in found.curve:
         model = plain_forest(framework, data, row["fraction"])
-        told = ForestOnRows.of(model, X, oob=True).outputs()
+        told = TreeOutputs.of(ForestOnRows.of(model, X, oob=True))
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
         assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees
@@ -66,7 +67,7 @@ def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> Non
 def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data) -> None:
     found = search(framework, data, [0.7, 0.2, 0.45], voting="hard")  # in any order
     forests = [plain_forest(framework, data, fraction) for fraction in GRID]
-    counted = [rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests]
+    counted = [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests]
     wrong = losses(counted, data.y[:ROWS])
     best = wrong.mean(axis=1).argmin()
     assert found.curve["fraction"].tolist() == list(GRID)
@@ -88,15 +89,15 @@ def test_the_booster_is_sized_and_of_the_best_fraction(framework: str, data: Dat
     found = search(framework, data)
     assert found.report is not None
     assert found.report.converged
-    assert rfsize.votes(found.booster, data.fresh).n_trees == found.report.wanted
-    counted = rfsize.votes(found.booster, data.X[:ROWS], oob=True)
+    assert rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees == found.report.wanted
+    counted = rfsize.tree_outputs(found.booster, data.X[:ROWS], oob=True).votes
     assert np.mean(counted.asked) / counted.n_trees == pytest.approx(1.0 - found.best, abs=0.05)
 
 
 def test_a_forest_that_stays_too_small_warns(framework: str, data: Data) -> None:
     with pytest.warns(rfsize.NotConvergedWarning, match="trees"):
         found = search(framework, data, alpha=0.99, max_trees=40)
-    assert rfsize.votes(found.booster, data.fresh).n_trees == 40
+    assert rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees == 40
 
 
 def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> None:
@@ -124,7 +125,7 @@ def test_weights_count(framework: str, data: Data) -> None:
     else:
         told = [{**params, "subsample": fraction, "num_parallel_tree": TREES, "eta": 1} for fraction in GRID]
         forests = [xgb.train(each, dtrain, 1) for each in told]
-    counted = [rfsize.votes(forest, X, oob=True, sample_weight=weight) for forest in forests]
+    counted = [rfsize.tree_outputs(forest, X, oob=True, sample_weight=weight).votes for forest in forests]
     voted = np.all([votes.asked > 0 for votes in counted], axis=0)
     expected = [np.average((votes.winner() != y)[voted], weights=weight[voted]) for votes in counted]
     np.testing.assert_allclose(found.curve["error"], expected)
@@ -244,10 +245,12 @@ def test_three_classes(framework: str, data: Data) -> None:
         ]
     else:
         forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
-    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    wrong = losses(
+        [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
+    )
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
     assert found.report is not None
-    assert found.report.n_kept == rfsize.votes(found.booster, data.fresh).n_trees
+    assert found.report.n_kept == rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees
     scored = select_bagging_fraction(params, dtrain, [0.5], n_trees=TREES, alpha=0.8, scoring="roc_auc_ovr")
     assert scored.curve["score"][0] > 0.6
 
@@ -257,7 +260,9 @@ def test_a_bag_for_each_class(data: Data) -> None:
     del params["multi_strategy"]
     found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard", max_trees=500)
     forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
-    wrong = losses([rfsize.votes(forest, data.X[:ROWS], oob=True) for forest in forests], data.three[:ROWS])
+    wrong = losses(
+        [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
+    )
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
     many_classes = {**params, "num_class": 24, "max_depth": 2}
     with pytest.raises(ValueError, match="multi_output_tree"):

@@ -40,7 +40,7 @@ def test_each_is_what_would_be_added_to_those_before(framework: str, data: Data)
     in_blocks = grown(framework, data, 25, trees_per_block=10)
     if framework == "lightgbm":
         assert in_blocks.model_to_string() == model.model_to_string()
-    assert np.array_equal(*(rfsize.tree_votes(one, data.fresh) for one in (in_blocks, model)))
+    assert np.array_equal(*(rfsize.tree_outputs(one, data.fresh).by_tree() for one in (in_blocks, model)))
 
 
 def test_a_block_of_all_trees_is_the_forest_of_one_training(data: Data) -> None:

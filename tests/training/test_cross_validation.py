@@ -37,12 +37,12 @@ def test_each_row_is_voted_on_by_the_forest_of_the_other_folds(
         if isinstance(dtrain, xgb.DMatrix):
             part = xgb.DMatrix(data.X[train], data.y[train])
             forest = xgb.train({**params, "num_parallel_tree": 15}, part, 1)
-            assert np.array_equal(counted.counts[held_out], rfsize.votes(forest, data.X[held_out]).counts)
+            assert np.array_equal(counted.counts[held_out], rfsize.tree_outputs(forest, data.X[held_out]).votes.counts)
         else:
             # Rows of the fold are binned with all rows, as lightgbm.cv does.
             whole = lgb.Dataset(data.X, data.y, free_raw_data=False).construct()
             forest = lgb.train(params, whole.subset(train), 15)
-            assert np.array_equal(counted.counts[held_out], rfsize.votes(forest, data.X[held_out]).counts)
+            assert np.array_equal(counted.counts[held_out], rfsize.tree_outputs(forest, data.X[held_out]).votes.counts)
 
 
 def test_they_size_like_out_of_bag_votes(training: tuple[dict[str, Any], Any]) -> None:

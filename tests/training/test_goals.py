@@ -135,7 +135,7 @@ def test_several_classes(criterion: str, tolerance: float, framework: str, data:
     params, dtrain = training(framework, data.three, objective, data, num_class=3)
     booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
     assert report.converged
-    assert rfsize.votes(booster, data.fresh).n_trees == report.wanted
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
     with pytest.warns(rfsize.NotConvergedWarning):
         booster, report = rfsize.grow(params, dtrain, max_trees=120, return_report=True, **hard)
@@ -156,7 +156,7 @@ def test_validation_rows_and_their_truth(named: str, framework: str, data: Data)
     booster, report = rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val, return_report=True, **by)
     assert (report.source, report.n_rows) == ("rows given", len(X_val))
     assert report.converged
-    assert rfsize.votes(booster, X_val).n_trees == report.wanted
+    assert rfsize.tree_outputs(booster, X_val).votes.n_trees == report.wanted
     with pytest.raises(ValueError, match="y is missing"):
         rfsize.grow(params, dtrain, X_val=X_val, **by)
     with pytest.raises(ValueError, match="1000 expected, 10 found"):

@@ -231,7 +231,7 @@ def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_pa
         rfsize.select_bagging_fraction(params, make(X, y), groups="rows", resume=tmp_path / "search", **options)
     forest = trainer_for(params, make(X, y)).start(fraction=found.best)
     forest.add(44)
-    expected = rfsize.votes(forest.booster(), X, y, oob=True, groups="copies").winner() != y
+    expected = rfsize.tree_outputs(forest.booster(), X, y, oob=True, groups="copies").votes.winner() != y
     assert found.curve["error"][found.curve["fraction"] == found.best] == pytest.approx(expected.mean(), abs=0.01)
 
 
@@ -251,7 +251,7 @@ def test_folds_hold_out_whole_groups(framework: Any) -> None:
     assert plain == rfsize.cv_votes(
         params, make(X, y), n_trees=15, folds=GroupKFold(3, shuffle=True, random_state=0).split(X, y, labels)
     )
-    with pytest.raises(ValueError, match="leave out groups, or folds"):
+    with pytest.raises(ValueError, match="groups would have no effect: folds say"):
         rfsize.cv_votes(params, make(X, y), groups=labels, folds=folds)
     with pytest.raises(ValueError, match="5 folds cannot hold out whole groups of which there are 4"):
         rfsize.cv_votes(params, make(X, y), 5, groups=labels % 4)
@@ -268,7 +268,7 @@ def test_the_estimator(kind: str) -> None:
     options = {"oob": True, "groups": patients}
     of_votes = rfsize.size(model.estimator_, X, alpha=0.9999, voting="hard", **options)
     assert of_same_votes(model.report_) == of_same_votes(of_votes)
-    prior = rfsize.votes(model.estimator_, X, **options)
+    prior = rfsize.tree_outputs(model.estimator_, X, **options).votes
     expected = rfsize.StopTable.build(model.n_trees_, alpha=0.9999, prior=prior, rule="threshold")
     assert model.table_.to_dict() == expected.to_dict()
 

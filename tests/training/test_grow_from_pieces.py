@@ -76,7 +76,7 @@ def test_xgboost(kind: str, data: Data, tmp_path: Path) -> None:
     expected = rfsize.grow(XGB, xgb.QuantileDMatrix(data.X, data.y), **SIZE)
     assert report.source == "oob"
     assert found.get_dump() == expected.get_dump()
-    assert rfsize.votes(found, rows, oob=True) == rfsize.votes(found, data.X, oob=True)
+    assert rfsize.tree_outputs(found, rows, oob=True).votes == rfsize.tree_outputs(found, data.X, oob=True).votes
 
 
 @pytest.mark.parametrize("keeps_rows", [True, False])
@@ -91,4 +91,4 @@ def test_lightgbm(data: Data, keeps_rows: bool) -> None:
     if keeps_rows:
         more = rfsize.grow(found, lgb.Dataset(parts, data.y, free_raw_data=False), alpha=0.97)
         assert more.num_trees() > found.num_trees()
-    assert rfsize.votes(found, parts, oob=True) == rfsize.votes(found, data.X, oob=True)
+    assert rfsize.tree_outputs(found, parts, oob=True).votes == rfsize.tree_outputs(found, data.X, oob=True).votes

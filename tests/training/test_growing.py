@@ -37,7 +37,7 @@ def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: D
     booster, report = rfsize.grow(params, dtrain, alpha=0.97, return_report=True)
     assert params == before
     assert report.converged
-    assert report.n_trees <= rfsize.votes(booster, data.fresh).n_trees == report.wanted <= report.available
+    assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
     assert report.source == "oob"
     # The first block is the forest that the framework itself trains.
     if framework == "xgboost":
@@ -57,7 +57,7 @@ def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> Non
     )
     assert report.converged
     assert report.available > 40
-    assert rfsize.votes(booster, data.fresh).n_trees == report.wanted
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
     if report.wanted == report.available:
         assert same(as_sure(report), as_sure(rfsize.size(booster, data.X, alpha=0.985, oob=True)))
 
@@ -85,7 +85,7 @@ def test_averaged_scores_end_the_growth(estimator: str, framework: str, data: Da
         params_of(framework), data_of(framework, data.X, data.y), return_report=True, **options
     )
     assert report.voting == "soft"
-    assert report.n_trees <= rfsize.votes(booster, data.fresh).n_trees == report.wanted <= report.available
+    assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
     assert report.other.voting == "hard"
     if report.wanted == report.available:
         expected = rfsize.size(booster, data.X, oob=True, **options)
@@ -101,14 +101,14 @@ def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
         booster = rfsize.grow(
             params_of(framework), data_of(framework, data.X, data.y), alpha=0.99, max_trees=30, min_trees=10
         )
-    assert rfsize.votes(booster, data.fresh).n_trees == 30
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == 30
 
 
 def test_three_classes(framework: str, data: Data) -> None:
     objective = {"objective": "multiclass" if framework == "lightgbm" else "multi:softprob", "num_class": 3}
     params, dtrain = {**params_of(framework), **objective}, data_of(framework, data.X, data.three)
     booster, report = rfsize.grow(params, dtrain, X_val=data.fresh, alpha=0.95, return_report=True)
-    counted = rfsize.votes(booster, data.fresh)
+    counted = rfsize.tree_outputs(booster, data.fresh).votes
     assert (report.source, report.alpha) == ("rows given", 0.95)
     assert counted.n_trees == report.wanted
     assert len(counted.classes) == 3
@@ -125,7 +125,7 @@ def test_trees_of_each_class_of_xgboost_have_out_of_bag_votes(data: Data) -> Non
     booster, report = rfsize.grow(params, xgb.DMatrix(data.X, data.three), alpha=0.9, return_report=True)
     assert report.source == "oob"
     assert report.votes_per_row > 0.25 * report.available
-    assert rfsize.votes(booster, data.fresh).n_trees == report.n_kept
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.n_kept
 
 
 def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
@@ -133,7 +133,7 @@ def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
     before = predict(booster, data.fresh)
     more, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.985, return_report=True)
     assert np.array_equal(predict(booster, data.fresh), before)
-    n_trees = rfsize.votes(more, data.fresh).n_trees
+    n_trees = rfsize.tree_outputs(more, data.fresh).votes.n_trees
     assert n_trees == report.wanted > 61
     first = rfsize.truncate(more, n_trees=61)
     assert predict(first, data.fresh) == pytest.approx(before, abs=1e-6)
@@ -146,7 +146,7 @@ def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
 def test_a_forest_that_is_large_enough_keeps_its_trees(booster: Any, data: Data) -> None:
     framework = "lightgbm" if isinstance(booster, lgb.Booster) else "xgboost"
     same, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.9, return_report=True)
-    assert report.n_trees < rfsize.votes(same, data.fresh).n_trees == 61
+    assert report.n_trees < rfsize.tree_outputs(same, data.fresh).votes.n_trees == 61
     assert same is not booster
     assert predict(same, data.fresh) == pytest.approx(predict(booster, data.fresh), abs=1e-6)
 
@@ -185,7 +185,7 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
     grown, report = rfsize.grow(given, data.X, y, alpha=0.98, return_report=True)
     assert type(grown) is type(given)
     assert given.get_params() == before
-    assert rfsize.votes(grown, data.fresh).n_trees == (max(report.n_kept, 40) if fitted else report.n_kept)
+    assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == (max(report.n_kept, 40) if fitted else report.n_kept)
     assert set(grown.predict(data.fresh)) == set(np.unique(y))
     assert np.mean(grown.predict(data.X) == y) > 0.7
     assert rfsize.size(grown, data.X, oob=True).n_rows > 1000
@@ -193,7 +193,7 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
 
 def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
     grown, report = rfsize.grow(FOREST, data.X, data.y, alpha=0.9, return_report=True)
-    assert grown.num_parallel_tree == rfsize.votes(grown, data.fresh).n_trees == report.wanted < 80
+    assert grown.num_parallel_tree == rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted < 80
 
 
 def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
@@ -212,9 +212,9 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         grown = rfsize.grow(model, data.X, data.y, alpha=0.9999, max_trees=40, sample_weight=weight)
     plain = model.set_params(n_estimators=400).fit(data.X, data.y, sample_weight=weight)
-    share = rfsize.votes(grown, data.fresh).fractions()[:, 1]
-    new = 2.0 * share - rfsize.votes(rfsize.truncate(grown, n_trees=20), data.fresh).fractions()[:, 1]
-    assert np.mean(new - rfsize.votes(plain, data.fresh).fractions()[:, 1]) == pytest.approx(0.0, abs=0.02)
+    share = rfsize.tree_outputs(grown, data.fresh).votes.fractions()[:, 1]
+    new = 2.0 * share - rfsize.tree_outputs(rfsize.truncate(grown, n_trees=20), data.fresh).votes.fractions()[:, 1]
+    assert np.mean(new - rfsize.tree_outputs(plain, data.fresh).votes.fractions()[:, 1]) == pytest.approx(0.0, abs=0.02)
 
 
 def test_dependence_is_warned_of(data: Data) -> None:

@@ -10,6 +10,7 @@ import pytest
 import rfsize
 from helpers.forests import Data
 from helpers.fraction_searches import ROWS, given, losses, search, standard_error
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.scoring import Comparison
 from rfsize.training.successive_halving import cost, elimination_plan, preference, survivors
@@ -57,7 +58,7 @@ def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
         for fraction in live:
             forests[fraction].add(n_trees - forests[fraction].n_trees)
             trees[fraction] = n_trees
-        wrong = losses([forests[fraction].outputs().votes for fraction in live], data.y[:ROWS])
+        wrong = losses([TreeOutputs.in_training(forests[fraction]).votes for fraction in live], data.y[:ROWS])
         order = np.argsort(wrong.mean(axis=1), kind="stable")
         best = live[order[0]]
         apart = wrong - wrong[order[0]]

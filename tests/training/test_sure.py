@@ -69,7 +69,7 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
         dtrain = lgb.Dataset(data.X, data.y) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
         booster, report = rfsize.grow(params, dtrain, alpha=0.97, sure=sure, min_trees=250, return_report=True)
         assert (report.sure, report.available) == (sure, 250)
-        assert rfsize.votes(booster, data.fresh).n_trees == report.wanted == report.n_kept
+        assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted == report.n_kept
         reports[sure] = report
     assert reports[0.5].wanted == reports[0.5].n_trees < reports[0.8].wanted < reports[0.95].wanted
     assert reports[0.8].wanted == reports[0.8].upper(0.8) <= reports[0.8].interval[1]
@@ -91,7 +91,7 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
         ),
         (
             {"criterion": "auc", "tolerance": 0.008},
-            lambda report, n_trees: f"{report.loss_at(n_trees).loss:.2g}",
+            lambda report, n_trees: f"{report.loss_at(n_trees).value:.2g}",
             " with all {grown} trees grown, and expected to be {told} (",
         ),
     ],

@@ -51,11 +51,11 @@ def test_one_of_a_kind_is_told_in_the_singular() -> None:
         rfsize.size(SETTLED, estimator="plugin"),
         rfsize.size(forest, X[:1], alpha=0.9),
         rfsize.size(forest, X, criterion="probability", tolerance=0.1),
-        rfsize.size(forest, X, y, alpha=0.9).metric_gap("accuracy"),
+        rfsize.size(forest, X, y, criterion="accuracy", tolerance=0.1),
         rfsize.StopTable.build(1),
         rfsize.StopTable.lossless([1.0]),
         rfsize.compile(alone),
-        rfsize.count(alone, X[:1]),
+        rfsize.tree_outputs(alone, X[:1]),
         ONE_VOTE.take(slice(1)),
     ]
     drawn = results[1].plot().get_legend_handles_labels()[1]

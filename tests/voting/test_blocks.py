@@ -20,6 +20,7 @@ from helpers.xgboost_forests import class_margins
 from reference.blocks import assert_blocks
 from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, rows_in_blocks
 from rfsize.voting.groups import ALONE
 from rfsize.voting.scores import Scores
@@ -75,7 +76,7 @@ def case(request: pytest.FixtureRequest, data: Data) -> Case:
 
 
 def blocks_of(model: Any, X: Any, **options: Any) -> TreeBlocks:
-    blocks = ForestOnRows.of(model, X, **options).outputs().blocks
+    blocks = TreeOutputs.of(ForestOnRows.of(model, X, **options)).blocks
     assert blocks is not None
     return blocks
 
@@ -84,15 +85,15 @@ def blocks_of(model: Any, X: Any, **options: Any) -> TreeBlocks:
 def test_blocks_of_a_finished_forest(oob: bool, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model, X, label, score = case
     inbag = rfsize.inbag(model, X) if oob else np.zeros(label.shape, dtype=bool)
-    n_classes = len(rfsize.votes(model, X).classes)
+    n_classes = len(rfsize.tree_outputs(model, X).votes.classes)
     expected = reference.blocks.of_shared_bags(label, score, inbag, n_classes)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 37 * 27)
     found = blocks_of(model, X, oob=oob)
     assert_blocks(found, expected)
     assert np.array_equal(found.rows, np.arange(len(X)))
-    assert np.array_equal(found.counts, rfsize.votes(model, X, oob=oob).counts)
+    assert np.array_equal(found.counts, rfsize.tree_outputs(model, X, oob=oob).votes.counts)
     assert (found.n_trees, found.n_filled) == (len(label), N_BLOCKS)
-    outputs = ForestOnRows.of(model, X, oob=oob).outputs()
+    outputs = TreeOutputs.of(ForestOnRows.of(model, X, oob=oob))
     assert np.array_equal(found.scores.asked, outputs.scores.asked)
     np.testing.assert_allclose(found.scores.mean, outputs.scores.mean, rtol=1e-9, atol=1e-12)
 
@@ -142,7 +143,7 @@ def test_trees_that_are_added_go_on_in_turn(first: int, framework: str, data: Da
         forest = trainer_for(XGBOOST, xgb.DMatrix(X, y)).start()
     forest.add(first)
     forest.add(41 - first)
-    found, expected = forest.outputs().blocks, blocks_of(forest.booster(), X, oob=True)
+    found, expected = TreeOutputs.in_training(forest).blocks, blocks_of(forest.booster(), X, oob=True)
     assert found is not None
     assert_same(found, expected)
 
@@ -158,7 +159,7 @@ def test_a_resumed_forest_deals_on(case: Case, data: Data) -> None:
     else:
         forest = integration_for(model).in_training(adapter_for(model), X, y, None, 0.5, ALONE)
     forest.add(9)
-    found = forest.outputs().blocks
+    found = TreeOutputs.in_training(forest).blocks
     assert found is not None
     assert found.n_trees == len(label) + 9
     assert_same(found, blocks_of(forest.booster(), X, oob=True))

@@ -144,7 +144,7 @@ def damaged_document(at: AtHand) -> object:
     document["learner"]["feature_names"] = ["a", "b"]
     model = xgb.Booster()
     model.load_model(bytearray(json.dumps(document).encode()))
-    return rfsize.votes(model, at.X_val)
+    return rfsize.tree_outputs(model, at.X_val).votes
 
 
 @GROUP.refuses(

@@ -293,7 +293,7 @@ def scores_of_no_trees(at: AtHand) -> object:
     NotAForestError,
     "no decision trees but KNeighborsClassifiers, which cannot be compiled",
     why="there are no trees",
-    instead="`truncate` it; `StopTable.apply` takes its `tree_votes`",
+    instead="`truncate` it; `StopTable.apply` takes the votes of its trees, `TreeOutputs.by_tree`",
 )
 def compiling_no_trees(at: AtHand) -> object:
     return rfsize.compile(BaggingClassifier(KNeighborsClassifier(), 3).fit(at.X, at.y))
@@ -355,7 +355,7 @@ def the_same_seed(at: AtHand) -> object:
 )
 def base_margin(at: AtHand) -> object:
     data = xgb.DMatrix(at.X, at.y, base_margin=np.full(400, 1.5))
-    return rfsize.votes(xgb.train(XGBOOST, data, 1), at.X_val)
+    return rfsize.tree_outputs(xgb.train(XGBOOST, data, 1), at.X_val)
 
 
 @GROUP.refuses(
@@ -366,7 +366,7 @@ def base_margin(at: AtHand) -> object:
     instead="one round of `num_parallel_tree` trees",
 )
 def slice_of_boosting(at: AtHand) -> object:
-    return rfsize.votes(at.xgboost(n_rounds=3, max_depth=0, min_child_weight=0.1)[2:3], at.X_val)
+    return rfsize.tree_outputs(at.xgboost(n_rounds=3, max_depth=0, min_child_weight=0.1)[2:3], at.X_val)
 
 
 @GROUP.refuses(
@@ -379,7 +379,9 @@ def slice_of_boosting(at: AtHand) -> object:
 def relabelled(at: AtHand) -> object:
     boosted = at.lightgbm(boosting="gbdt", learning_rate=0.1).model_to_string()
     text = boosted.replace("\nfeature_names=", "\naverage_output\nfeature_names=", 1)
-    return rfsize.votes(lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]")), at.X_val)
+    return rfsize.tree_outputs(
+        lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]")), at.X_val
+    ).votes
 
 
 @GROUP.refuses(
@@ -390,4 +392,4 @@ def relabelled(at: AtHand) -> object:
     instead="leave it out; a booster of XGBoost alone does not keep what its `DMatrix` was told",
 )
 def missing_of_lightgbm(at: AtHand) -> object:
-    return rfsize.votes(at.model, at.X_val, missing=0.0)
+    return rfsize.tree_outputs(at.model, at.X_val, missing=0.0).votes

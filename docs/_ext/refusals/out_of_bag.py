@@ -113,7 +113,7 @@ def goss(at: AtHand) -> object:
     InbagError,
     "the forest was trained by several machines",
     why="the bags depend on where the rows lay",
-    instead="`rfsize.dask` with `layout=`; or validation rows, and `oob=False`",
+    instead="`rfsize.dask.rows(X, layout=...)`; or validation rows, and `oob=False`",
 )
 def several_machines(at: AtHand) -> object:
     text = at.model.model_to_string().replace("[tree_learner: serial]", "[tree_learner: data]")
@@ -168,7 +168,7 @@ def forest_of_scikit_learn_on_workers(at: AtHand) -> object:
     return _on_workers(at, at.forest)
 
 
-def _on_workers(at: AtHand, model: object, **options: object) -> object:
+def _on_workers(at: AtHand, model: object, layout: list[list[int]] | None = None) -> object:
     import dask.array as da
     from distributed import Client
 
@@ -176,7 +176,7 @@ def _on_workers(at: AtHand, model: object, **options: object) -> object:
 
     with Client(processes=False, dashboard_address=None) as client:
         X = da.from_array(at.X, chunks=(200, -1))
-        return rfsize.dask.votes(model, X, client=client, oob=True, **options)
+        return rfsize.tree_outputs(model, rfsize.dask.rows(X, layout=layout, client=client), oob=True)
 
 
 @GROUP.refuses(
@@ -184,7 +184,7 @@ def _on_workers(at: AtHand, model: object, **options: object) -> object:
     ValueError,
     "machines train this forest together",
     why="one that stops leaves the others waiting",
-    instead="`rfsize.dask.grow`; or `rfsize.dask.size` afterwards",
+    instead="`rfsize.dask.grow`; or `rfsize.size` afterwards",
 )
 def callback_on_several_machines(at: AtHand) -> object:
     params = LIGHTGBM | {"tree_learner": "data", "num_machines": 2}

@@ -28,17 +28,6 @@ def labels_of_all_rows(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "`threshold` for the out-of-bag predictions of a Booster",
-    ValueError,
-    "decides labels, and the model's own predict gives probabilities, as oob_predict does",
-    why="it would have no effect",
-    instead="`rfsize.oob_predict_proba`, compared with the threshold",
-)
-def threshold_of_probabilities(at: AtHand) -> object:
-    return rfsize.oob_predict(at.booster, at.X, threshold=0.3)
-
-
-@GROUP.refuses(
     "probabilities of a regression forest",
     ValueError,
     "a regression forest predicts no probabilities",
@@ -61,25 +50,25 @@ def probabilities_of_other_members(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "rows that were counted with `oob=False`",
+    "the out-of-bag score of rows that are not those of training",
     ValueError,
-    "rows were counted with oob=False, which all trees were asked about",
+    "these outputs are of rows given, which all trees were asked about",
     why="nobody knows which of the trees saw them",
-    instead="`rfsize.count(model, X, y, oob=True)` with the training rows; or the model's own `predict`",
+    instead="`rfsize.tree_outputs(model, X, y, oob=True)` with the training rows; or the model's own `predict`",
 )
-def counted_rows_given(at: AtHand) -> object:
-    return rfsize.oob_predict(rfsize.count(at.model, at.X_val))
+def score_of_rows_given(at: AtHand) -> object:
+    return rfsize.oob_score(rfsize.tree_outputs(at.model, at.X_val, at.y[:200]))
 
 
 @GROUP.refuses(
-    "rows and options beside what was counted",
+    "rows beside tree outputs",
     ValueError,
-    "what rfsize.count counted is taken as it is: leave out X, seed",
-    why="they say which trees to ask, and those have been asked",
-    instead="`rfsize.count` with these options",
+    "X would have no effect: outputs have their rows",
+    why="the trees have been asked",
+    instead="`rfsize.tree_outputs` of these rows",
 )
-def options_beside_counted(at: AtHand) -> object:
-    return rfsize.oob_predict_proba(rfsize.count(at.model, at.X, oob=True), at.X, seed=3)
+def rows_beside_outputs(at: AtHand) -> object:
+    return rfsize.oob_score(rfsize.tree_outputs(at.model, at.X, at.y, oob=True), at.X)
 
 
 @GROUP.refuses(
@@ -87,7 +76,7 @@ def options_beside_counted(at: AtHand) -> object:
     ValueError,
     "y is missing: a score needs the truth of the training rows",
     why="there is nothing to compare predictions with",
-    instead="`y`, to `oob_score` or to `count`",
+    instead="`y`, to `oob_score` or to `tree_outputs`",
 )
 def score_without_truth(at: AtHand) -> object:
     return rfsize.oob_score(at.model, at.X)
@@ -131,7 +120,7 @@ def score_of_weighted_bags(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "the logarithmic loss where a row's class hangs on one or two trees; `size`, `metric_gap` the same",
+    "the logarithmic loss where a row's class hangs on one or two trees; `size` the same",
     rfsize.UndefinedMetricError,
     "the logloss may be infinite on other rows, whatever it is on these",
     why="a fresh row whose class no tree gives any probability makes it infinite, and no interval tells of that",
@@ -164,4 +153,4 @@ def score_of_one_group(at: AtHand) -> object:
 )
 def explained_of_a_constant(at: AtHand) -> object:
     forest = at.lightgbm(y=at.X[:, 0], n_trees=40, objective="regression")
-    return rfsize.oob_score(rfsize.count(forest, at.X, oob=True), y=np.ones(400))
+    return rfsize.oob_score(rfsize.tree_outputs(forest, at.X, oob=True), y=np.ones(400))

@@ -47,45 +47,45 @@ def threshold(at: AtHand) -> object:
 @GROUP.refuses(
     "`Votes` beside what only models have",
     ValueError,
-    "counted Votes are sized as they are",
+    "X would have no effect: counted Votes have their rows, which are sized as they are",
     why="counting is done",
     instead="leave out `X`, `oob`, `threshold`, `y`, `sample_weight`, `seed`, `subsample`",
 )
 def votes_and_rows(at: AtHand) -> object:
-    return rfsize.size(rfsize.votes(at.model, at.X_val), at.X_val)
+    return rfsize.size(rfsize.tree_outputs(at.model, at.X_val).votes, at.X_val)
 
 
 @GROUP.refuses(
-    "`Counted` beside model or rows",
+    "tree outputs with rows beside them",
     ValueError,
-    "what rfsize.count counted are sized as they are",
-    why="counting is done",
-    instead="give them to `rfsize.count`",
+    "X would have no effect: tree outputs have their rows",
+    why="the trees have been asked",
+    instead="give the rows to `rfsize.tree_outputs`",
 )
 def counted_and_rows(at: AtHand) -> object:
-    return rfsize.size(rfsize.count(at.model, at.X_val), at.X_val)
+    return rfsize.size(rfsize.tree_outputs(at.model, at.X_val), at.X_val)
 
 
 @GROUP.refuses(
-    "labels of a regression forest's `Counted`",
+    "labels of a regression forest's tree outputs",
     rfsize.NotAForestError,
     "the trees of a regression forest cast no votes, of which T*(α) is",
     why="T* of labels is about votes",
     instead='`criterion="score"` with a tolerance',
 )
 def labels_of_counted_numbers(at: AtHand) -> object:
-    return rfsize.size(rfsize.count(at.lightgbm(objective="regression"), at.X_val))
+    return rfsize.size(rfsize.tree_outputs(at.lightgbm(objective="regression"), at.X_val))
 
 
 @GROUP.refuses(
-    "votes of a regression forest's `Counted`",
+    "votes of a regression forest's tree outputs",
     ValueError,
-    "the trees of a regression forest cast no votes: ask for scores",
+    "the trees of a regression forest cast no votes: take scores",
     why="a stop table counts votes",
     instead="predict with all trees",
 )
 def prior_of_counted_numbers(at: AtHand) -> object:
-    return rfsize.StopTable.build(10, prior=rfsize.count(at.lightgbm(objective="regression"), at.X_val))
+    return rfsize.StopTable.build(10, prior=rfsize.tree_outputs(at.lightgbm(objective="regression"), at.X_val))
 
 
 @GROUP.refuses(
@@ -96,7 +96,7 @@ def prior_of_counted_numbers(at: AtHand) -> object:
     instead="the model",
 )
 def scores_of_votes(at: AtHand) -> object:
-    return rfsize.size(rfsize.votes(at.model, at.X_val), criterion="probability", tolerance=0.01)
+    return rfsize.size(rfsize.tree_outputs(at.model, at.X_val).votes, criterion="probability", tolerance=0.01)
 
 
 @GROUP.refuses(
@@ -118,7 +118,7 @@ def no_counts(at: AtHand) -> object:
     instead="`truncate(model, n_trees=report)`",
 )
 def truncate_votes(at: AtHand) -> object:
-    return rfsize.truncate(rfsize.votes(at.model, at.X_val), at.X_val)
+    return rfsize.truncate(rfsize.tree_outputs(at.model, at.X_val).votes, at.X_val)
 
 
 @GROUP.refuses(
@@ -135,7 +135,7 @@ def more_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "`n_trees` beside what sizes a forest",
     ValueError,
-    "n_trees says what to keep, without sizing the forest: leave out X",
+    "X would have no effect: n_trees says what to keep, without sizing the forest",
     why="one of the two would have no effect",
     instead="one of them",
 )
@@ -177,17 +177,6 @@ def weights_without_truth(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "labels of fresh rows for their votes",
-    ValueError,
-    "y would have no effect: the bags of training rows are rebuilt and proven from such options",
-    why="the rows are fresh, or `oob=True` was forgotten",
-    instead="leave them out, or `oob=True`",
-)
-def labels_of_fresh_rows(at: AtHand) -> object:
-    return rfsize.votes(at.model, at.X_val, at.y[:200])
-
-
-@GROUP.refuses(
     "a threshold of a metric that does not go by labels",
     ValueError,
     "threshold would have no effect: with criterion='auc' tolerance says how far off",
@@ -206,24 +195,23 @@ def threshold_of_a_ranking(at: AtHand) -> object:
     instead="more trees",
 )
 def few_trees(at: AtHand) -> object:
-    report = rfsize.size(at.lightgbm(n_trees=3), at.X_val)
-    return report.metric_gap("logloss", at.y[:200])
+    return rfsize.size(at.lightgbm(n_trees=3), at.X_val, at.y[:200]).loss_at(1, "logloss")
 
 
 @GROUP.refuses(
-    '`metric_gap("logloss")` where no tree gives the true class any probability',
+    '`loss_at(n, "logloss")` where no tree gives the true class any probability',
     rfsize.UndefinedMetricError,
     "the logloss is infinite: no tree asked about",
     why="no number of trees is then enough",
     instead="more trees, leaves of several rows, or another metric",
 )
 def infinite_log_loss(at: AtHand) -> object:
-    pure = RandomForestClassifier(10, random_state=0).fit(at.X, at.y)
-    return rfsize.size(pure, at.X).metric_gap("logloss", 1 - at.y)
+    pure = RandomForestClassifier(40, random_state=0).fit(at.X, at.y)
+    return rfsize.size(pure, at.X, 1 - at.y).loss_at(1, "logloss")
 
 
 @GROUP.refuses(
-    '`metric_gap("auc")` of several classes',
+    '`loss_at(n, "auc")` of several classes',
     ValueError,
     "metric 'auc' is for two classes, and the forest has 3",
     why="there are many of that name",
@@ -231,18 +219,18 @@ def infinite_log_loss(at: AtHand) -> object:
 )
 def auc_of_three(at: AtHand) -> object:
     forest = at.lightgbm(y=at.three, objective="multiclass", num_class=3)
-    return rfsize.size(forest, at.X_val).metric_gap("auc", at.three[:200])
+    return rfsize.size(forest, at.X_val, at.three[:200]).loss_at(1, "auc")
 
 
 @GROUP.refuses(
     "a metric without the truth",
     ValueError,
-    "y is missing: a metric needs the truth of the rows",
+    "y is missing: criterion='accuracy' needs the truth of the rows",
     why="labels were given nowhere",
-    instead="`y`, there or before to `rfsize.size`",
+    instead="`y`, to `rfsize.size` or `rfsize.tree_outputs`",
 )
 def metric_without_truth(at: AtHand) -> object:
-    return rfsize.size(rfsize.count(at.forest, at.X_val)).metric_gap("accuracy")
+    return rfsize.size(rfsize.tree_outputs(at.forest, at.X_val)).loss_at(1, "accuracy")
 
 
 @GROUP.refuses(
@@ -253,7 +241,7 @@ def metric_without_truth(at: AtHand) -> object:
     instead="the labels of training",
 )
 def unknown_labels(at: AtHand) -> object:
-    return rfsize.size(at.forest, at.X_val).metric_gap("accuracy", np.where(at.y[:200] > 0, "yes", "no"))
+    return rfsize.size(at.forest, at.X_val, np.where(at.y[:200] > 0, "yes", "no"))
 
 
 @GROUP.refuses(
@@ -264,7 +252,7 @@ def unknown_labels(at: AtHand) -> object:
     instead="one label per row",
 )
 def other_number_of_labels(at: AtHand) -> object:
-    return rfsize.size(at.forest, at.X_val).metric_gap("accuracy", at.y)
+    return rfsize.size(at.forest, at.X_val, at.y)
 
 
 @GROUP.refuses(
@@ -275,7 +263,7 @@ def other_number_of_labels(at: AtHand) -> object:
     instead="more trees, or a smaller batch",
 )
 def rules_of_few_trees(at: AtHand) -> object:
-    return rfsize.banfield_size(rfsize.tree_votes(at.model, at.X), at.y)
+    return rfsize.banfield_size(rfsize.tree_outputs(at.model, at.X).by_tree(), at.y)
 
 
 @GROUP.refuses(

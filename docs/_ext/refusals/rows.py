@@ -63,7 +63,7 @@ def one_row(at: AtHand) -> object:
     instead="the columns of training",
 )
 def another_number_of_features(at: AtHand) -> object:
-    return rfsize.votes(at.model, at.X[:, :3])
+    return rfsize.tree_outputs(at.model, at.X[:, :3]).votes
 
 
 @GROUP.refuses(
@@ -74,7 +74,7 @@ def another_number_of_features(at: AtHand) -> object:
     instead="the columns of training",
 )
 def other_names(at: AtHand) -> object:
-    return rfsize.votes(at.named, at.frame.rename(columns={"d": "e"}))
+    return rfsize.tree_outputs(at.named, at.frame.rename(columns={"d": "e"})).votes
 
 
 @GROUP.refuses(
@@ -85,7 +85,7 @@ def other_names(at: AtHand) -> object:
     instead="one name each",
 )
 def one_name_twice(at: AtHand) -> object:
-    return rfsize.votes(at.named, at.frame.set_axis(list("aacd"), axis=1))
+    return rfsize.tree_outputs(at.named, at.frame.set_axis(list("aacd"), axis=1)).votes
 
 
 @GROUP.refuses(
@@ -96,7 +96,7 @@ def one_name_twice(at: AtHand) -> object:
     instead="`X.filled(np.nan)`",
 )
 def masked(at: AtHand) -> object:
-    return rfsize.votes(at.model, np.ma.masked_array(at.X, np.tile([False, True, False, False], (400, 1))))
+    return rfsize.tree_outputs(at.model, np.ma.masked_array(at.X, np.tile([False, True, False, False], (400, 1)))).votes
 
 
 @GROUP.refuses(
@@ -107,7 +107,7 @@ def masked(at: AtHand) -> object:
     instead="numbers, such as the days since some date, at training too",
 )
 def dates(at: AtHand) -> object:
-    return rfsize.votes(at.named, at.frame.assign(a=pd.Timestamp("2020-01-01")))
+    return rfsize.tree_outputs(at.named, at.frame.assign(a=pd.Timestamp("2020-01-01"))).votes
 
 
 @GROUP.refuses(
@@ -118,7 +118,7 @@ def dates(at: AtHand) -> object:
     instead="numbers",
 )
 def text(at: AtHand) -> object:
-    return rfsize.votes(at.model, at.X.astype(str))
+    return rfsize.tree_outputs(at.model, at.X.astype(str)).votes
 
 
 @GROUP.refuses(
@@ -131,7 +131,7 @@ def text(at: AtHand) -> object:
 def objects(at: AtHand) -> object:
     X = at.X.astype(object)
     X[0, 2] = datetime.date(2020, 1, 1)
-    return rfsize.votes(at.model, X)
+    return rfsize.tree_outputs(at.model, X).votes
 
 
 @GROUP.refuses(
@@ -144,7 +144,7 @@ def objects(at: AtHand) -> object:
 def huge(at: AtHand) -> object:
     X = at.X.astype(object)
     X[0, 1] = 10**400
-    return rfsize.votes(at.model, X)
+    return rfsize.tree_outputs(at.model, X).votes
 
 
 @GROUP.refuses(
@@ -155,7 +155,7 @@ def huge(at: AtHand) -> object:
     instead="numbers; whole numbers are taken",
 )
 def sparse_objects(at: AtHand) -> object:
-    return rfsize.votes(at.model, sp.csr_matrix(at.X.astype(complex)))
+    return rfsize.tree_outputs(at.model, sp.csr_matrix(at.X.astype(complex))).votes
 
 
 @GROUP.refuses(
@@ -166,7 +166,9 @@ def sparse_objects(at: AtHand) -> object:
     instead="numbers",
 )
 def arrow_timestamps(at: AtHand) -> object:
-    return rfsize.votes(at.named, pa.table(at.frame).set_column(0, "a", pa.array([0] * 400, pa.timestamp("s"))))
+    return rfsize.tree_outputs(
+        at.named, pa.table(at.frame).set_column(0, "a", pa.array([0] * 400, pa.timestamp("s")))
+    ).votes
 
 
 @GROUP.refuses(
@@ -177,7 +179,9 @@ def arrow_timestamps(at: AtHand) -> object:
     instead="`X.to_pandas()`",
 )
 def arrow_dictionaries(at: AtHand) -> object:
-    return rfsize.votes(at.named, pa.table(at.frame).set_column(0, "a", pa.array(["x"] * 400).dictionary_encode()))
+    return rfsize.tree_outputs(
+        at.named, pa.table(at.frame).set_column(0, "a", pa.array(["x"] * 400).dictionary_encode())
+    ).votes
 
 
 @GROUP.refuses(
@@ -188,7 +192,7 @@ def arrow_dictionaries(at: AtHand) -> object:
     instead="`X.to_pandas()`",
 )
 def arrow_for_sklearn(at: AtHand) -> object:
-    return rfsize.votes(at.forest, pa.table(at.frame))
+    return rfsize.tree_outputs(at.forest, pa.table(at.frame)).votes
 
 
 @GROUP.refuses(
@@ -202,7 +206,7 @@ def arrow_for_sklearn(at: AtHand) -> object:
 def lazy(at: AtHand) -> object:
     import polars
 
-    return rfsize.votes(at.named, polars.from_pandas(at.frame).lazy())
+    return rfsize.tree_outputs(at.named, polars.from_pandas(at.frame).lazy()).votes
 
 
 @GROUP.refuses(
@@ -213,7 +217,7 @@ def lazy(at: AtHand) -> object:
     instead="an array, a DataFrame, or a `DMatrix`",
 )
 def quantile_dmatrix(at: AtHand) -> object:
-    return rfsize.votes(at.booster, xgb.QuantileDMatrix(at.X, at.y))
+    return rfsize.tree_outputs(at.booster, xgb.QuantileDMatrix(at.X, at.y)).votes
 
 
 @GROUP.refuses(
@@ -237,7 +241,7 @@ def numbers_that_are_missing(at: AtHand) -> object:
     instead="the rows without one",
 )
 def base_margin(at: AtHand) -> object:
-    return rfsize.votes(at.booster, xgb.DMatrix(at.X, base_margin=np.ones(400)))
+    return rfsize.tree_outputs(at.booster, xgb.DMatrix(at.X, base_margin=np.ones(400))).votes
 
 
 @GROUP.refuses(
@@ -248,7 +252,7 @@ def base_margin(at: AtHand) -> object:
     instead="the rows as an array or DataFrame",
 )
 def dmatrix_elsewhere(at: AtHand) -> object:
-    return rfsize.votes(at.model, xgb.DMatrix(at.X))
+    return rfsize.tree_outputs(at.model, xgb.DMatrix(at.X)).votes
 
 
 @GROUP.refuses(
@@ -296,7 +300,7 @@ def infinite(at: AtHand) -> object:
     instead="a NumPy array, a DataFrame, an Arrow table, a SciPy sparse matrix",
 )
 def a_dataset(at: AtHand) -> object:
-    return rfsize.votes(at.model, lgb.Dataset(at.X))
+    return rfsize.tree_outputs(at.model, lgb.Dataset(at.X)).votes
 
 
 @GROUP.refuses(
@@ -307,4 +311,4 @@ def a_dataset(at: AtHand) -> object:
     instead="fewer rows at a time, `max_rows=` of `rfsize.size`, or more memory",
 )
 def little_memory(at: AtHand) -> object:
-    return rfsize.votes(at.forest, at.X_val, max_memory=1e6)
+    return rfsize.tree_outputs(at.forest, at.X_val, max_memory=1e6).votes

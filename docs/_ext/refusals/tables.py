@@ -29,7 +29,7 @@ def another_forest(at: AtHand) -> object:
     instead="leave `threshold` out, which takes that of the table; or a table for the threshold",
 )
 def another_threshold(at: AtHand) -> object:
-    votes = rfsize.votes(at.model, at.X_val, threshold=0.2)
+    votes = rfsize.tree_outputs(at.model, at.X_val, threshold=0.2).votes
     return rfsize.compile(at.model, rfsize.StopTable.build(10, prior=votes), threshold=0.5)
 
 
@@ -77,7 +77,7 @@ def threshold_of_probabilities(at: AtHand) -> object:
     instead="`rfsize.Votes(counts, n_trees=…)`; in `rfsize.size` too",
 )
 def counts_out_of_bag(at: AtHand) -> object:
-    counts = rfsize.votes(at.forest, at.X, oob=True).counts
+    counts = rfsize.tree_outputs(at.forest, at.X, oob=True).votes.counts
     return rfsize.StopTable.build(10, prior=rfsize.Votes(counts))
 
 
@@ -119,7 +119,7 @@ def optimal(at: AtHand) -> object:
     ValueError,
     "tree_votes must hold class indices from 0 to 1; found 0 to 7",
     why="a table counts votes of known classes",
-    instead="what `rfsize.tree_votes` returns",
+    instead="what `TreeOutputs.by_tree` returns",
 )
 def other_votes(at: AtHand) -> object:
     votes = np.zeros((5, 11), dtype=int)

@@ -103,7 +103,7 @@ def test_unprovable_samplers_still_vote_on_validation_rows(train: Any, message: 
     model = train(data)
     with pytest.raises(rfsize.InbagError, match=message):
         rfsize.size(model, data.X, oob=True)
-    assert rfsize.votes(model, data.fresh).n_trees == 5
+    assert rfsize.tree_outputs(model, data.fresh).votes.n_trees == 5
 
 
 def test_bags_of_all_rows(data: Data) -> None:

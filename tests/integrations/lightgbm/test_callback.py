@@ -6,6 +6,7 @@ import copy
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
@@ -14,13 +15,14 @@ import pytest
 
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
+from helpers.outputs import outputs_of
 from helpers.reports import of_same_votes, same
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goal import LabelGoal
 from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.outputs import TreeOutputs
 from rfsize.voting.scores import Scores
 
 
@@ -162,11 +164,9 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
     assert some.report_.available == callback.report_.available
     assert some.report_.other.n_trees == callback.report_.other.n_trees
-    known = ForestOnRows.of(whole, data.X, oob=True).outputs()
-    thinned = TreeOutputs(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), 0.0, "soft")
-    again = rfsize.SizeReport.of(
-        thinned, LabelGoal(0.9, "soft", "plugin"), available=callback.report_.available, source="oob"
-    )
+    known = TreeOutputs.of(ForestOnRows.of(whole, data.X, oob=True))
+    thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
+    again = rfsize.SizeReport.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft", "plugin"))
     assert some.report_.n_trees == again.n_trees
 
 
@@ -378,15 +378,16 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     for (_, held_out), booster in zip(folds, cvbooster.boosters, strict=True):
         assert booster.best_iteration == report.wanted
         booster.best_iteration = -1
-        counts[held_out] = rfsize.votes(booster, data.X[held_out]).counts
+        counts[held_out] = rfsize.tree_outputs(booster, data.X[held_out]).votes.counts
     held_out = [
-        ForestOnRows.of(one, data.X[rows]).outputs() for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
+        TreeOutputs.of(ForestOnRows.of(one, data.X[rows]))
+        for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
     ]
     scores = Scores.stacked([one.scores for one in held_out])
     blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
-    told = TreeOutputs(rfsize.Votes(counts), scores, blocks=blocks)
+    told = outputs_of(rfsize.Votes(counts), scores, blocks=blocks)
     expected, hard = (
-        rfsize.SizeReport.of(told, LabelGoal(0.9, voting, sure=0.8), available=report.available, source="")
+        rfsize.SizeReport.of(replace(told, n_trees=report.available, source=""), LabelGoal(0.9, voting, sure=0.8))
         for voting in ("soft", "hard")
     )
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)

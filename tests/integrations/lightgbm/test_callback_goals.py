@@ -87,7 +87,7 @@ def test_metrics_in_cross_validation(data: Data) -> None:
     whole = lgb.train(LIGHTGBM, lgb.Dataset(data.X[:1000], data.y[:1000]), callback.report_.available)
     alone = rfsize.size(whole, data.X[1000:], data.y[1000:], criterion="auc", tolerance=0.004)
     assert callback.report_.converged
-    assert 1 / 3 < callback.report_.loss_at(50).loss / alone.loss_at(50).loss < 3
+    assert 1 / 3 < callback.report_.loss_at(50).value / alone.loss_at(50).value < 3
 
 
 def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
@@ -112,7 +112,7 @@ def test_trees_are_estimated_from_once(
     looks: list[int] = []
 
     def counted(*args: Any, **of: Any) -> Any:
-        looks.append(of["available"])
+        looks.append(args[1].n_trees)
         return report_for(*args, **of)
 
     monkeypatch.setattr("rfsize.integrations.lightgbm.callback.report_for", counted)

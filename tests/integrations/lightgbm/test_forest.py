@@ -15,6 +15,7 @@ from sklearn.base import clone
 import reference.counting
 import rfsize
 from helpers.forests import Data, train_lightgbm
+from helpers.outputs import votes_of
 
 
 def test_multiclass_votes(lgb_multiclass: lgb.Booster, data: Data) -> None:
@@ -22,10 +23,10 @@ def test_multiclass_votes(lgb_multiclass: lgb.Booster, data: Data) -> None:
     labels = np.stack(
         [lgb_multiclass.predict(data.X, start_iteration=t, num_iteration=1).argmax(axis=1) for t in range(trees)]
     )
-    assert np.array_equal(rfsize.votes(lgb_multiclass, data.X).counts, reference.counting.votes(labels, 3))
+    assert np.array_equal(rfsize.tree_outputs(lgb_multiclass, data.X).votes.counts, reference.counting.votes(labels, 3))
     inbag = rfsize.inbag(lgb_multiclass, data.X)
     assert np.array_equal(
-        rfsize.votes(lgb_multiclass, data.X, oob=True).counts, reference.counting.votes(labels, 3, inbag)
+        rfsize.tree_outputs(lgb_multiclass, data.X, oob=True).votes.counts, reference.counting.votes(labels, 3, inbag)
     )
     assert rfsize.size(lgb_multiclass, data.X).n_rows == len(data.X)
 
@@ -54,7 +55,7 @@ def test_early_stopped_boosters_are_what_predict_uses(data: Data) -> None:
     stop = lgb.early_stopping(3, verbose=False)
     model = lgb.train(settings, train, 50, valid_sets=[valid], callbacks=[stop], keep_training_booster=True)
     assert 0 < model.best_iteration < model.num_trees()
-    assert rfsize.votes(model, data.fresh).n_trees == model.best_iteration
+    assert rfsize.tree_outputs(model, data.fresh).votes.n_trees == model.best_iteration
 
 
 def test_trees_of_one_leaf_vote_too(data: Data) -> None:
@@ -67,7 +68,7 @@ def test_trees_of_one_leaf_vote_too(data: Data) -> None:
     assert max(sizes) > 1
     inbag = rfsize.inbag(model, data.X)
     assert np.array_equal(
-        rfsize.votes(model, data.X, oob=True).counts, reference.counting.votes(alone.astype(int), 2, inbag)
+        rfsize.tree_outputs(model, data.X, oob=True).votes.counts, reference.counting.votes(alone.astype(int), 2, inbag)
     )
 
 
@@ -88,12 +89,12 @@ def test_truncation_of_a_classifier_that_names_its_trees_otherwise(data: Data) -
 
 def test_a_dmatrix_is_refused(lgb_booster: lgb.Booster, data: Data) -> None:
     with pytest.raises(ValueError, match="DMatrix"):
-        rfsize.votes(lgb_booster, xgb.DMatrix(data.fresh))
+        rfsize.tree_outputs(lgb_booster, xgb.DMatrix(data.fresh))
 
 
 def test_threshold_is_for_two_classes(lgb_multiclass: lgb.Booster, data: Data) -> None:
     with pytest.raises(ValueError, match="leave threshold at"):
-        rfsize.votes(lgb_multiclass, data.fresh, threshold=0.3)
+        rfsize.tree_outputs(lgb_multiclass, data.fresh, threshold=0.3)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_what_is_no_forest_is_refused(params: dict[str, Any], message: str, data
         model = train_lightgbm(data.X, data.y, 3, **params)
     except lgb.basic.LightGBMError:
         pytest.skip("this LightGBM does not train such a forest")
-    for call in (rfsize.size, rfsize.votes, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, votes_of, rfsize.truncate, rfsize.inbag):
         with pytest.raises(rfsize.NotAForestError, match=message):
             call(model, data.X)
 
@@ -128,6 +129,6 @@ def test_other_objects_are_refused(data: Data) -> None:
         (one_class.fit(data.X, np.ones(len(data.X))), "nothing to vote on"),
     ]:
         with pytest.raises(rfsize.NotAForestError, match=message):
-            rfsize.votes(model, data.X)
+            rfsize.tree_outputs(model, data.X)
     with pytest.raises(ValueError, match="fit"):
-        rfsize.votes(lgb.LGBMClassifier(), data.X)
+        rfsize.tree_outputs(lgb.LGBMClassifier(), data.X)

@@ -68,7 +68,7 @@ def test_a_merged_forest_remembers_its_bags(pair: Any, data: Data, tmp_path: Any
         assert np.array_equal(rfsize.inbag(one, data.X), expected[: one.current_iteration()])
     assert "Warning" not in "".join(capfd.readouterr())
     fast = rfsize.compile(whole)
-    assert np.array_equal(fast.votes(data.fresh).counts, rfsize.votes(whole, data.fresh).counts)
+    assert np.array_equal(fast.votes(data.fresh).counts, rfsize.tree_outputs(whole, data.fresh).votes.counts)
 
 
 def test_two_forests_are_merged_once(pair: Any, data: Data) -> None:

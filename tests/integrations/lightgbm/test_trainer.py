@@ -17,6 +17,7 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.trainer import parameters_of
 
 
@@ -45,7 +46,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
         assert np.array_equal(forest.booster().predict(data.fresh), expected.predict(data.fresh))
         assert forest.n_trees == forest.booster().current_iteration() == 6
     assert params == given
-    assert forest.outputs().votes.n_trees == 6
+    assert TreeOutputs.in_training(forest).votes.n_trees == 6
 
 
 def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: Data) -> None:
@@ -148,7 +149,9 @@ def test_a_finished_forest_continues(params: dict[str, Any], data: Data) -> None
     trainer = trainer_for(parameters_of(first), lgb.Dataset(data.X, y))
     forest = trainer.resume(first)
     assert forest.n_trees == 9
-    assert np.array_equal(forest.out_of_bag.counts, rfsize.votes(first, data.X, balanced_y, oob=True).counts)
+    assert np.array_equal(
+        forest.out_of_bag.counts, rfsize.tree_outputs(first, data.X, balanced_y, oob=True).votes.counts
+    )
     assert forest.booster().current_iteration() == 9
     forest.add(4)
     forest.add(3)
@@ -156,7 +159,9 @@ def test_a_finished_forest_continues(params: dict[str, Any], data: Data) -> None
     assert first.model_to_string() == text
     assert forest.n_trees == more.current_iteration() == 16
     assert np.array_equal(more.predict(data.fresh, num_iteration=9), first.predict(data.fresh))
-    assert np.array_equal(forest.out_of_bag.counts, rfsize.votes(more, data.X, balanced_y, oob=True).counts)
+    assert np.array_equal(
+        forest.out_of_bag.counts, rfsize.tree_outputs(more, data.X, balanced_y, oob=True).votes.counts
+    )
     outside = ~rfsize.inbag(more, data.X, balanced_y)
     scores, alone = forest.out_of_bag.scores, each_tree(more, data.X)
     assert_scores(scores, alone, outside, up_to_constant="num_class" in params, rtol=1e-8, atol=1e-8)

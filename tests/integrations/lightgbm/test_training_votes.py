@@ -13,7 +13,7 @@ import reference.counting
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, grown, problem
-from helpers.reports import as_sure
+from helpers.reports import as_sure, same
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
 from rfsize.integrations.lightgbm import training_votes
@@ -40,7 +40,7 @@ def test_many_classes(objective: str, n_classes: int, params: dict[str, Any]) ->
     params = {**LIGHTGBM, "objective": objective, "num_class": n_classes, **params}
     forest = grown(params, X, y, weight=np.random.default_rng(1).uniform(0.5, 2.0, len(y)))
     model, found = forest.booster(), forest.out_of_bag
-    expected = rfsize.votes(model, X, oob=True)
+    expected = rfsize.tree_outputs(model, X, oob=True).votes
     told = found.scores.asked == expected.asked
     assert told.mean() > 0.5 if objective == "multiclassova" else told.all()
     assert np.array_equal(found.counts[told], expected.counts[told])
@@ -77,7 +77,7 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     params = {**SEVERAL, "objective": objective, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
     params["num_class"] = 1 if objective == "binary" else 3
     forest = grown(params, X, y, 60)
-    found, expected = forest.out_of_bag, rfsize.votes(forest.booster(), X, oob=True)
+    found, expected = forest.out_of_bag, rfsize.tree_outputs(forest.booster(), X, oob=True).votes
     assert np.array_equal(found.counts, expected.counts)
     alone, outside = each_tree(forest.booster(), X), ~rfsize.inbag(forest.booster(), X)
     assert_scores(found.scores, alone, outside, up_to_constant=objective == "multiclass", rtol=1e-6, atol=1e-6)
@@ -88,7 +88,8 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     with pytest.raises(ValueError, match="a class is rare"):
         lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[callback])
     lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 60, callbacks=[callback])
-    assert as_sure(callback.report_) == as_sure(rfsize.size(forest.booster(), X, alpha=0.9, oob=True, voting="hard"))
+    expected = rfsize.size(forest.booster(), X, y, alpha=0.9, oob=True, voting="hard")
+    assert same(as_sure(callback.report_), as_sure(expected))
 
 
 @pytest.mark.parametrize("rare", [0, 1])
@@ -101,7 +102,7 @@ def test_a_class_of_one_row_or_none(rare: int) -> None:
     model = forest.booster()
     leaves = [tree["num_leaves"] for tree in model.dump_model()["tree_info"]]
     assert (leaves.count(1) > 0) == (rare == 0)
-    assert np.array_equal(forest.out_of_bag.counts, rfsize.votes(model, X, oob=True).counts)
+    assert np.array_equal(forest.out_of_bag.counts, rfsize.tree_outputs(model, X, oob=True).votes.counts)
 
 
 def test_trees_of_one_leaf_among_the_classes() -> None:
@@ -111,7 +112,9 @@ def test_trees_of_one_leaf_among_the_classes() -> None:
     forest = trainer_for(params, lgb.Dataset(X, y, params=params).construct()).start()
     forest.add(60)
     model = forest.booster()
-    assert np.array_equal(grown(params, X, y, 60).out_of_bag.counts, rfsize.votes(model, X, oob=True).counts)
+    assert np.array_equal(
+        grown(params, X, y, 60).out_of_bag.counts, rfsize.tree_outputs(model, X, oob=True).votes.counts
+    )
     leaves = np.array([tree["num_leaves"] for tree in model.dump_model()["tree_info"]]).reshape(-1, 3)
     with_splits = (leaves > 1).sum(axis=1)
     assert {0, 1, 2, 3} == set(with_splits.tolist())
@@ -135,7 +138,7 @@ def test_trees_of_one_leaf_among_the_classes() -> None:
 def test_two_classes(params: dict[str, Any], data: Data) -> None:
     forest = grown({**LIGHTGBM, **params}, data.X, data.y, 30)
     model = forest.booster()
-    expected = rfsize.votes(model, data.X, data.y, oob=True)
+    expected = rfsize.tree_outputs(model, data.X, data.y, oob=True).votes
     assert np.array_equal(forest.out_of_bag.counts, expected.counts)
     outside = ~rfsize.inbag(model, data.X, data.y)
     assert_scores(forest.out_of_bag.scores, each_tree(model, data.X), outside, rtol=1e-9, atol=1e-9)
@@ -214,8 +217,8 @@ def test_classes_that_are_level_but_for_the_last_bits(name: str) -> None:
     forest = trainer_for(params, lgb.Dataset(X, y)).start()
     forest.add(15)
     model = forest.booster()
-    assert np.array_equal(forest.out_of_bag.counts, rfsize.votes(model, X, oob=True).counts)
-    assert rfsize.compile(model).votes(X) == rfsize.votes(model, X)
+    assert np.array_equal(forest.out_of_bag.counts, rfsize.tree_outputs(model, X, oob=True).votes.counts)
+    assert rfsize.compile(model).votes(X) == rfsize.tree_outputs(model, X).votes
     gone = trainer_for(params, lgb.Dataset(X, y, params=params).construct()).start()
     with pytest.raises(ValueError, match=r"all classes are level.*free_raw_data=False"):
         gone.add(15)

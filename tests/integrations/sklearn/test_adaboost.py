@@ -192,7 +192,7 @@ def test_weights_are_refused_for_a_forest(data: Any) -> None:
         rfsize.compile(forest, rfsize.StopTable.lossless(np.arange(1.0, 16.0)))
 
 
-@pytest.mark.parametrize("name", ["size", "votes", "tree_votes", "truncate", "inbag"])
+@pytest.mark.parametrize("name", ["size", "tree_outputs", "truncate", "inbag"])
 def test_sizes_are_refused(name: str, models: dict[str, AdaBoostClassifier], data: Any) -> None:
     with pytest.raises(rfsize.NotAForestError, match=r"no independent draws.* errors of those before.*T\*.*compile"):
         getattr(rfsize, name)(models["stumps"], data.X)

@@ -34,6 +34,7 @@ import reference.counting
 import reference.stopping
 import rfsize
 from helpers.forests import Data
+from helpers.outputs import votes_of
 from helpers.sklearn_forests import ALL, FORESTS, ROWS, fitted, own_bags, own_votes
 
 
@@ -42,13 +43,13 @@ from helpers.sklearn_forests import ALL, FORESTS, ROWS, fitted, own_bags, own_vo
 def test_votes_are_those_of_the_members(kind: str, n_classes: int, data: Data) -> None:
     model = fitted(kind, data, n_classes)
     own = own_votes(model, data.fresh)
-    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own.T)
-    votes = rfsize.votes(model, data.fresh)
+    assert np.array_equal(rfsize.tree_outputs(model, data.fresh).by_tree(), own.T)
+    votes = rfsize.tree_outputs(model, data.fresh).votes
     assert np.array_equal(votes.counts, reference.counting.votes(own, n_classes))
     assert np.array_equal(votes.classes, model.classes_)
     bags = own_bags(model)
     assert np.array_equal(rfsize.inbag(model, data.X[:ROWS]), bags)
-    out_of_bag = rfsize.votes(model, data.X[:ROWS], oob=True)
+    out_of_bag = rfsize.tree_outputs(model, data.X[:ROWS], oob=True).votes
     assert np.array_equal(out_of_bag.counts, reference.counting.votes(own_votes(model, data.X[:ROWS]), n_classes, bags))
     report = rfsize.size(model, data.X[:ROWS], oob=True)
     assert report.source == "oob"
@@ -64,7 +65,10 @@ def test_a_truncated_ensemble_is_that_of_a_smaller_fit(kind: str, data: Data) ->
     assert type(small) is type(model)
     assert small.n_estimators == len(small.estimators_) == 4
     assert np.array_equal(small.predict(data.fresh), expected.predict(data.fresh))
-    assert rfsize.votes(small, data.X[:ROWS], oob=True) == rfsize.votes(expected, data.X[:ROWS], oob=True)
+    assert (
+        rfsize.tree_outputs(small, data.X[:ROWS], oob=True).votes
+        == rfsize.tree_outputs(expected, data.X[:ROWS], oob=True).votes
+    )
     # Nothing is left of what the whole ensemble scored, and the whole ensemble is what it was.
     assert not hasattr(small, "oob_score_")
     assert hasattr(model, "oob_score_") == ALL[kind].bootstrap
@@ -79,7 +83,7 @@ def test_a_compiled_forest_votes_and_stops_as_its_trees_do(
     model = fitted(kind, data, n_classes)
     rows = np.random.default_rng(3).normal(size=(700, 8))
     own = own_votes(model, rows)
-    table = rfsize.StopTable.build(31, prior=rfsize.votes(model, data.fresh))
+    table = rfsize.StopTable.build(31, prior=rfsize.tree_outputs(model, data.fresh).votes)
     rfsize.compile(model, table).save(tmp_path / "forest.npz")
     for fast in (rfsize.compile(model, table), rfsize.load(tmp_path / "forest.npz")):
         assert np.array_equal(fast.votes(rows).counts, reference.counting.votes(own, n_classes))
@@ -135,10 +139,10 @@ def test_members_that_see_one_feature(data: Data) -> None:
 def test_sparse_rows(kind: str, data: Data) -> None:
     X = np.where(np.abs(data.X[:ROWS]) < 0.6, 0.0, data.X[:ROWS])
     model = clone(ALL[kind]).fit(csr_matrix(X), data.y[:ROWS])
-    assert rfsize.votes(model, csr_matrix(X)) == rfsize.votes(model, X)
+    assert rfsize.tree_outputs(model, csr_matrix(X)).votes == rfsize.tree_outputs(model, X).votes
     assert np.array_equal(rfsize.inbag(model, csr_matrix(X)), own_bags(model))
     if kind != "neighbours":
-        assert rfsize.compile(model).votes(csr_matrix(X)) == rfsize.votes(model, X)
+        assert rfsize.compile(model).votes(csr_matrix(X)) == rfsize.tree_outputs(model, X).votes
 
 
 def test_a_class_that_some_bags_lack(data: Data) -> None:
@@ -151,7 +155,7 @@ def test_a_class_that_some_bags_lack(data: Data) -> None:
         assert np.array_equal(rfsize.inbag(model, data.X[:ROWS]), own_bags(model))
     assert {len(tree.classes_) for tree in model.estimators_} == {2, 3}
     own = own_votes(model, data.fresh)
-    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own.T)
+    assert np.array_equal(rfsize.tree_outputs(model, data.fresh).by_tree(), own.T)
     fast = rfsize.compile(model)
     assert np.array_equal(fast.votes(data.fresh).counts, reference.counting.votes(own, 3))
     assert fast.predict_proba(data.fresh) == pytest.approx(model.predict_proba(data.fresh), abs=1e-12)
@@ -161,10 +165,10 @@ def test_a_threshold_of_two_classes(data: Data) -> None:
     model = fitted("shallow forest", data)
     probability = np.array([tree.predict_proba(data.fresh)[:, 1] for tree in model.estimators_])
     expected = reference.counting.votes((probability > 0.3).astype(int), 2)
-    assert np.array_equal(rfsize.votes(model, data.fresh, threshold=0.3).counts, expected)
+    assert np.array_equal(rfsize.tree_outputs(model, data.fresh, threshold=0.3).votes.counts, expected)
     assert np.array_equal(rfsize.compile(model, threshold=0.3).votes(data.fresh).counts, expected)
     with pytest.raises(ValueError, match="threshold"):
-        rfsize.votes(fitted("neighbours", data), data.fresh, threshold=0.3)
+        rfsize.tree_outputs(fitted("neighbours", data), data.fresh, threshold=0.3)
 
 
 def test_bags_are_proven_or_refused(data: Data) -> None:
@@ -180,8 +184,8 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
     warm = BaggingClassifier(n_estimators=5, warm_start=True, random_state=0).fit(data.X, data.y)
     warm.set_params(n_estimators=8).fit(data.X, data.y)
     with pytest.raises(rfsize.InbagError, match="samples of 3 of the 8 members"):
-        rfsize.votes(warm, data.X, oob=True)
-    assert rfsize.votes(warm, data.fresh).n_trees == 8
+        rfsize.tree_outputs(warm, data.X, oob=True)
+    assert rfsize.tree_outputs(warm, data.fresh).votes.n_trees == 8
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
     ],
 )
 def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
-    for call in (rfsize.votes, rfsize.size, rfsize.truncate, rfsize.compile):
+    for call in (votes_of, rfsize.size, rfsize.truncate, rfsize.compile):
         with pytest.raises(rfsize.NotAForestError, match=found):
             call(model.fit(data.X, data.y), *([] if call is rfsize.compile else [data.fresh]))
     with pytest.raises(rfsize.NotAForestError, match=found):
@@ -203,7 +207,7 @@ def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
 
 def test_numbers_are_not_voted_on(data: Data) -> None:
     model = RandomForestRegressor(3).fit(data.X, data.y)
-    for call in (rfsize.votes, rfsize.size, rfsize.truncate):
+    for call in (votes_of, rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
             call(model, data.fresh)
     with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
@@ -213,18 +217,18 @@ def test_numbers_are_not_voted_on(data: Data) -> None:
 def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
     several = RandomForestClassifier(3).fit(data.X, np.stack([data.y, data.three], axis=1))
     with pytest.raises(rfsize.NotAForestError, match="several labels"):
-        rfsize.votes(several, data.fresh)
+        rfsize.tree_outputs(several, data.fresh)
     with pytest.raises(rfsize.NotAForestError, match="one class only"):
-        rfsize.votes(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X))), data.fresh)
+        rfsize.tree_outputs(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X))), data.fresh)
     with pytest.raises(NotFittedError):
-        rfsize.votes(RandomForestClassifier(3), data.fresh)
+        rfsize.tree_outputs(RandomForestClassifier(3), data.fresh)
     with pytest.raises(rfsize.NotAForestError, match="KNeighborsClassifier"):
         rfsize.compile(fitted("neighbours", data))
     model = RandomForestClassifier(3).fit(data.X, data.y)
     with pytest.raises(ValueError, match="X has 3 columns"):
-        rfsize.votes(model, data.fresh[:, :3])
+        rfsize.tree_outputs(model, data.fresh[:, :3])
     with pytest.raises(ValueError, match="Arrow"):
-        rfsize.votes(model, pytest.importorskip("pyarrow").table({"a": [1.0]}))
+        rfsize.tree_outputs(model, pytest.importorskip("pyarrow").table({"a": [1.0]}))
 
 
 def test_data_frames_are_matched_by_name(data: Data) -> None:
@@ -234,8 +238,8 @@ def test_data_frames_are_matched_by_name(data: Data) -> None:
     nameless = RandomForestClassifier(11, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = rfsize.votes(nameless, data.fresh)
-        assert rfsize.votes(named, fresh) == rfsize.votes(nameless, fresh) == expected
+        expected = rfsize.tree_outputs(nameless, data.fresh).votes
+        assert rfsize.tree_outputs(named, fresh).votes == rfsize.tree_outputs(nameless, fresh).votes == expected
         assert rfsize.compile(named).votes(fresh) == expected
 
 
@@ -248,7 +252,7 @@ class Contrary(DecisionTreeClassifier):
 
 def test_trees_that_answer_otherwise_are_asked_themselves(data: Data) -> None:
     model = BaggingClassifier(Contrary(max_depth=3), 7, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
-    assert np.array_equal(rfsize.tree_votes(model, data.fresh), own_votes(model, data.fresh).T)
+    assert np.array_equal(rfsize.tree_outputs(model, data.fresh).by_tree(), own_votes(model, data.fresh).T)
     with pytest.raises(rfsize.NotAForestError, match="Contrary"):
         rfsize.compile(model)
 
@@ -260,7 +264,7 @@ def test_answers_that_are_no_class_are_refused(answer: int, data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         with pytest.raises(ValueError, match=f"{answer}.*which are not all indices of its 2 classes"):
-            rfsize.votes(model, 3.0 * data.fresh)
+            rfsize.tree_outputs(model, 3.0 * data.fresh)
 
 
 def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Data) -> None:
@@ -268,7 +272,7 @@ def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Dat
     warm.set_params(n_estimators=10).fit(data.X, data.y)
     small = rfsize.truncate(warm, n_trees=5)
     with pytest.raises(rfsize.InbagError, match="samples of 0 of the 5 members"):
-        rfsize.votes(small, data.X, oob=True)
+        rfsize.tree_outputs(small, data.X, oob=True)
     assert len(warm._seeds) == 5
 
 
@@ -305,13 +309,17 @@ def test_nullable_columns(kind: str, data: Data) -> None:
     frame = pd.DataFrame(rows, columns=list("abcdefgh")).astype("Float64")
     named = clone(ALL[kind]).fit(frame, data.y[:ROWS])
     nameless = clone(ALL[kind]).fit(rows, data.y[:ROWS])
-    assert rfsize.votes(named, frame) == rfsize.votes(nameless, frame) == rfsize.votes(nameless, rows)
-    assert rfsize.compile(named).votes(frame) == rfsize.votes(nameless, rows)
+    assert (
+        rfsize.tree_outputs(named, frame).votes
+        == rfsize.tree_outputs(nameless, frame).votes
+        == rfsize.tree_outputs(nameless, rows).votes
+    )
+    assert rfsize.compile(named).votes(frame) == rfsize.tree_outputs(nameless, rows).votes
 
 
 def test_members_that_read_text_are_given_text(data: Data) -> None:
     rows = np.where(data.X[:200, :2] > 0, "high", "low")
     member = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     model = BaggingClassifier(member, 12, random_state=0).fit(rows, data.y[:200])
-    assert rfsize.votes(model, rows).n_trees == 12
-    assert rfsize.votes(model, rows.astype(object)) == rfsize.votes(model, rows)
+    assert rfsize.tree_outputs(model, rows).votes.n_trees == 12
+    assert rfsize.tree_outputs(model, rows.astype(object)).votes == rfsize.tree_outputs(model, rows).votes

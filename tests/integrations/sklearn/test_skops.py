@@ -66,7 +66,8 @@ def test_all_that_the_command_line_does(kind: str, table: Path, tmp_path: Path) 
     kept = skops.load(small, trusted=["sklearn.tree._tree.Tree"])
     expected = rfsize.truncate(model, n_trees=len(kept.estimators_))
     assert np.array_equal(
-        rfsize.votes(kept, rows[["a", "b", "c"]]).counts, rfsize.votes(expected, rows[["a", "b", "c"]]).counts
+        rfsize.tree_outputs(kept, rows[["a", "b", "c"]]).votes.counts,
+        rfsize.tree_outputs(expected, rows[["a", "b", "c"]]).votes.counts,
     )
     assert run(tmp_path, "table", whole, "rows.csv", "-o", stops) == 0
     assert run(tmp_path, "compile", whole, "--table", stops, "-o", fast) == 0

@@ -27,7 +27,7 @@ def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None
     assert asked_for.n_estimators == 10
     expected = clone(grown).fit(X, y)
     assert np.array_equal(own_votes(grown, data.fresh), own_votes(expected, data.fresh))
-    assert rfsize.votes(grown, X, oob=True) == rfsize.votes(expected, X, oob=True)
+    assert rfsize.tree_outputs(grown, X, oob=True).votes == rfsize.tree_outputs(expected, X, oob=True).votes
     whole = clone(grown).set_params(n_estimators=report.available).fit(X, y)
     assert same(as_sure(rfsize.size(whole, X, alpha=0.9, oob=True)), as_sure(report))
 

@@ -54,9 +54,11 @@ def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, da
     inbag = rfsize.inbag(xgb_multiclass, data.X)
     assert np.array_equal(inbag, per_tree.any(axis=0))
     labels = np.stack([predict(only_tree(xgb_multiclass, tree, 3), data.X).argmax(axis=1) for tree in range(21)])
-    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X).counts, reference.counting.votes(labels, 3))
+    assert np.array_equal(rfsize.tree_outputs(xgb_multiclass, data.X).votes.counts, reference.counting.votes(labels, 3))
     members = reference.scores.left_out(class_margins(xgb_multiclass, data.X, range(21)), per_tree)
-    assert np.array_equal(rfsize.votes(xgb_multiclass, data.X, oob=True).counts, reference.scores.counts(members))
+    assert np.array_equal(
+        rfsize.tree_outputs(xgb_multiclass, data.X, oob=True).votes.counts, reference.scores.counts(members)
+    )
     assert rfsize.size(xgb_multiclass, data.X).n_rows == len(data.X)
 
 
@@ -67,7 +69,10 @@ def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Da
         rfsize.size(loaded, data.X, oob=True)
     told = {"seed": 3, "subsample": 0.632}
     assert np.array_equal(rfsize.inbag(loaded, data.X, **told), rfsize.inbag(xgb_booster, data.X))
-    assert rfsize.votes(loaded, data.X, oob=True, **told) == rfsize.votes(xgb_booster, data.X, oob=True)
+    assert (
+        rfsize.tree_outputs(loaded, data.X, oob=True, **told).votes
+        == rfsize.tree_outputs(xgb_booster, data.X, oob=True).votes
+    )
     assert rfsize.size(loaded, data.X, alpha=0.9, oob=True, **told).source == "oob"
     with pytest.raises(rfsize.InbagError, match="61 of 61 trees"):
         rfsize.inbag(loaded, data.X, seed=4, subsample=0.632)
@@ -164,7 +169,7 @@ def test_a_truncated_model_remembers_its_bags(
 def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data: Data) -> None:
     small = rfsize.truncate(xgb_booster, n_trees=3)
     memory = json.loads(small.attr("rfsize_bags"))
-    votes = rfsize.votes(small, data.X)
+    votes = rfsize.tree_outputs(small, data.X).votes
     first = memory["seeds"][0]
     for damaged in (
         "no JSON",
@@ -184,7 +189,7 @@ def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data:
         small.set_attr(rfsize_bags=damaged if isinstance(damaged, str) else json.dumps(damaged))
         with pytest.raises(rfsize.InbagError, match="is damaged"):
             rfsize.inbag(small, data.X)
-        assert rfsize.votes(small, data.X) == votes
+        assert rfsize.tree_outputs(small, data.X).votes == votes
         told = rfsize.inbag(small, data.X, seed=3, subsample=0.632)
         assert np.array_equal(told, rfsize.inbag(xgb_booster, data.X)[:3])
     wrong = loaded(small)

@@ -11,6 +11,7 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import XGBOOST, Data
+from helpers.outputs import votes_of
 from helpers.xgboost_forests import KINDS, VERSION, labels
 from rfsize.adapters.registry import adapter_for
 from rfsize.integrations.xgboost.first_round import Nodes, gradients
@@ -52,7 +53,7 @@ def test_a_base_margin_is_told_from_the_trees(kind: str, value: float, settings:
         pytest.skip("XGBoost stores no hessians in such trees before 3.2")
     model = train(data, kind, base_margin=margin(kind, value, data), base_score=0.5, **settings)
     for given in (model, from_file(model)):
-        calls = (rfsize.votes, rfsize.size, rfsize.tree_votes, rfsize.truncate)
+        calls = (votes_of, rfsize.size, rfsize.truncate)
         for call in (*calls, lambda model, _: rfsize.compile(model)):
             with pytest.raises(rfsize.NotAForestError, match=r"did not begin at its base_score.*base_margin"):
                 call(given, data.fresh)

@@ -14,6 +14,7 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import TREES, Data, predict, train_xgboost
+from helpers.outputs import votes_of
 from helpers.xgboost_forests import class_margins
 
 
@@ -22,14 +23,14 @@ def test_multiclass_truncation_is_the_mean_of_the_first_trees(xgb_multiclass: xg
     small = rfsize.truncate(xgb_multiclass, n_trees=8)
     mean = class_margins(xgb_multiclass, X, range(8)).mean(axis=0)
     assert small.predict(xgb.DMatrix(X), output_margin=True) == pytest.approx(mean, abs=4e-6)
-    assert np.array_equal(rfsize.votes(small, X).counts.sum(axis=1), np.full(50, 8))
+    assert np.array_equal(rfsize.tree_outputs(small, X).votes.counts.sum(axis=1), np.full(50, 8))
     assert np.array_equal(rfsize.inbag(small, data.X), rfsize.inbag(xgb_multiclass, data.X)[:8])
 
 
 def test_learning_rate_below_one_is_part_of_the_vote(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 5, eta=0.3, base_score=0.3)
     alone = rfsize.truncate(model, n_trees=1)
-    assert np.array_equal(rfsize.votes(alone, data.fresh).counts[:, 1], predict(alone, data.fresh) > 0.5)
+    assert np.array_equal(rfsize.tree_outputs(alone, data.fresh).votes.counts[:, 1], predict(alone, data.fresh) > 0.5)
 
 
 @pytest.mark.parametrize("kind", ["json", "ubj", "pickle"])
@@ -47,7 +48,7 @@ def test_saved_models(kind: str, xgb_booster: xgb.Booster, data: Data, tmp_path:
 def test_a_forest_without_names_goes_by_position(data: Data) -> None:
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=9, subsample=0.6).fit(data.X, data.y)
     named = pd.DataFrame(data.fresh, columns=["a b", "a_b", "c[d", "e<f", "g,h", "i", "j", "k"])
-    assert rfsize.votes(model, named) == rfsize.votes(model, data.fresh)
+    assert rfsize.tree_outputs(model, named).votes == rfsize.tree_outputs(model, data.fresh).votes
 
 
 def test_truncation_keeps_names_types_categories_and_attributes(data: Data) -> None:
@@ -73,19 +74,19 @@ def test_the_callers_model_is_untouched(xgb_booster: xgb.Booster, data: Data) ->
 
 def test_a_dmatrix_serves_as_rows(xgb_booster: xgb.Booster, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 50 * TREES)
-    expected = rfsize.votes(xgb_booster, data.fresh)
-    assert rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh)) == expected
+    expected = rfsize.tree_outputs(xgb_booster, data.fresh).votes
+    assert rfsize.tree_outputs(xgb_booster, xgb.DMatrix(data.fresh)).votes == expected
     with pytest.raises(ValueError, match="base_margin"):
-        rfsize.votes(xgb_booster, xgb.DMatrix(data.fresh, base_margin=np.ones(len(data.fresh))))
+        rfsize.tree_outputs(xgb_booster, xgb.DMatrix(data.fresh, base_margin=np.ones(len(data.fresh))))
     with pytest.raises(ValueError, match="QuantileDMatrix"):
-        rfsize.votes(xgb_booster, xgb.QuantileDMatrix(data.fresh))
+        rfsize.tree_outputs(xgb_booster, xgb.QuantileDMatrix(data.fresh))
 
 
 def test_missing_marker_of_a_classifier(data: Data) -> None:
     X = np.where(data.X < -1.5, -999.0, data.X)
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=-999.0).fit(X, data.y)
     alone = rfsize.truncate(model, n_trees=1)
-    assert np.array_equal(rfsize.votes(alone, X).counts[:, 1], alone.predict(X))
+    assert np.array_equal(rfsize.tree_outputs(alone, X).votes.counts[:, 1], alone.predict(X))
 
 
 def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
@@ -118,7 +119,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> None:
     model = train(data)
-    for call in (rfsize.size, rfsize.votes, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, votes_of, rfsize.truncate, rfsize.inbag):
         with pytest.raises(rfsize.NotAForestError, match=message):
             call(model, data.X)
 
@@ -167,7 +168,7 @@ def test_estimators_that_boost_are_refused_before_they_are_trained() -> None:
 def test_a_classifier_without_bagging_is_told_so(data: Data) -> None:
     unfitted = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=5, learning_rate=1, colsample_bynode=0.6)
     model = xgb.XGBClassifier(**unfitted.get_params()).fit(data.X, data.y)
-    for call in (rfsize.votes, rfsize.size):
+    for call in (votes_of, rfsize.size):
         with pytest.raises(rfsize.InbagError, match=r"trained without bagging.*subsample below 1.*validation rows"):
             call(model, data.X, oob=True)
     for estimator in (unfitted, model):
@@ -177,4 +178,4 @@ def test_a_classifier_without_bagging_is_told_so(data: Data) -> None:
 
 def test_unfitted_classifiers_are_refused(data: Data) -> None:
     with pytest.raises(ValueError, match="fit"):
-        rfsize.votes(xgb.XGBClassifier(), data.X)
+        rfsize.tree_outputs(xgb.XGBClassifier(), data.X)

@@ -60,7 +60,7 @@ def test_trees_that_were_cut_or_merged_keep_theirs(data: Data) -> None:
 
 def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
     model, X, y = train(data, base_score=0.5, num_parallel_tree=120), data.X, data.y
-    counted = rfsize.count(model, X, oob=True)
+    counted = rfsize.tree_outputs(model, X, oob=True)
     numbers = {
         "probability": lambda: rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.05),
         "brier": lambda: rfsize.size(model, X, y, oob=True, criterion="brier", tolerance=0.05),
@@ -78,7 +78,7 @@ def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
         lambda: rfsize.size(model, X, oob=True, alpha=0.9),
         lambda: rfsize.oob_score(model, X, y, metric="accuracy"),
         lambda: rfsize.StopTable.calibrate(model, data.fresh, alpha=0.9),
-        lambda: rfsize.votes(model, X),
+        lambda: rfsize.tree_outputs(model, X).votes,
     ):
         assert warned(call) == []
 

@@ -14,6 +14,7 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import XGBOOST, Data
+from helpers.outputs import votes_of
 from rfsize.cli import main
 
 KINDS = {
@@ -50,9 +51,9 @@ def test_rows_are_read_as_at_training(missing: float, kind: str, rows: np.ndarra
     fast.save(tmp_path / "forest.rfsize")
     for forest in (fast, rfsize.load(tmp_path / "forest.rfsize")):
         assert forest.predict_proba(given)[:, 1] == pytest.approx(predicted, abs=1e-6)
-    votes = rfsize.votes(booster, given, missing=missing)
+    votes = rfsize.tree_outputs(booster, given, missing=missing).votes
     assert votes == fast.votes(given)
-    labels = rfsize.tree_votes(booster, given, missing=missing)
+    labels = rfsize.tree_outputs(booster, given, missing=missing).by_tree()
     assert np.array_equal(labels.sum(axis=1), votes.counts[:, 1])
     assert rfsize.inbag(booster, given, missing=missing).shape == labels.T.shape
 
@@ -76,8 +77,8 @@ def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
 
 def test_what_keeps_its_own_refuses_another(rows: np.ndarray, data: Data, lgb_booster: Any) -> None:
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=0.0).fit(rows, data.y)
-    assert rfsize.votes(model, rows, missing=0.0) == rfsize.votes(model, rows)
-    for call in (rfsize.votes, rfsize.size, rfsize.inbag, rfsize.tree_votes, rfsize.truncate):
+    assert rfsize.tree_outputs(model, rows, missing=0.0).votes == rfsize.tree_outputs(model, rows).votes
+    for call in (votes_of, rfsize.size, rfsize.inbag, rfsize.truncate):
         with pytest.raises(ValueError, match=r"fitted with missing=0\.0"):
             call(model, rows, missing=2)
         with pytest.raises(ValueError, match=r"is for an xgboost\.Booster.*LightGBM"):
@@ -90,11 +91,13 @@ def test_a_dmatrix_in_which_what_is_missing_is_a_number(rows: np.ndarray, data: 
     options = {"num_parallel_tree": 15, "subsample": 0.8, "missing": 0.0}
     model = xgb.XGBClassifier(n_estimators=1, **options).fit(rows, data.y)
     right = xgb.DMatrix(rows, missing=0.0)
-    expected = rfsize.votes(model, rows)
-    assert rfsize.votes(model, right) == expected
+    expected = rfsize.tree_outputs(model, rows).votes
+    assert rfsize.tree_outputs(model, right).votes == expected
     some = np.arange(50)
-    assert rfsize.votes(model, right.slice(some)) == expected.take(some)  # though a slice forgets what is missing
-    for ask in (rfsize.votes, rfsize.size, rfsize.truncate):
+    assert rfsize.tree_outputs(model, right.slice(some)).votes == expected.take(
+        some
+    )  # though a slice forgets what is missing
+    for ask in (votes_of, rfsize.size, rfsize.truncate):
         with pytest.raises(ValueError, match=r"X is a DMatrix in which 0 is a number, .*make it as xgboost\.DMatrix"):
             ask(model, xgb.DMatrix(rows))
 
@@ -114,13 +117,13 @@ def test_validation_rows_miss_what_training_rows_do(rows: np.ndarray, data: Data
 def test_misplaced_markers_are_refused(rows: np.ndarray, data: Data) -> None:
     booster, _ = trained(rows, data.y, 0.0)
     with pytest.raises(ValueError, match="was told what means missing"):
-        rfsize.votes(booster, xgb.DMatrix(rows), missing=0.0)
+        rfsize.tree_outputs(booster, xgb.DMatrix(rows), missing=0.0)
     with pytest.raises(ValueError, match="missing must be a number"):
-        rfsize.votes(booster, rows, missing="none")
-    with pytest.raises(ValueError, match="leave out missing"):
+        rfsize.tree_outputs(booster, rows, missing="none")
+    with pytest.raises(ValueError, match="missing would have no effect"):
         rfsize.truncate(booster, n_trees=3, missing=0.0)
     with pytest.raises(ValueError, match="sized as they are"):
-        rfsize.size(rfsize.votes(booster, rows, missing=0.0), missing=0.0)
+        rfsize.size(rfsize.tree_outputs(booster, rows, missing=0.0).votes, missing=0.0)
 
 
 def test_the_command_line_takes_it(
@@ -135,4 +138,4 @@ def test_the_command_line_takes_it(
     assert main(["size", model, table, *bags, "--alpha", "0.8"]) == 2
     assert "missing" in capsys.readouterr().err
     assert main(["compile", model, "--missing", "0", "-o", forest]) == 0
-    assert rfsize.load(forest).votes(rows) == rfsize.votes(booster, rows, missing=0.0)
+    assert rfsize.load(forest).votes(rows) == rfsize.tree_outputs(booster, rows, missing=0.0).votes

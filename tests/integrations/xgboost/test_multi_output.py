@@ -36,17 +36,17 @@ def test_one_tree_may_vote_for_all_classes(multi_output: xgb.Booster, data: Data
         [only_multi_output_tree(multi_output, tree).predict(rows, output_margin=True) for tree in range(15)]
     )
     assert np.array_equal(
-        rfsize.votes(multi_output, data.fresh).counts, reference.counting.votes(margins.argmax(axis=2), 3)
+        rfsize.tree_outputs(multi_output, data.fresh).votes.counts, reference.counting.votes(margins.argmax(axis=2), 3)
     )
     small = rfsize.truncate(multi_output, n_trees=4)
     assert small.predict(rows, output_margin=True) == pytest.approx(margins[:4].mean(axis=0), abs=2e-6)
     with pytest.raises(ValueError, match="threshold"):
-        rfsize.votes(multi_output, data.fresh, threshold=0.4)
+        rfsize.tree_outputs(multi_output, data.fresh, threshold=0.4)
 
 
 def test_one_tree_for_all_classes_compiled(multi_output: xgb.Booster, data: Data, tmp_path: Path) -> None:
     fast = rfsize.compile(multi_output)
-    votes = rfsize.votes(multi_output, data.fresh)
+    votes = rfsize.tree_outputs(multi_output, data.fresh).votes
     assert fast.votes(data.fresh) == votes
     assert np.array_equal(fast.predict_labels(data.fresh), predict(multi_output, data.fresh).argmax(axis=1))
     assert np.array_equal(rfsize.compile(multi_output, voting="hard").predict_labels(data.fresh), votes.winner())
@@ -66,7 +66,9 @@ def test_one_tree_for_all_classes_has_one_bag(settings: dict[str, Any], growth: 
     assert np.array_equal(rfsize.inbag(model, data.X), expected)
     margins = [only_multi_output_tree(model, t).predict(xgb.DMatrix(data.X), output_margin=True) for t in range(15)]
     labels = np.stack(margins).argmax(axis=2)
-    assert np.array_equal(rfsize.votes(model, data.X, oob=True).counts, reference.counting.votes(labels, 3, expected))
+    assert np.array_equal(
+        rfsize.tree_outputs(model, data.X, oob=True).votes.counts, reference.counting.votes(labels, 3, expected)
+    )
 
 
 @pytest.mark.skipif(HAS_HESSIANS, reason="since XGBoost 3.2 such trees keep their hessians")

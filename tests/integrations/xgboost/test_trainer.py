@@ -32,6 +32,7 @@ from helpers.xgboost_forests import (
 )
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.xgboost.forest import adapt
 from rfsize.integrations.xgboost.trainer import XgboostTrainer, parameters_of
 
@@ -76,8 +77,8 @@ def test_trees_of_each_class_that_left_a_row_out_vote_together(data: Data) -> No
     for row, scores in enumerate(members[:50]):
         mean = scores.mean(axis=0) if len(scores) else np.zeros(3)
         assert forest.out_of_bag.scores.mean[row] == pytest.approx(mean, abs=1e-4)
-    whole = rfsize.votes(forest.booster(), data.X, oob=True)
-    assert (whole.asked >= forest.outputs().votes.asked).all()
+    whole = rfsize.tree_outputs(forest.booster(), data.X, oob=True).votes
+    assert (whole.asked >= TreeOutputs.in_training(forest).votes.asked).all()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("softmax", "multiclass")])
@@ -96,7 +97,7 @@ def test_out_of_bag_votes_and_scores_are_those_of_the_trees_that_did_not_see_the
     assert_scores(told.scores, np.concatenate(scores), np.concatenate(outside), rtol=1e-4, atol=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
-        assert forest.outputs().votes == rfsize.votes(forest.booster(), data.X, oob=True)
+        assert TreeOutputs.in_training(forest).votes == rfsize.tree_outputs(forest.booster(), data.X, oob=True).votes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,7 +140,7 @@ def test_grown_forests_are_forests_like_any_other(kind: str, data: Data) -> None
         assert np.array_equal(rfsize.inbag(small, data.X), in_bag[:8])
         mean = each_tree(booster, kind, data.fresh)[:8].mean(axis=0)
         assert margins(small, data.fresh) == pytest.approx(mean, abs=2e-6)
-    assert rfsize.compile(booster).votes(data.fresh) == rfsize.votes(booster, data.fresh)
+    assert rfsize.compile(booster).votes(data.fresh) == rfsize.tree_outputs(booster, data.fresh).votes
     if kind == "binary":
         assert rfsize.size(booster, data.X, oob=True, alpha=0.9).source == "oob"
 
@@ -152,7 +153,7 @@ def test_a_grown_forest_keeps_names_and_categories(data: Data) -> None:
     forest.add(4)
     booster = forest.booster()
     assert booster.feature_names == list("abcdefgh")
-    assert rfsize.votes(booster, table, oob=True).counts.sum() == forest.out_of_bag.counts.sum()
+    assert rfsize.tree_outputs(booster, table, oob=True).votes.counts.sum() == forest.out_of_bag.counts.sum()
 
 
 def test_large_additions_are_split_into_blocks(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +209,8 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     forest = training.start()
     forest.add(5)
     forest.add(5)
-    votes = rfsize.votes(forest.booster(), data.X, data.y, oob=True, sample_weight=weight)
-    assert forest.outputs().votes == votes
+    votes = rfsize.tree_outputs(forest.booster(), data.X, data.y, oob=True, sample_weight=weight).votes
+    assert TreeOutputs.in_training(forest).votes == votes
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
@@ -316,7 +317,7 @@ def test_a_fitted_classifier_takes_more_trees(kind: str, data: Data) -> None:
     larger = adapter.with_booster(forest.booster())
     assert (type(larger), larger.num_parallel_tree, model.num_parallel_tree) == (type(model), 9, 6)
     assert larger.predict(data.fresh).shape == (len(data.fresh),)
-    votes = rfsize.votes(larger, data.X, oob=True, sample_weight=weight)
+    votes = rfsize.tree_outputs(larger, data.X, oob=True, sample_weight=weight).votes
     assert_same_votes(kind, forest.out_of_bag.counts, votes.counts)
     with pytest.raises(ValueError, match="DMatrix"):
         adapter.training_data(dtrain, labels(kind, data), None)

@@ -28,16 +28,16 @@ model = forest.fit(X, y)
 
 report = rfsize.size(model, X, oob=True, alpha=0.9)
 assert report.source == "oob"
-assert rfsize.votes(model, X, oob=True).n_trees == 40
+assert rfsize.tree_outputs(model, X, oob=True).votes.n_trees == 40
 
 small = rfsize.truncate(model, n_trees=11)
 assert (type(small), small.n_estimators, small.num_parallel_tree) == (type(model), 1, 11)
-assert rfsize.votes(small, X).n_trees == 11
+assert rfsize.tree_outputs(small, X).votes.n_trees == 11
 
 for given in (model, xgboost.XGBClassifier(**model.get_params())):
     grown, report = rfsize.grow(given, X, y, alpha=0.95, return_report=True)
     assert type(grown) is type(model)
-    assert rfsize.votes(grown, X).n_trees == grown.num_parallel_tree >= report.n_trees
+    assert rfsize.tree_outputs(grown, X).votes.n_trees == grown.num_parallel_tree >= report.n_trees
 
 compiled = rfsize.compile(model)
 assert np.array_equal(compiled.predict(X), model.predict(X))

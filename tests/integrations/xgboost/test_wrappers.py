@@ -29,7 +29,10 @@ def test_a_classifier_is_sized_and_truncated(classifier: Any, data: Data) -> Non
     small = rfsize.truncate(model, n_trees=11)
     assert type(small) is type(model)
     assert (small.n_estimators, rfsize.size(small, data.fresh, alpha=0.6).available) == (11, 11)
-    assert rfsize.votes(clone(small).fit(data.X, data.y), data.fresh) == rfsize.votes(small, data.fresh)
+    assert (
+        rfsize.tree_outputs(clone(small).fit(data.X, data.y), data.fresh).votes
+        == rfsize.tree_outputs(small, data.fresh).votes
+    )
     assert rfsize.size(model, data.X, alpha=0.9, oob=True).source == "oob"
     assert model.get_params() == parameters
     assert np.array_equal(model.predict_proba(data.fresh), before)
@@ -42,7 +45,7 @@ def test_a_classifier_grows(fitted: bool, classifier: Any, data: Data) -> None:
     assert type(grown) is type(given)
     assert given.n_estimators == 41
     n_trees = max(report.n_kept, 41) if fitted else report.n_kept
-    assert grown.n_estimators == rfsize.votes(grown, data.fresh).n_trees == n_trees
+    assert grown.n_estimators == rfsize.tree_outputs(grown, data.fresh).votes.n_trees == n_trees
     assert np.mean(grown.predict(data.X) == data.y) > 0.7
 
 

@@ -1,0 +1,469 @@
+"""TreeOutputs: what the trees of a forest say of rows, which everything else goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.base import Adapter, dependence_of, shrinking_of
+from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
+from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
+from rfsize.utils.warn import Caution, warn
+from rfsize.utils.words import how_many
+from rfsize.voting.averages import Averages
+from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.groups import ALONE, Groups
+from rfsize.voting.links import Link
+from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.predictor import Predictor
+from rfsize.voting.scores import Scores, scored_every
+from rfsize.voting.votes import Votes
+
+VOTINGS = ("auto", "hard", "soft")
+_ALL: Any = slice(None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeOutputs:
+    """What the trees of a forest say of rows: their votes and scores, and those of blocks of trees.
+
+    `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score`, `StopTable.build` and the baselines take
+    them in place of a model and rows. They refer to the model and the rows, and a pickle of them holds neither.
+
+    Attributes
+    ----------
+    n_rows, n_trees : int
+        Rows, and trees of the forest.
+    source : str
+        Where they come from: "oob", "rows given", "cross-validation" or, in training, the validation set.
+    scores : Scores or None
+        Means and scatter of the trees' scores before the link; None where members are no trees.
+    blocks : TreeBlocks or None
+        What blocks of the trees say of some of the rows; None where single trees are not known.
+    groups : Groups
+        Rows that belong together.
+    y, sample_weight : ndarray, shape (n_rows,), or None
+        Labels or numbers of the rows, in the encoding of the model, and their weights in metrics.
+    noted : tuple of Caution
+        What was noticed of the rows, such as that the forest was trained on them.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> outputs = rfsize.tree_outputs(forest, X, y, oob=True)
+    >>> outputs
+    TreeOutputs(569 rows (oob), 2 classes, 100 trees)
+    >>> report = rfsize.size(outputs, alpha=0.95)
+    >>> len(rfsize.truncate(outputs, alpha=0.95).estimators_) == report.n_trees
+    True
+    """
+
+    n_rows: int
+    n_trees: int
+    voted: Votes | None = None
+    scores: Scores | None = None
+    blocks: TreeBlocks | None = None
+    link: Link | None = None
+    cut: float = 0.0
+    predict_obeys: str | None = None
+    scored: slice | Int64s = field(default_factory=lambda: slice(None))
+    source: str = "rows given"
+    groups: Groups = ALONE
+    y: NDArray[Any] | None = None
+    sample_weight: Floats | None = None
+    strata: Int64s | None = None
+    noted: tuple[Caution, ...] = ()
+    forest: ForestOnRows | None = None
+    place: slice | Int64s = field(default_factory=lambda: slice(None))
+    _averages: Averages | None = None
+    _of_training: dict[bool, tuple[Caution, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, forest: ForestOnRows, keeps: Keeps = "outputs") -> TreeOutputs:
+        """Those of a finished forest, whose trees are asked."""
+        adapter, tallied = forest.adapter, forest.tallied(keeps)
+        classes, n_trees = adapter.classes, adapter.n_trees
+        found = cls(
+            forest.n_rows,
+            n_trees,
+            voted=Votes(tallied.counts, classes, n_trees, threshold=forest.threshold) if len(classes) else None,
+            blocks=tallied.blocks,
+            predict_obeys=adapter.predict_obeys,
+            source=forest.source,
+            groups=forest.groups,
+            forest=forest,
+            _averages=tallied.averages,
+        )
+        if not adapter.averages_scores:
+            return found
+        scored = slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores))
+        cut = adapter.cut(forest.threshold)
+        return replace(found, scores=tallied.scores, scored=scored, link=adapter.link, cut=cut)
+
+    @classmethod
+    def of_votes(cls, votes: Votes) -> TreeOutputs:
+        """Those of votes that were counted elsewhere; ``ValueError`` where nothing tells how many trees there are."""
+        votes.check_trees()
+        source = "oob" if votes.is_out_of_bag else "rows given"
+        return cls(len(votes), votes.n_trees, votes, source=source)
+
+    @classmethod
+    def out_of_bag(
+        cls,
+        found: OutOfBag,
+        n_trees: int,
+        link: Link,
+        cut: float = 0.0,
+        groups: Groups = ALONE,
+        classes: NDArray[Any] | None = None,
+    ) -> TreeOutputs:
+        """Those of trees whose averaged scores predict, by what was added up; for classes 0 to K − 1 or those named."""
+        n_rows = len(found.scores)
+        votes = Votes(found.counts, classes, n_trees) if found.counts.shape[1] else None
+        of: dict[str, Any] = {"scores": found.scores, "blocks": found.blocks, "link": link, "cut": cut}
+        return cls(n_rows, n_trees, votes, predict_obeys="soft", source="oob", groups=groups, **of)
+
+    @classmethod
+    def in_training(cls, forest: ForestInTraining) -> TreeOutputs:
+        """Those of a forest that takes more trees, of the training rows.
+
+        Raises
+        ------
+        InbagError
+            If no row can be out of bag.
+        """
+        forest.check_bags()
+        of_forest = forest.n_trees, forest.link, forest.cut, forest.groups, forest.classes
+        found = cls.out_of_bag(forest.out_of_bag, *of_forest)
+        scores = found.scores if forest.averages_scores else None
+        return replace(found, scores=scores, predict_obeys=forest.predict_obeys)
+
+    @property
+    def votes(self) -> Votes:
+        """Votes for each class, row by row.
+
+        Raises
+        ------
+        NotAForestError
+            Of a regression forest, whose trees cast no votes.
+        """
+        if self.voted is None:
+            raise NotAForestError("the trees of a regression forest cast no votes: take scores, or predict()")
+        return self.voted
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Class labels; empty for regression."""
+        return np.zeros(0) if self.voted is None else self.voted.classes
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take, beside the model and the rows."""
+        of_votes = 0 if self.voted is None else self.voted.counts.nbytes
+        return of_votes + sum(0 if one is None else one.nbytes for one in (self.blocks, self.scores, self._averages))
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        what = f"{len(self.classes)} classes" if len(self.classes) else "regression"
+        return f"TreeOutputs({how_many(self.n_rows, 'row')} ({self.source}), {what}, {how_many(self.n_trees, 'tree')})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Neither model nor rows; what is to be said of the training goes along.
+        said = {of_labels: self.cautions(of_labels=of_labels) for of_labels in (True, False)}
+        return {**self.__dict__, "forest": None, "_of_training": said}
+
+    @property
+    def predictor(self) -> Predictor:
+        """What the forest predicts from mean scores; for outputs that have scores."""
+        if self.forest is not None:
+            return self.forest.predictor
+        assert self.link is not None
+        threshold = float(self.link.predicted(np.array(self.cut))) if len(self.classes) == 2 else 0.5
+        return Predictor(self.classes, self.link, threshold)
+
+    def cautions(self, *, of_labels: bool) -> tuple[Caution, ...]:
+        """Warnings of what the training did to the forest: trees that are no independent draws, or count in part.
+
+        Trees that count in part may leave labels as they are, at the threshold of the forest.
+        """
+        if self.forest is None:
+            return self._of_training.get(of_labels, ())
+        adapter, labels_at = self.forest.adapter, self.forest.threshold if of_labels else None
+        return (*dependence_of(adapter), *shrinking_of(adapter, labels_at=labels_at))
+
+    def voting(self, asked_for: str) -> str:
+        """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
+
+        Of counted votes, and of members that are no trees, only the votes are known.
+        """
+        if asked_for != "auto":
+            return asked_for
+        knows_scores = self.scores is not None and bool((self.scores.asked > 1).any())
+        return "soft" if knows_scores and self.predict_obeys == "soft" else "hard"
+
+    # -----------------------------------------------------------------------------------------------------
+    # Rows
+
+    def with_truth(self, y: Any, sample_weight: Any = None) -> TreeOutputs:
+        """The same with labels or numbers of the rows, and their weights in metrics.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit the rows and the classes, or there are weights alone.
+        """
+        if y is None:
+            refuse_unused(
+                "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave sample_weight "
+                "out",
+                sample_weight=sample_weight,
+            )
+            return self
+        training_labels(self.classes, y, self.n_rows)
+        weight = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
+        return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)
+
+    def noting(self, *cautions: Caution) -> TreeOutputs:
+        """The same with more that was noticed."""
+        return replace(self, noted=(*self.noted, *cautions))
+
+    @cached_property
+    def distinct(self) -> TreeOutputs:
+        """The same of the rows that sizes go by: all, or where copies are groups the first of each."""
+        once = self.groups.once
+        return self if once is None else self.take(once)
+
+    def take(self, rows: NDArray[np.bool_]) -> TreeOutputs:
+        """The same of some of the rows, a mask."""
+        number, here = np.arange(self.n_rows), np.cumsum(rows) - 1
+        scored = number[self.scored]
+        is_kept = rows[scored]
+        return replace(
+            self,
+            n_rows=int(np.count_nonzero(rows)),
+            voted=None if self.voted is None else self.voted.take(rows),
+            scores=None if self.scores is None else self.scores.take(is_kept),
+            scored=here[scored[is_kept]],
+            blocks=None if self.blocks is None else self.blocks.take(rows),
+            groups=self.groups.take(rows),
+            y=None if self.y is None else self.y[rows],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            strata=None if self.strata is None else self.strata[rows],
+            place=number[rows] if isinstance(self.place, slice) else self.place[rows],
+            _averages=None,
+        )
+
+    def by_groups(self, groups: Groups) -> TreeOutputs:
+        """What the trees say of the same rows where others belong together."""
+        asked = TreeOutputs.of(replace(self.asked_again, groups=groups))
+        return replace(asked, y=self.y, sample_weight=self.sample_weight)
+
+    @property
+    def units(self) -> Int64s | None:
+        """Numbers of the groups of the rows; None where each is one of its own."""
+        return None if self.groups.index is None else self.groups.numbers
+
+    def by_votes(self) -> RowsAsked:
+        """How many votes, or of regression scores, each row has."""
+        if self.voted is not None:
+            return self._rows_asked(self.voted.asked, _ALL)
+        assert self.scores is not None
+        return self._rows_asked(self.scores.asked, self.scored)
+
+    def by_averages(self) -> RowsAsked:
+        """How many trees each row was asked of, on average over its scores."""
+        return self._rows_asked(self.averages.asked.mean(axis=1), _ALL)
+
+    def _rows_asked(self, asked: NDArray[Any], some: Any) -> RowsAsked:
+        """Some of the rows with the trees asked about each."""
+        groups = self.groups
+        return RowsAsked(
+            asked,
+            self.n_trees,
+            by=groups.by,
+            oob=self.forest is None or self.forest.bags is not None,
+            sizes=None if groups.sizes is None else groups.sizes[some],
+            units=None if self.units is None else self.units[some],
+            find_kinds=lambda: self._kinds(some),
+        )
+
+    def _kinds(self, some: Any) -> Kinds | None:
+        """What some of the rows are, by the truth, else by what all trees say, else by these trees."""
+        if self.y is not None:
+            y = self.y[some]
+            return Kinds.of_labels(y) if len(self.classes) else Kinds.of_numbers(y.astype(np.float64))
+        outputs = self
+        if self.forest is not None:
+            outputs = TreeOutputs.of(replace(self.forest, bags=None, groups=ALONE))
+            some = np.arange(outputs.n_rows)[self.place][some]
+        if outputs.voted is not None:
+            return Kinds.of_votes(outputs.voted.take(some))
+        return None if outputs.scores is None else Kinds.of_scores(outputs.scores.take(some))
+
+    # -----------------------------------------------------------------------------------------------------
+    # Predictions
+
+    @cached_property
+    def averages(self) -> Averages:
+        """Averaged scores of all rows, and of parts of the forest, for which the trees may be asked once more."""
+        return self._averages or self.asked_again.averages()
+
+    @property
+    def asked_again(self) -> ForestOnRows:
+        if self.forest is None:
+            raise ValueError(
+                "the trees cannot be asked again: counted Votes, forests in training and outputs that were pickled "
+                "refer to no model. Take rfsize.tree_outputs(model, X, ...)"
+            )
+        return self.forest
+
+    @property
+    def adapter(self) -> Adapter:
+        """The model."""
+        return self.asked_again.adapter
+
+    @property
+    def averaging_predictor(self) -> Predictor:
+        """What the model predicts from mean scores; `NotAForestError` where it averages what is not read of members."""
+        adapter = self.adapter
+        if not adapter.averages_scores and adapter.predict_obeys == "soft":
+            raise NotAForestError(
+                "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
+                "predict averages: train it with oob_score=True, and take its own oob_decision_function_"
+            )
+        return self.predictor
+
+    def by_tree(self) -> NDArray[np.int32]:
+        """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, n_trees)
+            Index into the forest's classes, the trees in their order, or −1 where a tree was trained on the row or
+            another of its group; of a multiclass forest, a vote of the K trees of one iteration.
+
+        Raises
+        ------
+        ValueError
+            Of a regression forest, or where the outputs refer to no model.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+        >>> outputs = rfsize.tree_outputs(forest, X, oob=True)
+        >>> by_tree = outputs.by_tree()
+        >>> by_tree.shape
+        (569, 50)
+        >>> (by_tree == 1).sum(axis=1).tolist() == outputs.votes.counts[:, 1].tolist()
+        True
+        """
+        self.votes  # noqa: B018 - regression has none, and says so
+        return self.asked_again.tree_votes()
+
+    def predict(self, fill: Any = None) -> NDArray[Any]:
+        """What the model's own ``predict`` gives, by the trees that were asked about each row.
+
+        Parameters
+        ----------
+        fill : scalar, optional
+            What rows get that no tree was asked about. By default it is NaN, and where labels are predicted such rows
+            are refused.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,) or (n_rows, n_classes)
+            Labels, probabilities or numbers, as ``predict`` of the model gives them.
+
+        Raises
+        ------
+        FewVotesError
+            If labels are predicted, no tree was asked about some rows, and ``fill`` does not name their label.
+        NotAForestError
+            If the model averages probabilities of members that are no trees.
+
+        Warns
+        -----
+        NoVotesWarning
+            If rows have no prediction, or those that have tell nothing of the others.
+        """
+        gives, predictor = self.adapter.predict_gives, self.averaging_predictor
+        if gives == "labels":
+            return self.predict_labels(fill)
+        predicted = predictor.predictions(self.averages.mean)
+        if gives == "class numbers":
+            predicted = predictor.labels(predicted).astype(np.float64)
+        elif gives != "probabilities" or self.averages.mean.shape[1] == 1:
+            predicted = predicted[:, -1]
+        return self._filled(predicted, fill)
+
+    def predict_labels(self, fill: Any = None) -> NDArray[Any]:
+        """Labels by the trees that were asked about each row, averaged as the model does.
+
+        Arguments, errors and warnings as of `predict`.
+        """
+        predictor = self.averaging_predictor
+        labels = self.votes.classes[predictor.labels(predictor.predictions(self.averages.mean))]
+        is_asked = self.averages.is_asked
+        self._warn_of_scores(None)
+        if fill is not None:
+            return np.where(is_asked, labels, fill)
+        if not is_asked.all():
+            raise FewVotesError(
+                f"{self._unasked()}, and have no label: name one by fill=, such as fill=-1, or take "
+                "predict_proba, which is NaN there"
+            )
+        return np.asarray(labels)
+
+    def predict_proba(self, fill: float | None = None) -> Floats:
+        """Probabilities by the trees that were asked about each row, shape (n_rows, n_classes), averaged as the model
+        does.
+
+        Arguments, errors and warnings as of `predict`; ``ValueError`` of a regression forest.
+        """
+        predictor = self.averaging_predictor
+        if not len(self.classes):
+            raise ValueError("a regression forest predicts no probabilities: take predict()")
+        return self._filled(predictor.predictions(self.averages.mean), fill)
+
+    def _filled(self, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
+        """Predictions, and on rows that no tree was asked about NaN, or what is to be there."""
+        is_asked = self.averages.is_asked
+        self._warn_of_scores(is_asked if fill is None else None)
+        return np.where(
+            is_asked if predicted.ndim == 1 else is_asked[:, None], predicted, np.nan if fill is None else fill
+        )
+
+    def _warn_of_scores(self, is_asked: NDArray[np.bool_] | None) -> None:
+        """Warn where a score of the predictions would mislead, or rows are NaN since no tree ``is_asked``."""
+        lack = self.by_averages().of_some_rows("how good the forest is on fresh rows")
+        if lack is not None:
+            warn(lack.message, NoVotesWarning)
+        elif is_asked is not None and not is_asked.all():
+            warn(
+                f"{self._unasked()}, and have NaN for a prediction: leave them out, or train more trees, or with a "
+                "smaller bagging fraction",
+                NoVotesWarning,
+            )
+
+    def _unasked(self) -> str:
+        """What to say of rows without a tree."""
+        n_rows = np.count_nonzero(~self.averages.is_asked)
+        return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"
