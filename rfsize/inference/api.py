@@ -135,8 +135,8 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     ----------
     path : str or Path
         The file; it may come from anyone: it holds no code, and everything in it is checked.
-    n_jobs : int, default -1
-        Threads that predict; -1 for one per core.
+    n_jobs
+        As in `compile`.
 
     Returns
     -------

@@ -20,8 +20,7 @@ from rfsize.walking.layout import Forest
 
 _ABOUT = Template("""\
 /* A forest of $n_trees trees on rows of $n_features numbers, as C99 without dependencies. Written by rfsize.
-
-$functions
+ *
  * A missing value is NaN, and a category the number that it had at training.
 $refused * Nothing is allocated, and nothing kept between calls, so that threads may share all of it.
  *
@@ -31,61 +30,37 @@ $refused * Nothing is allocated, and nothing kept between calls, so that threads
 
 _REFUSED = " * A row that the framework of the forest refuses is answered with {}.\n"
 
-_OF_CLASSES = Template("""\
-$predict * int ${name}_predict_label(const double *row)
- *     The index of the row's class, 0 to $last.
- * int ${name}_predict_label_trees(const double *row, int *asked)
- *     The same, and how many trees the row asked.
- * void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked)
- *     The same of many rows, one after another; asked may be a null pointer.
- * void ${name}_predict_proba(const double *row, double *probabilities)
- * void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
- *     The probabilities of all $n_classes classes, of one row or of many.
- * const char *${name}_class_label(int index)
- *     The label of a class in UTF-8, a null pointer where there is none.
- *""")
-
-_PREDICT_OF_CLASS = Template("""\
- * int ${name}_predict(const double *row)
- * int ${name}_predict_trees(const double *row, int *asked)
- * void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
- *     Other names of ${name}_predict_label and its like: the model predicts labels.
-""")
-
-_PREDICT_OF_NUMBER = Template("""\
- * double ${name}_predict(const double *row)
- *     $what
- * void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
- *     The same of many rows, one after another.
-""")
-
-_PREDICT_OF_EACH_CLASS = Template("""\
- * void ${name}_predict(const double *row, double *probabilities)
- * void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities)
- *     Other names of ${name}_predict_proba and ${name}_predict_proba_many: the model predicts probabilities.
-""")
-
 _DECLARED_OF_CLASSES = Template("""\
+/* The index of the row's class, 0 to $last; also how many trees the row asked; and both of many rows, one after
+ * another, where asked may be a null pointer. */
 int ${name}_predict_label(const double *row);
 int ${name}_predict_label_trees(const double *row, int *asked);
 void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked);
+
+/* The probabilities of all $n_classes classes, of one row or of many. */
 void ${name}_predict_proba(const double *row, double *probabilities);
 void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities);
+
+/* The label of a class in UTF-8, a null pointer where there is none. */
 const char *${name}_class_label(int index);
+
 """)
 
 _DECLARED_OF_CLASS = Template("""\
+/* Other names of ${name}_predict_label and its like: the model predicts labels. */
 int ${name}_predict(const double *row);
 int ${name}_predict_trees(const double *row, int *asked);
 void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked);
 """)
 
 _DECLARED_OF_NUMBER = Template("""\
+/* $what Of one row, or of many, one after another. */
 double ${name}_predict(const double *row);
 void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted);
 """)
 
 _DECLARED_OF_EACH_CLASS = Template("""\
+/* Other names of ${name}_predict_proba and ${name}_predict_proba_many: the model predicts probabilities. */
 void ${name}_predict(const double *row, double *probabilities);
 void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities);
 """)
@@ -298,15 +273,9 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
     """The text of the file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
-    told, declared, predict = _of_predict(forest, public, bool(taken))
-    about = _ABOUT.substitute(
-        n_trees=forest.n_trees,
-        n_features=forest.n_features,
-        functions=_OF_CLASSES.substitute(public, predict=told) if of_classes else f"{told} *",
-        refused=_REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
-        if taken
-        else "",
-    )
+    refused = _REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
+    about = _ABOUT.substitute(n_trees=forest.n_trees, n_features=forest.n_features, refused=refused if taken else "")
+    declared, predict = _of_predict(forest, public, bool(taken))
     code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if of_classes:
         declared = _DECLARED_OF_CLASSES.substitute(public) + declared
@@ -324,21 +293,21 @@ _SAID = {
 }
 
 
-def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str, str]:
-    """What is said of the functions that give what the model's own predict does, their declarations and code."""
+def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
+    """Declarations and code of the functions that give what the model's own predict does."""
     if forest.predict_gives == "labels":
-        texts = _PREDICT_OF_CLASS, _DECLARED_OF_CLASS, _CLASS
+        texts = _DECLARED_OF_CLASS, _CLASS
     elif forest.predicts_each_class:
-        texts = _PREDICT_OF_EACH_CLASS, _DECLARED_OF_EACH_CLASS, _EACH_CLASS
+        texts = _DECLARED_OF_EACH_CLASS, _EACH_CLASS
     else:
-        texts = _PREDICT_OF_NUMBER, _DECLARED_OF_NUMBER, _NUMBER
+        texts = _DECLARED_OF_NUMBER, _NUMBER
     number = "    return ${name}_predict_label(row);\n"
     if forest.predict_gives != "class numbers":
         refusal = "    if (!is_taken(row)) return NAN;\n" if refuses else ""
         number = _ONE_SCORE.substitute(unless_taken=refusal)
     known = {**public, "what": _SAID.get(forest.predict_gives, ""), "number": Template(number).substitute(public)}
-    told, declared, code = (text.substitute(known) for text in texts)
-    return told, declared, code
+    declared, code = (text.substitute(known) for text in texts)
+    return declared, code
 
 
 def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str:

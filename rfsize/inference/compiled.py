@@ -37,24 +37,13 @@ class CompiledForest:
     ----------
     forest : Forest
         The trees.
-    table : StopTable, optional
-        When rows stop asking.
-    voting : {"auto", "soft", "hard"}
-        Whether labels go by averaged scores or by votes; "auto" for what the table goes by, without one for scores.
-    n_jobs : int, default -1
-        Threads that predict; -1 for one per core.
-
-    Attributes
-    ----------
-    classes : ndarray, shape (n_classes,)
-        Class labels; empty for regression.
-    n_trees : int
-        Trees that are asked at most.
+    table, voting, n_jobs
+        As in `rfsize.compile`; by "auto" labels go by averaged scores where there is no table.
 
     Raises
     ------
     ValueError
-        If the table is for other trees, classes, labels above another threshold, or another way of voting.
+        As in `rfsize.compile`.
 
     Examples
     --------
@@ -230,8 +219,8 @@ class CompiledForest:
 
         Parameters
         ----------
-        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows as the framework takes them.
+        X
+            As in `predict`.
 
         Returns
         -------
@@ -341,8 +330,8 @@ class CompiledForest:
     def to_c(self, path: str | Path, *, name: str = "forest") -> None:
         """Write forest, table and quantiser to one C99 file, which needs nothing but a C compiler.
 
-        A comment at its top says which functions it has, for one row and for many. They allocate nothing, keep nothing
-        between calls, and give the labels, trees asked and probabilities that this forest gives. Constants take, next
+        At its top its functions are declared, for one row and for many. They allocate nothing, keep nothing between
+        calls, and give the labels, trees asked and probabilities that this forest gives. Constants take, next
         to thresholds and table, 4 to 12 bytes for each split and 4 or 8 for each score of a leaf: 8 bytes for most
         leaves of an XGBoost forest of two classes, and 12 of a LightGBM forest. Leaves that are alike share theirs.
 
