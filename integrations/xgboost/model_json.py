@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,10 @@ from rfsize.adapters.damage import (
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import NotAForestError
+from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
+
+VERSION = tuple(int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3])
 
 # The link of each objective whose trees can be averaged, those of them that classify, and those whose hessian is the
 # same for all rows of unit weight, which the proof of the bags relies on.
@@ -187,7 +191,7 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
     _categories_of_splits(tree)
 
 
-def _check_parents(tree: dict[str, Any], left: NDArray[np.int64], right: NDArray[np.int64], name: str) -> None:
+def _check_parents(tree: dict[str, Any], left: Int64s, right: Int64s, name: str) -> None:
     """That each node below the root has the parent whose child it is, or was pruned, as the tree counts it."""
     inner = np.flatnonzero(left != -1)
     expected = np.asarray(tree["parents"])
@@ -228,7 +232,7 @@ _MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
 _MOST_BITS = 1 << 35  # of the sets of categories of a tree, of which each takes a bit for every code up to its largest
 
 
-def members(learner: dict[str, Any]) -> NDArray[np.int64]:
+def members(learner: dict[str, Any]) -> Int64s:
     """Trees that vote together, shape (n_members, n_outputs): the t-th of each class, or one that scores all of them.
 
     Raises
@@ -283,7 +287,7 @@ def _floats(tree: dict[str, Any], name: str) -> NDArray[np.float32]:
     return np.asarray(tree[name], dtype=np.float32)
 
 
-def assembled(parts: Sequence[tuple[xgb.Booster, NDArray[np.int64]]]) -> xgb.Booster:
+def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
     """A new booster of some members of each of several forests; it predicts the mean of them.
 
     Everything else it takes from the first: names, attributes, and the settings of training.
@@ -331,7 +335,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
 
 
 @damage_refused()
-def tree_table(learner: dict[str, Any], order: NDArray[np.int64], value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
+def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
     """Trees of a forest in the given order, with the values and votes of their nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
@@ -377,6 +381,7 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         start=tuple(margins.tolist()),
         averages=False,
         absent_is_missing=True,
+        reads_by_column=True,
         labels_of_scores=learner["objective"]["name"] == "multi:softmax",
         takes_codes="cats" not in stored,
         categories=tuple(categories.values()),
@@ -384,7 +389,7 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
     )
 
 
-def _categories_of_splits(tree: dict[str, Any]) -> list[NDArray[np.int64]]:
+def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
     """The set of categories of each categorical split, by the number of its node."""
     name = f"tree {tree.get('id', '')}"
     categories = whole_numbers(tree["categories"], f"categories of {name}", 0, _MOST_CATEGORIES)

@@ -11,15 +11,13 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.utils.archive import DAMAGE
+from rfsize.utils.typing import Int64s
 
 MOST_FEATURES = 1 << 24
 LARGEST_SCORE = 1e300  # of a leaf: larger ones overflow where they are summed
-
-# A MemoryError is a size that no file of a forest justifies; endless depth is a RecursionError, a RuntimeError.
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
 @contextmanager
@@ -29,7 +27,7 @@ def damage_refused() -> Iterator[None]:
         yield
     except (NotAForestError, InbagError):
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         refuse(f"reading it ends in a {type(error).__name__}, {str(error)[:200]!r}", error)
 
 
@@ -59,7 +57,7 @@ def whole_number(found: Any, name: str, least: int, most: int) -> int:
     return int(value)
 
 
-def whole_numbers(found: Any, name: str, least: int, most: int) -> NDArray[np.int64]:
+def whole_numbers(found: Any, name: str, least: int, most: int) -> Int64s:
     """The same for many of them."""
     try:
         values = np.asarray(found, dtype=np.float64)
@@ -132,7 +130,7 @@ def _short(found: Any) -> str:
     return repr(found)[:40] if not isinstance(found, int) or abs(found) < 1 << 64 else "a number of more than 64 bits"
 
 
-def check_children(left: NDArray[np.int64], right: NDArray[np.int64], n_nodes: int, name: str) -> None:
+def check_children(left: Int64s, right: Int64s, n_nodes: int, name: str) -> None:
     """That the children of the splits of a tree are nodes below its root, each the child of one: every walk ends."""
     children = np.concatenate([left, right])
     if children.size and not 1 <= children.min() <= children.max() < n_nodes:
@@ -144,7 +142,7 @@ def check_children(left: NDArray[np.int64], right: NDArray[np.int64], n_nodes: i
 _DEEPEST = 1 << 14  # frameworks look for the depth of a tree by calls within calls
 
 
-def check_depth(left: NDArray[np.int64], right: NDArray[np.int64], name: str) -> None:
+def check_depth(left: Int64s, right: Int64s, name: str) -> None:
     """That a tree is not so deep that its framework runs out of stack; -1 stands for the children of a leaf."""
     if len(left) <= 2 * _DEEPEST:
         return

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.utils.typing import Bools, Floats, Int64s
+
 
 class Missing(IntEnum):
     """What a split does with a missing value: the kinds of splits that compiled loops tell apart."""
@@ -54,17 +56,17 @@ class TreeTable:
         At leaves, their numbers in `Adapter.leaf_index`; None where these are the places of the nodes in their tree.
     """
 
-    n_nodes: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
+    n_nodes: Int64s
+    left: Int64s
+    right: Int64s
+    feature: Int64s
+    threshold: Floats
     missing: NDArray[np.uint8]
-    missing_is_member: NDArray[np.bool_]
-    members: list[NDArray[np.int64]]
+    missing_is_member: Bools
+    members: list[Int64s]
     value: NDArray[np.floating[Any]]
     vote: NDArray[np.uint16]
-    leaf: NDArray[np.int64] | None = None
+    leaf: Int64s | None = None
 
 
 class Reading(NamedTuple):
@@ -110,6 +112,9 @@ class Conventions:
         Entries that a sparse matrix does not store are missing, else zero.
     spaces_become_underscores : bool
         In the names of features.
+    reads_by_column : bool
+        Each column of a DataFrame is converted alone; else all of them to one type, such as double precision where one
+        column is of it.
     unknown_category_is_missing : bool
         Categories not seen at training are missing values, else an error.
     refuses_infinite, refuses_missing : bool
@@ -132,6 +137,7 @@ class Conventions:
     averages: bool = True
     absent_is_missing: bool = False
     spaces_become_underscores: bool = False
+    reads_by_column: bool = False
     unknown_category_is_missing: bool = False
     refuses_infinite: bool = False
     refuses_missing: bool = False

@@ -97,14 +97,14 @@ def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
     member = archive.getinfo(name)
     is_stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
     # Memory is asked for by what it is said to take when compressed, which can be no more than the archive.
-    is_whole = member.compress_size <= _size(archive) and member.file_size <= at_most
+    is_whole = member.compress_size <= size_of(archive) and member.file_size <= at_most
     if not is_whole or not (is_stored or member.compress_type == zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r} is compressed in an unknown way, or of another size than it should have")
     with archive.open(member) as file:
         return file.read(at_most)
 
 
-def _size(archive: zipfile.ZipFile) -> int:
+def size_of(archive: zipfile.ZipFile) -> int:
     """Bytes of the archive itself."""
     assert archive.fp is not None
     return archive.fp.seek(0, os.SEEK_END)

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
 from rfsize.utils.table import arrow_kind_of, kind_of
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import printable
 
 # Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
@@ -75,7 +76,7 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
         return _array_blocks(X.to_numpy())
     once = _rounded_once(X.dtypes, conventions)
 
-    def block(start: int, stop: int) -> NDArray[np.float64]:
+    def block(start: int, stop: int) -> Floats:
         out = np.empty((stop - start, X.shape[1]), order="F")
         for column in range(X.shape[1]):
             values = X.iloc[start:stop, column]
@@ -93,11 +94,10 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
 def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
     """Columns of whole numbers that are rounded to single precision at once, and not to double precision first.
 
-    XGBoost reads by columns, and so does pandas with its own types; of NumPy's types, scikit-learn makes one array
-    first, which is of double precision where one column is.
+    pandas reads its own types by columns, whatever the framework does.
     """
     whole = {column for column, dtype in enumerate(dtypes) if getattr(dtype, "kind", "O") in "iu"}
-    by_column = conventions.framework == "XGBoost" or any(not isinstance(dtype, np.dtype) for dtype in dtypes)
+    by_column = conventions.reads_by_column or any(not isinstance(dtype, np.dtype) for dtype in dtypes)
     return whole if conventions.reading.single_precision and (by_column or len(whole) == len(dtypes)) else set()
 
 
@@ -107,7 +107,7 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     kinds = [arrow_kind_of(field.type) for field in X.schema]
     coders = _coders(list(X.column_names), kinds, conventions)
 
-    def block(start: int, stop: int) -> NDArray[np.float64]:
+    def block(start: int, stop: int) -> Floats:
         out = np.empty((stop - start, len(kinds)), order="F")
         for column, values in enumerate(X.slice(start, stop - start).columns):
             if column in coders:
@@ -120,7 +120,7 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     return block
 
 
-def _enumerated(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
+def _enumerated(values: Any) -> tuple[Int64s, list[Any]]:
     """Values as codes, -1 where there is none, and what the codes stand for."""
     index: dict[Any, int] = {}
     codes = [-1 if value is None or value != value else index.setdefault(value, len(index)) for value in values]
@@ -135,7 +135,7 @@ class _Coder:
         self._code = None if known is None else {category: code for code, category in enumerate(known)}
         self._unknown_is_missing = unknown_is_missing
 
-    def codes(self, codes: NDArray[Any], categories: Any) -> NDArray[np.float64]:
+    def codes(self, codes: NDArray[Any], categories: Any) -> Floats:
         """Training's codes, NaN for a missing value, of values coded by other ``categories``."""
         if self._code is None:
             return np.where(codes < 0, np.nan, codes)

@@ -26,7 +26,7 @@ _AGAIN = "compile the model and save it again"
 @GROUP.refuses(
     "loading a file that is damaged or cut off",
     ForestFileError,
-    "is no forest file, or breaks off",
+    "is no forest file, or damaged",
     why="a number that changed is another forest",
     instead=_AGAIN,
 )
@@ -38,7 +38,7 @@ def cut_off(at: AtHand) -> object:
 @GROUP.refuses(
     "loading a pickle",
     ForestFileError,
-    "is no forest file, or breaks off: File is not a zip file",
+    "is no forest file, or damaged: File is not a zip file",
     why="a pickle runs whatever whoever wrote it wanted",
     instead="`CompiledForest.save`",
 )
