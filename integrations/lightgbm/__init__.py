@@ -1,92 +1,108 @@
-"""LightGBM."""
+"""LightGBM: forests of ``boosting="rf"``."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.damage import damage_refused, refuse
 from rfsize.adapters.integration import Integration
+from rfsize.adapters.trainer import trained_on
+from rfsize.integrations.lightgbm.bags import shared_bags
+from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
+from rfsize.integrations.lightgbm.merging import merged
+from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TREE_COUNT_NAMES, value_of, without
+from rfsize.integrations.lightgbm.text_form import check_text, check_trees
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
+from rfsize.utils.typing import Int32s, Int64s
 
-if TYPE_CHECKING:
-    from rfsize.integrations.lightgbm.forest import LightGbmForest
-    from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+_CLASS_NAMES = b"\nrfsize_class_names:"
 
 
 class LightGbm(Integration):
-    """Forests of LightGBM (``boosting="rf"``); LightGBM itself is imported with the first model or data."""
+    """What rfsize knows of LightGBM."""
 
     framework = "LightGBM"
     file_kind = "a LightGBM text model"
     file_ending = ".txt"
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> LightGbmForest:
-        from rfsize.integrations.lightgbm.forest import adapt
-
-        return adapt(model, casts_votes=casts_votes)
+        return LightGbmForest(model, casts_votes=casts_votes)
 
     def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
-        from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
-
         return LightGbmTrainer(params, data)
 
     def parameters_of(self, model: Any) -> dict[str, Any]:
-        from rfsize.integrations.lightgbm.trainer import parameters_of
-
-        return parameters_of(model)
+        booster = booster_of(model)
+        # LightGBM 4.3 does not look for them when it loads a model from a string, which has six digits of numbers.
+        params = copy.deepcopy(booster.params or booster._get_loaded_param())
+        if not params:
+            raise ValueError(
+                "the LightGBM model does not say how it was trained (its text has no parameters); give the params"
+            )
+        return without(params, *IGNORED, *NOT_OF_TRAINING)
 
     def takes(self, params: dict[str, Any]) -> bool:
         return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
     def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
-        from rfsize.integrations.lightgbm.trainer import data_for_any_threads
-
-        return data_for_any_threads(params, X, y, weight)
+        # Otherwise each thread adds up gradients of its own rows, and their sums are rounded otherwise than one.
+        one_sum = {"deterministic": True, "force_col_wise": True}
+        return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
 
     def merged(self, boosters: Sequence[Any]) -> Any:
-        from rfsize.integrations.lightgbm.merging import merged
-
         return merged(boosters)
 
     def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
-        from rfsize.integrations.lightgbm.trainer import labels_of
-
-        return labels_of(params, data)
+        data._update_params(without(copy.deepcopy(params), *IGNORED)).construct()
+        return np.asarray(data.get_label())
 
     def rows_of(self, data: Any) -> Any:
-        from rfsize.integrations.lightgbm.training_votes import rows_of
-
         return rows_of(data)
 
     def fold_votes(
-        self,
-        params: dict[str, Any],
-        data: Any,
-        train: NDArray[np.int64],
-        held_out: NDArray[np.int64],
-        *,
-        n_trees: int,
-        threshold: float,
-    ) -> NDArray[np.int32]:
-        from rfsize.integrations.lightgbm.trainer import fold_votes
-
-        return fold_votes(params, data, train, held_out, n_trees=n_trees, threshold=threshold)
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
+    ) -> Int32s:
+        params = without(copy.deepcopy(params), *IGNORED)
+        data._update_params(params).construct()
+        booster = lgb.Booster(params, data.subset(train.tolist()))
+        booster.add_valid(data.subset(held_out.tolist()), "held out")
+        booster.update()
+        reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
+        warn_of_dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
+        trained_on(np.asarray(data.get_label()), max(2, reader.forest.n_outputs))
+        reader.read(params)
+        for _ in range(n_trees - 1):
+            booster.update()
+            reader.read(params)
+        return reader.counts.T
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
-        from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
-
         return TREE_COUNT_NAMES
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith((b"tree\n", b"tree\r\n"))
 
     def load(self, path: Path) -> Any:
-        from rfsize.integrations.lightgbm.model_files import load
-
-        return load(path)
+        # LightGBM reads most damage without a word, and later reads and writes beyond its arrays: it sees only what
+        # was found to be whole, and a forest.
+        with damage_refused():
+            text = check_text(path.read_bytes())
+            check_trees(ForestText.read(text, casts_votes=False))
+        try:
+            return lgb.Booster(model_str=text)
+        except (lgb.basic.LightGBMError, ValueError) as error:  # also of the parameters, which come back as JSON
+            refuse(f"LightGBM cannot read it ({error})", error)
 
     def check_path(self, path: Path) -> None:
         if path.suffix in {".json", ".ubj"}:
@@ -96,14 +112,14 @@ class LightGbm(Integration):
         model.save_model(str(path))
 
     def class_names(self, model: Any, path: Path) -> str | None:
-        from rfsize.integrations.lightgbm.model_files import class_names
-
-        return class_names(path)
+        _, found, rest = path.read_bytes().rpartition(_CLASS_NAMES)
+        return rest.partition(b"\n")[0].strip().decode("ascii", errors="replace") if found else None
 
     def keep_class_names(self, model: Any, path: Path, names: str) -> None:
-        from rfsize.integrations.lightgbm.model_files import keep_class_names
-
-        keep_class_names(path, names)
+        # On a line after the parameters, where LightGBM reads nothing but the categories below.
+        text = path.read_bytes()
+        end = text.rfind(b"\npandas_categorical:")
+        path.write_bytes(text[:end] + _CLASS_NAMES + names.encode("ascii") + text[end:])
 
     def objective_of(self, params: dict[str, Any]) -> str | None:
         names = ("objective", "objective_type", "app", "application", "loss")
@@ -112,9 +128,12 @@ class LightGbm(Integration):
     def forest_data(
         self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
     ) -> tuple[dict[str, Any], Any]:
-        from rfsize.integrations.lightgbm.model_files import forest_data
-
-        return forest_data(X, y, params, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
+        filled: dict[str, Any] = {"boosting": "rf", "bagging_freq": 1, "verbosity": -1}
+        if n_classes is not None:
+            filled |= {"objective": "binary"} if is_binary else {"objective": "multiclass", "num_class": n_classes}
+        if bagged and all(value_of(params, f"{kind}bagging_fraction", None) is None for kind in ("", "pos_", "neg_")):
+            filled["bagging_fraction"] = 0.632
+        return filled | params, lgb.Dataset(X, y, free_raw_data=False)
 
 
 integration = LightGbm()

@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 _RNG_BLOCK = 1024  # rows that share one generator
 
@@ -60,7 +60,7 @@ class LightGbmBags(LaidOutBags):
     consists of has a seed of its own.
     """
 
-    def __init__(self, forest: ForestText, layout: Layout, levels: NDArray[np.int64] | int) -> None:
+    def __init__(self, forest: ForestText, layout: Layout, levels: Int64s | int) -> None:
         self.layout = layout
         self.trees_per_bag = int(forest.number("bagging_freq"))
         self.levels = np.broadcast_to(levels, layout.n_rows)
@@ -68,7 +68,7 @@ class LightGbmBags(LaidOutBags):
         self.n_members = sum(trees for _, trees in self.blocks)
         self.is_full = self._full_bags()
 
-    def _full_bags(self) -> NDArray[np.bool_]:
+    def _full_bags(self) -> Bools:
         """Trees after the first bag of all rows of a machine in their block, shape (n_machines, n_members).
 
         LightGBM draws no more there, and uses all of them for good.
@@ -93,17 +93,17 @@ class LightGbmBags(LaidOutBags):
         part.levels = self.levels[start:stop]
         return part
 
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
         inbag = draws.drawn_of_all()
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
 
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+    def row_mass(self, start: int, stop: int) -> Floats:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         return np.asarray(rebuilt != leaves.mass)
 
     @property
@@ -143,7 +143,7 @@ class Draws:
             parts = (slice(run.rows.start, cut), _RNG_BLOCK), (slice(cut, run.rows.stop), n_rows - last_block)
             self._parts += [(rows, length) for rows, length in parts if rows.start < rows.stop]
 
-    def drawn(self, tree: int) -> NDArray[np.bool_]:
+    def drawn(self, tree: int) -> Bools:
         """Mask of the rows drawn for ``tree``."""
         forest = bisect.bisect_right(self._first_tree, tree, hi=len(self._first)) - 1
         first, tree = self._first[forest], tree - self._first_tree[forest]
@@ -153,7 +153,7 @@ class Draws:
             state[rows] = first[rows] * multiplier + increment
         return ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < self._levels
 
-    def drawn_of_all(self) -> NDArray[np.bool_]:
+    def drawn_of_all(self) -> Bools:
         """Masks of the rows drawn for each tree, shape (rows, trees), by a compiled loop."""
         inbag = np.empty((len(self._levels), self._first_tree[-1]), dtype=np.bool_)
         for first, (start, stop) in zip(self._first, itertools.pairwise(self._first_tree), strict=True):
@@ -165,7 +165,7 @@ class Draws:
         return inbag
 
 
-def rebuilt_bags(forest: ForestText, layout: Layout, positive: NDArray[np.bool_] | None) -> LightGbmBags:
+def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> LightGbmBags:
     """The bags of a forest, their sizes already found to match."""
     refuse_other_samplers(forest.parameters, n_machines=len(layout.sizes))
     n_rows = layout.n_rows
@@ -232,7 +232,7 @@ def _refuse_no_bagging(forest: ForestText) -> None:
         )
 
 
-def _candidate_levels(forest: ForestText, positive: NDArray[np.bool_] | None) -> list[Any]:
+def _candidate_levels(forest: ForestText, positive: Bools | None) -> list[Any]:
     """Draws below which a row is in the bag, per row or for all; more than one where the text is too coarse."""
     balanced = min(forest.number("pos_bagging_fraction"), forest.number("neg_bagging_fraction")) < 1.0
     if not balanced or not forest.header["objective"].startswith("binary"):

@@ -21,26 +21,21 @@ from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
+from rfsize.utils.typing import Bools
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 _SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
 
 
 class LightGbmForest(Adapter):
-    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`.
-
-    Attributes
-    ----------
-    booster : Booster
-        What holds the trees.
-    """
+    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`."""
 
     framework = "LightGBM"
     spaces_become_underscores = True
 
     def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
-        self.booster: lgb.Booster = model if isinstance(model, lgb.Booster) else model.booster_
+        self.booster = booster_of(model)
         if self.booster.num_trees() == 0:
             raise NotAForestError("the LightGBM model has no trees: train it first")
         self._forest = ForestText.read(self.booster.model_to_string(), casts_votes=casts_votes)
@@ -116,7 +111,7 @@ class LightGbmForest(Adapter):
             bags.labels = leaf_labels(self._forest, self.classes, y, sample_weight, n_rows)
         return bags
 
-    def _positive(self, y: Any, n_rows: int) -> NDArray[np.bool_]:
+    def _positive(self, y: Any, n_rows: int) -> Bools:
         """Training labels that LightGBM took for positive."""
         if hasattr(self._model, "classes_"):
             return class_indices(self.classes, y, n_rows) > 0
@@ -157,10 +152,12 @@ def _are_alike(trees: list[str], others: list[str]) -> bool:
     return trees == others and not all(tree.startswith("num_leaves=1\n") for tree in trees)
 
 
-def adapt(model: Any, *, casts_votes: bool = True) -> LightGbmForest:
-    """The adapter of a LightGBM model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
+def booster_of(model: Any) -> lgb.Booster:
+    """What holds the trees of a model; raises `NotAForestError` where it is none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
-    if not isinstance(model, (lgb.Booster, lgb.LGBMModel)):
-        raise NotAForestError(f"a lightgbm.{type(model).__qualname__} is no model; give a Booster or LGBMClassifier")
-    return LightGbmForest(model, casts_votes=casts_votes)
+    if isinstance(model, lgb.Booster):
+        return model
+    if isinstance(model, lgb.LGBMModel):
+        return model.booster_
+    raise NotAForestError(f"a {type(model).__name__} is no model; give a lightgbm.Booster or a fitted LGBMClassifier")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from rfsize.adapters.leaf_labels import LeafLabels, known_labels, known_numbers
+from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_labels, known_numbers
 from rfsize.integrations.lightgbm.model_text import ForestText, numbers
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
@@ -37,9 +37,7 @@ def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_
     if label is None or not _is_plain(forest.parameters):
         return None
     weight = sample_weights(sample_weight, n_rows).astype(np.float32).astype(np.float64)  # as LightGBM keeps them
-    kept = label.astype(np.float32)  # as LightGBM keeps it
-    target = kept if forest.n_outputs == 1 else kept[:, None] == np.arange(forest.n_outputs)
-    target = target.astype(np.float64).reshape(n_rows, -1)
+    target = kept_as_single(label, forest.n_outputs)
     if not weight.sum() > 0.0:
         return None
     mean, from_mean = np.average(target, axis=0, weights=weight), forest.parameters["boost_from_average"] == "1"

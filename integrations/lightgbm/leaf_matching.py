@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 # Tolerances that a score lies at most from the least of alike leaves, where a constant was judged by one.
 _SLACK = 6.0
@@ -27,27 +28,25 @@ class LeafValues:
         How far a score that was read may lie from its leaf's value.
     """
 
-    value: NDArray[np.float64]
-    count: NDArray[np.float64]
+    value: Floats
+    count: Floats
     tolerance: float
 
     @classmethod
-    def of(cls, value: NDArray[np.float64], count: NDArray[np.float64], tolerance: float) -> LeafValues:
+    def of(cls, value: Floats, count: Floats, tolerance: float) -> LeafValues:
         """Those of a tree as the model text has it."""
         order = np.argsort(value)
         first = np.append(True, np.diff(value[order]) > 2.0 * tolerance)
         rows = np.bincount(np.cumsum(first) - 1, weights=count[order]).astype(np.float64)
         return cls(value[order][first], rows, tolerance)
 
-    def find(self, score: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def find(self, score: Floats) -> tuple[Int64s, Bools]:
         """Place of each score among the values, and whether it is there at all."""
         place = np.searchsorted((self.value[1:] + self.value[:-1]) / 2.0, score)
         return place, np.abs(self.value[place] - score) <= _SLACK * self.tolerance
 
 
-def find_up_to_constant(
-    score: NDArray[np.float64], leaves: Sequence[LeafValues]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_up_to_constant(score: Floats, leaves: Sequence[LeafValues]) -> tuple[Int64s, Int64s]:
     """Every way in which the scores of a row, plus one constant, are values of one leaf of each tree.
 
     Parameters
@@ -73,9 +72,7 @@ def find_up_to_constant(
     return np.concatenate(rows), np.concatenate(places, axis=1)
 
 
-def _ways(
-    score: NDArray[np.float64], leaves: Sequence[LeafValues]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _ways(score: Floats, leaves: Sequence[LeafValues]) -> Iterator[tuple[Int64s, Int64s]]:
     """The gap between two trees' scores holds no constant; it leaves few pairs of leaves for the others to judge."""
     one, two, *others = sorted(range(len(leaves)), key=lambda tree: leaves[tree].value.size)
     slack = _SLACK * leaves[one].tolerance
@@ -97,7 +94,7 @@ def _ways(
         yield row, place
 
 
-def bag_fits(score: NDArray[np.float64], leaves: Sequence[LeafValues], lost: int) -> bool:
+def bag_fits(score: Floats, leaves: Sequence[LeafValues], lost: int) -> bool:
     """Whether as many in-bag rows reached each leaf as LightGBM counted there.
 
     Parameters
@@ -121,14 +118,7 @@ def bag_fits(score: NDArray[np.float64], leaves: Sequence[LeafValues], lost: int
     )
 
 
-def _counts_fit(
-    leaves: LeafValues,
-    place: NDArray[np.int64],
-    row: NDArray[np.int64],
-    sure: NDArray[np.bool_],
-    lost: int,
-    unsure: int,
-) -> bool:
+def _counts_fit(leaves: LeafValues, place: Int64s, row: Int64s, sure: Bools, lost: int, unsure: int) -> bool:
     """Whether the rows that are sure, and some choice for the others, give the counts of one tree."""
     n_values = leaves.value.size
     missing = leaves.count - np.bincount(place[sure], minlength=n_values)

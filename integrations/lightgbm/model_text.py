@@ -24,6 +24,7 @@ from rfsize.adapters.damage import (
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.errors import InbagError, NotAForestError
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import Link
 
@@ -36,8 +37,8 @@ class ForestText:
     trees: tuple[str, ...]
     parameters: dict[str, str]
     pandas_categorical: list[list[Any]]
-    leaf_value: tuple[NDArray[np.float64], ...]
-    leaf_count: tuple[NDArray[np.float64], ...]
+    leaf_value: tuple[Floats, ...]
+    leaf_count: tuple[Floats, ...]
     n_outputs: int
 
     @classmethod
@@ -225,7 +226,7 @@ def _n_outputs(header: dict[str, str], n_trees: int) -> int:
     return n_outputs
 
 
-def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _leaves(tree: str) -> tuple[Floats, Floats]:
     """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
     values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
     if not (np.abs(values) < LARGEST_SCORE).all():
@@ -241,18 +242,17 @@ def _leaves(tree: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return values, counts
 
 
-def _children(tree: str, n_leaves: int) -> list[NDArray[np.int64]]:
+def _children(tree: str, n_leaves: int) -> list[Int64s]:
     """The left and the right child of each split; leaf j is written as -(j + 1), and follows the splits here."""
     children = []
     for name in ("left_child", "right_child"):
-        child = whole_numbers(numbers(tree, name), f"{name} of {tree_name(tree)}", -n_leaves, n_leaves - 2)
-        if child.size != n_leaves - 1:
-            refuse(f"{tree_name(tree)} has {n_leaves} leaves and {child.size} {name}, expected {n_leaves - 1}")
+        found = listed(tree, name, n_leaves - 1)
+        child = whole_numbers(found, f"{name} of {tree_name(tree)}", -n_leaves, n_leaves - 2)
         children.append(np.where(child < 0, n_leaves - 2 - child, child))
     return children
 
 
-def numbers(tree: str, name: str) -> NDArray[np.float64]:
+def numbers(tree: str, name: str) -> Floats:
     """The numbers of one line of a tree's text; none where it has no such line."""
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
     if not (line.isascii() and line.isprintable()):
@@ -262,6 +262,14 @@ def numbers(tree: str, name: str) -> NDArray[np.float64]:
         return np.array(line.split(), dtype=np.float64)
     except ValueError as error:
         refuse(f"{name} of {tree_name(tree)} holds what is not a number ({str(error)[:80]})", error)
+
+
+def listed(tree: str, name: str, size: int) -> Floats:
+    """The same of a line of so many numbers."""
+    found = numbers(tree, name)
+    if found.size != size:
+        refuse(f"{tree_name(tree)} has {found.size} {name}, expected {size}")
+    return found
 
 
 def tree_name(tree: str) -> str:
@@ -283,19 +291,21 @@ _MISSING = np.array(
 _ZERO = float(np.float32(1e-35))  # what LightGBM takes for zero
 
 
-class _Tree(NamedTuple):
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
+class Nodes(NamedTuple):
+    """The nodes of a tree as `TreeTable` has them, inner nodes before leaves."""
+
+    left: Int64s
+    right: Int64s
+    feature: Int64s
+    threshold: Floats
     missing: NDArray[np.uint8]
-    members: list[NDArray[np.int64]]
+    members: list[Int64s]
 
 
 @damage_refused()
 def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
     """All trees of a forest, inner nodes before leaves; with the score of each leaf, and its vote if it has one."""
-    trees = [_tree(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
+    trees = [nodes_of(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
     members = [categories for tree in trees for categories in tree.members]
     n_leaves = np.array([value.size for value in forest.leaf_value])
     is_leaf = np.concatenate([tree.left for tree in trees]) == -1
@@ -339,24 +349,22 @@ def conventions(forest: ForestText) -> Conventions:
     )
 
 
-def _tree(text: str, n_leaves: int) -> _Tree:
+def nodes_of(text: str, n_leaves: int) -> Nodes:
+    """The nodes of a tree from its text."""
     name, n_inner = tree_name(text), n_leaves - 1
     if n_inner == 0:
         leaf = np.array([-1])
-        return _Tree(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
-    threshold = numbers(text, "threshold")
-    feature = whole_numbers(numbers(text, "split_feature"), f"split_feature of {name}", 0, MOST_FEATURES)
-    decision = whole_numbers(numbers(text, "decision_type"), f"decision_type of {name}", -128, 127)
-    if not feature.size == threshold.size == decision.size == n_inner:
-        found = f"{feature.size} features, {threshold.size} thresholds and {decision.size} decision types"
-        refuse(f"{name} has {found} for {n_inner} splits")
+        return Nodes(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
+    threshold = listed(text, "threshold", n_inner)
+    feature = whole_numbers(listed(text, "split_feature", n_inner), f"split_feature of {name}", 0, MOST_FEATURES)
+    decision = whole_numbers(listed(text, "decision_type", n_inner), f"decision_type of {name}", -128, 127)
     is_categorical = decision & _CATEGORICAL > 0
     missing = _MISSING[np.minimum(decision >> _MISSING_SHIFT & 3, 2), (decision & _DEFAULT_LEFT > 0).astype(np.int64)]
     missing[is_categorical] = Missing.CATEGORY
     at_leaves = np.zeros(n_leaves)
     left, right = (np.append(child, at_leaves - 1).astype(np.int64) for child in _children(text, n_leaves))
     place = whole_numbers(threshold[is_categorical], f"threshold of categories of {name}", 0, _LARGEST_INT)
-    return _Tree(
+    return Nodes(
         left=left,
         right=right,
         feature=np.append(feature, at_leaves).astype(np.int64),
@@ -366,18 +374,13 @@ def _tree(text: str, n_leaves: int) -> _Tree:
     )
 
 
-def _members(text: str, place: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _members(text: str, place: Int64s) -> list[Int64s]:
     """Categories that go left in each categorical split, from LightGBM's bit sets."""
-    if place.size == 0:
-        return []
-    ends = whole_numbers(numbers(text, "cat_boundaries"), f"cat_boundaries of {tree_name(text)}", 0, _LARGEST_INT)
-    words = whole_numbers(numbers(text, "cat_threshold"), f"cat_threshold of {tree_name(text)}", 0, 2**32 - 1).astype(
-        np.uint32
-    )
-    if place.max() + 1 >= ends.size or ends[-1] != words.size or (np.diff(ends) < 0).any():
-        refuse(f"the sets of categories of {tree_name(text)} do not fit its splits")
-    sets = []
-    for index in place:
-        bits = np.unpackbits(words[ends[index] : ends[index + 1]].view(np.uint8), bitorder="little")
-        sets.append(np.flatnonzero(bits))
-    return sets
+    name = tree_name(text)
+    ends = whole_numbers(numbers(text, "cat_boundaries"), f"cat_boundaries of {name}", 0, _LARGEST_INT)
+    words = whole_numbers(numbers(text, "cat_threshold"), f"cat_threshold of {name}", 0, 2**32 - 1).astype(np.uint32)
+    starts = np.append(0, ends)
+    if starts[:2].any() or starts[-1] != words.size or (np.diff(starts) < 0).any() or (place + 1 >= ends.size).any():
+        refuse(f"the sets of categories of {name} do not begin and end where it says")
+    bits = (words[ends[index] : ends[index + 1]].view(np.uint8) for index in place)
+    return [np.flatnonzero(np.unpackbits(of_set, bitorder="little")) for of_set in bits]

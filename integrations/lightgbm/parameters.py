@@ -44,19 +44,7 @@ def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 # Names under which a classifier may have been told its number of trees.
-TREE_COUNT_NAMES = {
-    "n_estimators",
-    "num_iterations",
-    "num_iteration",
-    "n_iter",
-    "num_tree",
-    "num_trees",
-    "num_round",
-    "num_rounds",
-    "nrounds",
-    "num_boost_round",
-    "max_iter",
-}
+TREE_COUNT_NAMES: set[str] = _ConfigAliases.get("num_iterations")
 
 
 def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
@@ -75,9 +63,6 @@ def bagging(params: dict[str, Any]) -> dict[str, Any]:
 
 def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
     """The bagging fractions as the user gave them: the model text rounds them to six digits."""
-    return {
-        f"{kind}bagging_fraction": repr(float(params[kind + name]))
-        for kind in ("", "pos_", "neg_")
-        for name in ("bagging", "sub_row", "subsample", "bagging_fraction")
-        if params.get(kind + name) is not None
-    }
+    names = [f"{kind}bagging_fraction" for kind in ("", "pos_", "neg_")]
+    given = {name: value_of(params, name, None) for name in names}
+    return {name: repr(float(value)) for name, value in given.items() if value is not None}

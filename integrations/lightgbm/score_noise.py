@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from rfsize.errors import NotAForestError
 from rfsize.integrations.lightgbm.model_text import LINKS, ForestText
+from rfsize.utils.typing import Bools, Floats
 from rfsize.voting.links import Link
 
 # Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
@@ -42,7 +43,7 @@ class LightGbmLink(Link):
         slope = float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0
         return cls("logistic" if name == "multiclassova" else forest.link.kind, slope)
 
-    def score(self, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(self, predicted: Floats) -> Floats:
         """Mean scores, times the slope, that LightGBM predicts from; of a softmax, up to a constant for each row."""
         if self.kind == "identity":
             return predicted.copy()
@@ -63,17 +64,15 @@ class Newest:
     """
 
     tree: int
-    score: NDArray[np.float64]
-    noise: NDArray[np.float64] | None
-    known: NDArray[np.bool_]
+    score: Floats
+    noise: Floats | None
+    known: Bools
     tie: float
     text: ForestText | None = None
     exact: bool = False
 
 
-def rounding_noise(
-    link: LightGbmLink, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]
-) -> tuple[NDArray[np.float64] | None, float]:
+def rounding_noise(link: LightGbmLink, tree: int, before: Floats, mean: Floats) -> tuple[Floats | None, float]:
     """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
 
     The bound is ``inf`` where scores are lost, and None if it is nowhere of note. A probability p is known to about one
@@ -102,7 +101,7 @@ def rounding_noise(
     return None, 64.0 * unit * float(scale)
 
 
-def are_sharp(newest: Newest) -> NDArray[np.bool_]:
+def are_sharp(newest: Newest) -> Bools:
     """Rows whose scores are known but for rounding noise that hardly moves means or scatter."""
     if newest.noise is None:
         return newest.known
@@ -110,7 +109,7 @@ def are_sharp(newest: Newest) -> NDArray[np.bool_]:
     return np.asarray(newest.known & sharp.all(axis=0))
 
 
-def first_of_tied(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
+def first_of_tied(score: Floats, tie: float) -> NDArray[np.int16]:
     """Class of each row's highest score; of classes within ``tie`` of each other, the lowest."""
     highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
     for index, of_class in enumerate(score[1:], 1):
@@ -119,13 +118,13 @@ def first_of_tied(score: NDArray[np.float64], tie: float) -> NDArray[np.int16]:
     return vote
 
 
-def tied(score: NDArray[np.float64], tie: float) -> NDArray[np.bool_]:
+def tied(score: Floats, tie: float) -> Bools:
     """Whether another class scores nearly as high as the highest, so that rounding hides which one does."""
     highest = score.max(axis=0)
     return np.asarray(((score < highest) & (score >= highest - tie)).any(axis=0))
 
 
-def is_certain(score: NDArray[np.float64], noise: NDArray[np.float64], vote: NDArray[np.int16]) -> NDArray[np.bool_]:
+def is_certain(score: Floats, noise: Floats, vote: NDArray[np.int16]) -> Bools:
     """Whether no noise can lift another class above the one voted for."""
     certain = np.ones(len(vote), dtype=np.bool_)
     noisy = np.flatnonzero(noise.max(axis=0) > TIE)

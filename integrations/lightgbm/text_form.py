@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number, whole_numbers
-from rfsize.integrations.lightgbm.model_text import ForestText, numbers, tree_name
+from rfsize.integrations.lightgbm.model_text import ForestText, listed, nodes_of, tree_name
 
 _TREE = re.compile(rb"^Tree=", re.MULTILINE)
 _END = b"\nend of trees\n"
@@ -21,8 +21,7 @@ _MOST_LINES = 22  # of a tree: LightGBM takes what follows for the next
 _WHOLE = re.compile(r"-?[0-9]{1,10}( -?[0-9]{1,10})*|")
 _PARAMETER = re.compile(r"\[[^:\[\]]+: .*\]")
 
-# Numbers of a tree: of its splits, and of its leaves.
-_OF_SPLITS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+# Numbers of the splits of a tree that rfsize does not read.
 _OF_SPLITS_PERHAPS = ("split_gain", "internal_value", "internal_weight", "internal_count")
 _WHOLE_LINES = (
     *("num_leaves", "num_cat", "split_feature", "decision_type", "left_child", "right_child", "leaf_count"),
@@ -120,24 +119,10 @@ def _check_tree(tree: str, n_leaves: int, n_features: int) -> None:
         refuse(f"is_linear of {name} is {lines['is_linear'][:40]!r}")
     if n_leaves == 1:
         return
-    sizes = dict.fromkeys(_OF_SPLITS, n_leaves - 1) | {"leaf_count": n_leaves}
-    sizes |= {key: n_leaves - 1 for key in _OF_SPLITS_PERHAPS if key in lines}
-    sizes |= {"leaf_weight": n_leaves} if "leaf_weight" in lines else {}
-    for key, size in sizes.items():
-        if numbers(tree, key).size != size:
-            refuse(f"{name} has {numbers(tree, key).size} {key}, expected {size}")
-    whole_numbers(numbers(tree, "split_feature"), f"split_feature of {name}", 0, n_features - 1)
-    _check_sets(tree, int(lines["num_cat"]))
-
-
-def _check_sets(tree: str, n_sets: int) -> None:
-    """That there are as many sets of categories as the tree says, and that its splits take no others."""
-    ends = numbers(tree, "cat_boundaries")
-    decision, threshold = numbers(tree, "decision_type").astype(np.int64), numbers(tree, "threshold")
-    taken = threshold[decision & 1 > 0]
-    if n_sets and (ends.size != n_sets + 1 or ends[0] != 0 or (np.diff(ends) < 0).any()):
-        refuse(f"the sets of categories of {tree_name(tree)} do not begin and end where it says")
-    words = whole_numbers(numbers(tree, "cat_threshold"), f"cat_threshold of {tree_name(tree)}", 0, 2**32 - 1)
-    if n_sets and ends[-1] != words.size:
-        refuse(f"the sets of categories of {tree_name(tree)} are not as long as it says")
-    whole_numbers(taken, f"threshold of categories of {tree_name(tree)}", 0, n_sets - 1)
+    sizes = dict.fromkeys(_OF_SPLITS_PERHAPS, n_leaves - 1) | {"leaf_weight": n_leaves}
+    for key in sizes.keys() & lines.keys():
+        listed(tree, key, sizes[key])
+    n_sets = int(lines["num_cat"])
+    listed(tree, "cat_boundaries", n_sets + 1 if n_sets else 0)
+    features = nodes_of(tree, n_leaves).feature
+    whole_numbers(features, f"split_feature of {name}", 0, n_features - 1)

@@ -7,19 +7,18 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.base import warn_of_dependence
-from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import refuse_other_samplers, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
-from rfsize.integrations.lightgbm.forest import LightGbmForest
+from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
-from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, SEEDS, value_of, without
+from rfsize.integrations.lightgbm.parameters import IGNORED, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.utils import matrix
@@ -31,37 +30,6 @@ _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 
 
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
-
-
-def parameters_of(model: Any) -> dict[str, Any]:
-    """The training parameters that a booster, or the text it was loaded from, remembers; without those of files.
-
-    A text holds numbers to six digits only.
-
-    Raises
-    ------
-    NotAForestError
-        If it is no model.
-    ValueError
-        If it has forgotten them.
-    """
-    booster = _booster_of(model)
-    # LightGBM 4.3 does not look for them when it loads a model from a string.
-    params = copy.deepcopy(booster.params or booster._get_loaded_param())
-    if not params:
-        raise ValueError(
-            "the LightGBM model does not say how it was trained (its text has no parameters); give the params"
-        )
-    return without(params, *IGNORED, *NOT_OF_TRAINING)
-
-
-def data_for_any_threads(params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], lgb.Dataset]:
-    """Parameters and Dataset of forests that do not depend on threads; see `Integration.data_for_any_threads`.
-
-    Otherwise each thread adds up gradients of its own rows, and their sums are rounded otherwise than one.
-    """
-    one_sum = {"deterministic": True, "force_col_wise": True}
-    return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
 
 
 class LightGbmTrainer(Trainer):
@@ -100,7 +68,7 @@ class LightGbmTrainer(Trainer):
         self._params = {**without(params, "bagging_freq"), "bagging_freq": value_of(params, "bagging_freq", 1)}
         self.fraction = float(value_of(params, "bagging_fraction", 1.0))
         self.seed = int(value_of(params, "seed", 0))
-        self._dtrain = dtrain
+        self.dtrain = dtrain
         given = rows_of(dtrain)
         are_labels_given = dtrain.label is not None
         if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
@@ -108,11 +76,11 @@ class LightGbmTrainer(Trainer):
         # One tree shows what LightGBM makes of the parameters, and bins the data.
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
         self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
-        self._rows = rows_of(dtrain) if given is None else given
-        self.link = LightGbmLink.of(self._forest, params)
+        self.rows = rows_of(dtrain) if given is None else given
+        self.link, self.n_outputs = LightGbmLink.of(self._forest, params), self._forest.n_outputs
         refuse_other_samplers(self._forest.parameters)
-        self.classes = np.arange(max(2, self._forest.n_outputs) if self._forest.casts_votes else 0)
-        self.label = _checked_labels(dtrain, len(self.classes))
+        self.classes = np.arange(max(2, self.n_outputs) if self._forest.casts_votes else 0)
+        self.label = trained_on(np.asarray(dtrain.get_label(), dtype=np.float64), len(self.classes))
         if not are_labels_given and not self.label.any():
             # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
             raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
@@ -121,12 +89,7 @@ class LightGbmTrainer(Trainer):
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 
     def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = ALONE,
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> LightGbmInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
@@ -148,7 +111,7 @@ class LightGbmTrainer(Trainer):
                 "one or the other out"
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        return self._from_nothing(params, threshold, groups)
+        return LightGbmInTraining(self, params, threshold, groups)
 
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         if number == 0:
@@ -157,7 +120,7 @@ class LightGbmTrainer(Trainer):
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
-        return self._from_nothing(params, threshold, groups)
+        return LightGbmInTraining(self, params, threshold, groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
@@ -174,11 +137,16 @@ class LightGbmTrainer(Trainer):
             If the Dataset has given up the raw rows, or the classes are not 0 to K − 1.
         """
         self._refuse_full_bags()
-        first = lgb.Booster(model_str=_booster_of(model).model_to_string())
+        first = lgb.Booster(model_str=booster_of(model).model_to_string())
         adapter = LightGbmForest(first, casts_votes=False)
         forest = ForestText.read(first.model_to_string(), casts_votes=False)
         check_alike(forest, self._forest)
-        X = adapter.check(self._raw_rows())
+        if self.rows is None:
+            raise ValueError(
+                "a forest is continued on the raw training rows, which the Dataset no longer holds (or never did); "
+                "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
+            )
+        X = adapter.check(self.rows)
         bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
         found = out_of_bag(
             adapter,
@@ -189,7 +157,7 @@ class LightGbmTrainer(Trainer):
             groups,
         )
         params = self._drawing_otherwise([seed for seed, _ in forest.blocks()])
-        return self._in_training(params, found, threshold, groups, first)
+        return LightGbmInTraining(self, params, threshold, groups, first, found)
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
         """Parameters with seeds that depend on the trainer's and on how many were used before, and are none of those.
@@ -200,22 +168,6 @@ class LightGbmTrainer(Trainer):
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
         params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
         return params | dict(zip(_DRAWING_SEEDS, next(unused), strict=True))
-
-    def _from_nothing(self, params: dict[str, Any], threshold: float, groups: Groups) -> LightGbmInTraining:
-        nothing = OutOfBag.nothing(len(self.label), len(self.classes), self._forest.n_outputs)
-        return self._in_training(params, nothing, threshold, groups)
-
-    def _in_training(
-        self,
-        params: dict[str, Any],
-        of_first: OutOfBag,
-        threshold: float,
-        groups: Groups,
-        first: lgb.Booster | None = None,
-    ) -> LightGbmInTraining:
-        forest = LightGbmInTraining(params, self._dtrain, self._rows, of_first, threshold, groups, first)
-        forest.link, forest.cut = self.link, float(logit(threshold)) / self.link.slope
-        return forest
 
     def _refuse_full_bags(self) -> None:
         if self.fraction >= 1.0 and not self._is_balanced():
@@ -235,67 +187,28 @@ class LightGbmTrainer(Trainer):
             params = {**without(params, *SEEDS), "seed": whole("seed", seed, at_least=0, at_most=2**31 - 1)}
         return params
 
-    def _raw_rows(self) -> Any:
-        if self._rows is None:
-            raise ValueError(
-                "a forest is continued on the raw training rows, which the Dataset no longer holds (or never did); "
-                "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
-            )
-        return self._rows
-
-
-def fold_votes(
-    params: dict[str, Any],
-    dtrain: lgb.Dataset,
-    train: NDArray[np.int64],
-    held_out: NDArray[np.int64],
-    *,
-    n_trees: int,
-    threshold: float,
-) -> NDArray[np.int32]:
-    """Votes of a forest of some of the rows on others; see `rfsize.adapters.registry.fold_votes`."""
-    params = without(copy.deepcopy(params), *IGNORED)
-    dtrain._update_params(params).construct()
-    booster = lgb.Booster(params, dtrain.subset(train.tolist()))
-    booster.add_valid(dtrain.subset(held_out.tolist()), "held out")
-    reader: TrainingVoteReader | None = None
-    for _ in range(n_trees):
-        booster.update()
-        if reader is None:
-            reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
-            warn_of_dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
-            _checked_labels(dtrain, max(2, reader.forest.n_outputs))
-        reader.read(params)
-    assert reader is not None
-    return reader.counts.T
-
-
-def labels_of(params: dict[str, Any], dtrain: lgb.Dataset) -> NDArray[Any]:
-    """Labels of the rows, which are binned now if they were not; see `rfsize.adapters.registry.labels_of`."""
-    dtrain._update_params(without(copy.deepcopy(params), *IGNORED)).construct()
-    return np.asarray(dtrain.get_label())
-
 
 class LightGbmInTraining(ForestInTraining):
     """A LightGBM forest that takes more trees; see `ForestInTraining`."""
 
     def __init__(
         self,
+        trainer: LightGbmTrainer,
         params: dict[str, Any],
-        dtrain: lgb.Dataset,
-        rows: Any,
-        out_of_bag: OutOfBag,
         threshold: float,
         groups: Groups,
-        first: lgb.Booster | None,
+        first: lgb.Booster | None = None,
+        of_first: OutOfBag | None = None,
     ) -> None:
-        self._params, self._rows = params, rows
-        self._booster = lgb.Booster(params, dtrain)
-        self._reader: TrainingVoteReader | None = None
-        self._first, self._of_first = first, out_of_bag
-        self.n_trees = 0 if first is None else first.current_iteration()
-        self.out_of_bag = out_of_bag
+        self.link, self.cut = trainer.link, float(logit(threshold)) / trainer.link.slope
         self._threshold, self.groups = threshold, groups
+        self._params, self._rows = params, trainer.rows
+        self._booster = lgb.Booster(params, trainer.dtrain)
+        self._reader: TrainingVoteReader | None = None
+        nothing = OutOfBag.nothing(len(trainer.label), len(trainer.classes), trainer.n_outputs)
+        self._first, self._of_first = first, of_first or nothing
+        self.out_of_bag = self._of_first
+        self.n_trees = 0 if first is None else first.current_iteration()
 
     def add(self, n_trees: int) -> None:
         """Train so many more trees, prove bags among them, and add up what all of them say.
@@ -341,14 +254,6 @@ class LightGbmInTraining(ForestInTraining):
         return grown if self._first is None else merged([self._first, grown])
 
 
-def _booster_of(model: Any) -> lgb.Booster:
-    if isinstance(model, lgb.Booster):
-        return model
-    if isinstance(model, lgb.LGBMModel):
-        return model.booster_
-    raise NotAForestError(f"found a {type(model).__name__}; give a lightgbm.Booster, or a fitted LGBMClassifier")
-
-
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
     boosting = str(value_of(params, "boosting", "gbdt")).lower()
     if boosting not in {"rf", "random_forest"}:
@@ -366,16 +271,3 @@ def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) 
     refuse_other_samplers({name: str(value).lower() for name, value in samplers.items() if value is not None})
     if dtrain.init_score is not None:
         raise ValueError("LightGBM trains no random forest from an init_score; make the Dataset without it")
-
-
-def _checked_labels(dtrain: lgb.Dataset, n_classes: int) -> NDArray[Any]:
-    """Labels as class indices, or as numbers where there are no classes."""
-    label = np.asarray(dtrain.get_label(), dtype=np.float64).ravel()
-    if n_classes == 0:
-        return label
-    strange = label[~np.isin(label, np.arange(n_classes))]
-    if strange.size:
-        raise ValueError(
-            f"the labels must be the class indices 0 to {n_classes - 1}, found {np.unique(strange)[:5].tolist()}"
-        )
-    return label.astype(np.int64)

@@ -28,6 +28,7 @@ from rfsize.integrations.lightgbm.score_noise import (
     tied,
 )
 from rfsize.utils.pieces import pieces_of
+from rfsize.utils.typing import Bools, Floats
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
@@ -145,7 +146,7 @@ class TrainingVoteReader:
         self._blocks = TreeBlocks.nothing(rows[self._in_blocks], n_classes, n_outputs)
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
-        self._unproven: tuple[Newest, NDArray[np.bool_]] | None = None
+        self._unproven: tuple[Newest, Bools] | None = None
         self.proven = 0
         self._full_bag = False
 
@@ -222,11 +223,11 @@ class TrainingVoteReader:
             return False
         return np.allclose(self._mean_score(self._valid), self._mean_score(None), rtol=1e-9, atol=1e-12)
 
-    def _mean_score(self, valid: str | None) -> NDArray[np.float64]:
+    def _mean_score(self, valid: str | None) -> Floats:
         """Mean score of all trees, as the link tells it, on training rows or others, shape (n_outputs, n_rows)."""
-        taken: list[NDArray[np.float64]] = []
+        taken: list[Floats] = []
 
-        def look(predicted: NDArray[np.float64], _: lgb.Dataset) -> tuple[str, float, bool]:
+        def look(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
             taken.append(self.link.score(np.atleast_2d(predicted.T)))
             return "rfsize", 0.0, True
 
@@ -236,7 +237,7 @@ class TrainingVoteReader:
             self.booster.eval(self.dataset, valid, look)
         return taken[0]
 
-    def _newest(self, tree: int, before: NDArray[np.float64], mean: NDArray[np.float64]) -> Newest:
+    def _newest(self, tree: int, before: Floats, mean: Floats) -> Newest:
         """Scores of the newest tree, by the difference that it made to the mean."""
         with np.errstate(invalid="ignore"):
             score = (tree + 1) * mean - tree * before
@@ -276,7 +277,7 @@ class TrainingVoteReader:
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
 
-    def _exact(self, newest: Newest, trees: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _exact(self, newest: Newest, trees: NDArray[np.intp]) -> Floats:
         """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
         score, leaves = newest.score[trees], self._leaves(newest, trees, newest.tie)
         exact = np.full(score.shape, np.nan)
@@ -303,7 +304,7 @@ class TrainingVoteReader:
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
         return Newest(newest.tree, score, None, np.ones_like(newest.known), TIE, newest.text, exact=True)
 
-    def _refuse_to_leave_out(self, lost: NDArray[np.bool_], but_for: float = 0.0) -> None:
+    def _refuse_to_leave_out(self, lost: Bools, but_for: float = 0.0) -> None:
         if lost.mean() > but_for:
             raise ValueError(
                 f"on {lost.mean():.2%} of the rows the votes of single trees cannot be read from what LightGBM "
@@ -312,7 +313,7 @@ class TrainingVoteReader:
                 "train first, then rfsize.size(model, X, oob=True)"
             )
 
-    def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], Bools]:
         """Class that the newest tree votes for, and on which rows that is certain."""
         score, noise = newest.score, newest.noise
         vote, certain = np.zeros(score.shape[1], dtype=np.int16), newest.known
@@ -330,9 +331,7 @@ class TrainingVoteReader:
                 certain = certain & is_certain(score, noise, vote)
         return vote, certain
 
-    def _add(
-        self, newest: Newest, vote: NDArray[np.int16], may_count: NDArray[np.bool_], sharp: NDArray[np.bool_]
-    ) -> None:
+    def _add(self, newest: Newest, vote: NDArray[np.int16], may_count: Bools, sharp: Bools) -> None:
         """Add votes of the rows that may count, and scores of those whose are sharp."""
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)

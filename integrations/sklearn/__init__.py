@@ -1,23 +1,42 @@
-"""Scikit-learn."""
+"""Scikit-learn: random forests, extremely randomised trees and bagging; AdaBoost, to compile it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    BaseEnsemble,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
+from rfsize.errors import NotAForestError
+from rfsize.integrations.sklearn.adaboost import BoostedTrees
+from rfsize.integrations.sklearn.bagging import SklearnBagging
+from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
+from rfsize.integrations.sklearn.model_files import read_model, write_model
+from rfsize.integrations.sklearn.warm_start import SklearnInTraining
 from rfsize.utils.matrix import n_rows
+from rfsize.utils.tags import is_regression
 from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
 
-if TYPE_CHECKING:
-    from rfsize.integrations.sklearn.adaboost import BoostedTrees
-    from rfsize.integrations.sklearn.warm_start import SklearnInTraining
+_CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)
+_REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
 
 class ScikitLearn(Integration):
-    """Random forests, extremely randomised trees and bagging; AdaBoost, to compile it."""
+    """What rfsize knows of scikit-learn."""
 
     framework = "scikit-learn"
     file_kind = "a scikit-learn model in a skops file"
@@ -25,20 +44,23 @@ class ScikitLearn(Integration):
     default_n_jobs = 1
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
-        from rfsize.integrations.sklearn.kinds import adapt
-
-        return adapt(model, casts_votes=casts_votes)
+        is_regressor = not casts_votes and isinstance(model, _REGRESSORS)
+        if not (is_regressor or isinstance(model, _CLASSIFIERS)):
+            raise NotAForestError(_why_not(model))
+        check_is_fitted(model)
+        of_trees = all(map(is_tree, model.estimators_))
+        if is_regressor:
+            _check_regressor(model, of_trees)
+        else:
+            _check_classes(model.classes_)
+        return SklearnForest.sampled(model) if of_trees else SklearnBagging(model)
 
     def weighted(self, model: Any) -> BoostedTrees | None:
-        from rfsize.integrations.sklearn.adaboost import adapt
-
-        return adapt(model)
+        return BoostedTrees(model) if isinstance(model, AdaBoostClassifier) else None
 
     def in_training(
         self, adapter: Any, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Groups = ALONE
     ) -> SklearnInTraining:
-        from rfsize.integrations.sklearn.warm_start import SklearnInTraining
-
         label = training_labels(adapter.classes, y, n_rows(X))
         return SklearnInTraining(adapter, X, y, label, sample_weight, threshold, groups)
 
@@ -46,18 +68,60 @@ class ScikitLearn(Integration):
         return content.startswith(b"PK") and b"schema.json" in content
 
     def load(self, path: Path) -> Any:
-        from rfsize.integrations.sklearn.model_files import load
-
-        return load(path)
+        return read_model(path)
 
     def check_path(self, path: Path) -> None:
         if path.suffix != ".skops":
             raise ValueError(f"a scikit-learn model is written to a .skops file, found {path}")
 
     def save(self, model: Any, path: Path) -> None:
-        from rfsize.integrations.sklearn.model_files import save
+        write_model(model, path)
 
-        save(model, path)
+
+def _check_classes(classes: Any) -> None:
+    if np.ndim(classes[0]) > 0:
+        raise NotAForestError("the ensemble predicts several labels at once; train one for each")
+    if len(classes) < 2:
+        raise NotAForestError(f"the ensemble knows one class only, {classes[0]!r}: there is nothing to vote on")
+
+
+def _check_regressor(model: Any, of_trees: bool) -> None:
+    if not of_trees:
+        raise NotAForestError(
+            f"the members of the {type(model).__name__} are no regression trees; rfsize sizes what trees predict"
+        )
+    if model.estimators_[0].n_outputs_ > 1:
+        raise NotAForestError("the ensemble predicts several numbers at once; train one for each")
+
+
+def _why_not(model: Any) -> str:
+    name = type(model).__name__
+    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
+        return (
+            f"found a {name}; give the fitted model inside: pipeline[-1] (and the rows that the other steps make), "
+            "search.best_estimator_"
+        )
+    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
+        return f"found a {name} that is not fitted: fit it first, which grows its forest"
+    if is_regression(model):
+        sized = ": size it by what it predicts, with criterion='score' and a tolerance"
+        return f"found a {name}, whose members cast no votes{sized if isinstance(model, _REGRESSORS) else ''}"
+    if isinstance(model, AdaBoostClassifier):
+        return (
+            f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "
+            "and has a weight of its own, so that there is no infinite ensemble for T*(α) to agree with. Stop it where "
+            "the remaining weight cannot change the label: rfsize.compile(model) for decision trees, for others "
+            "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply(votes of the members)"
+        )
+    if isinstance(model, BaseEnsemble):
+        return (
+            f"found a {name}, whose members are not independent draws of one kind; T*(α) needs a random forest, "
+            "extremely randomised trees or bagging"
+        )
+    return (
+        f"found a {name}; rfsize sizes RandomForestClassifier, ExtraTreesClassifier and BaggingClassifier of "
+        "scikit-learn, and forests of LightGBM and XGBoost"
+    )
 
 
 integration = ScikitLearn()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import VoteWeights
@@ -66,11 +65,6 @@ class BoostedTrees(SklearnForest):
         if n_classes == 2:
             return replace(of_trees, link="logistic", slope=2.0 * self.n_trees)
         return replace(of_trees, link="softmax", slope=self.n_trees / (n_classes - 1))
-
-
-def adapt(model: Any) -> BoostedTrees | None:
-    """The trees of an AdaBoost classifier; None for any other model."""
-    return BoostedTrees(model) if isinstance(model, AdaBoostClassifier) else None
 
 
 def _check_kind(model: Any) -> None:

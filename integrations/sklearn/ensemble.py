@@ -6,12 +6,12 @@ import copy
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
 from rfsize.adapters.base import Adapter, Bags, Leaves
 from rfsize.errors import InbagError
+from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
 
@@ -36,7 +36,7 @@ class SklearnBags(Bags):
         Sample weights; where the members are trees, which prove it, rows without any are in no bag.
     """
 
-    def __init__(self, ensemble: SklearnEnsemble, weight: NDArray[np.float64]) -> None:
+    def __init__(self, ensemble: SklearnEnsemble, weight: Floats) -> None:
         self.n_rows = len(weight)
         self.need_proof = ensemble.are_trees
         drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
@@ -51,18 +51,18 @@ class SklearnBags(Bags):
         roots = ensemble.leaves.mass[ensemble.leaves.offset[:, 0]]
         self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2), dtype=np.int64))
 
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def take(self, start: int, stop: int) -> Bools:
         return self._drawn[start:stop] > 0
 
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+    def row_mass(self, start: int, stop: int) -> Floats:
         drawn = self._drawn[start:stop]
         return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
-    def drawn_weights(self, weight: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
+    def drawn_weights(self, weight: Floats, start: int, stop: int) -> Floats:
         """Weights of rows ``start`` to ``stop``, as often as each was drawn, shape (rows, n_members, 1)."""
         return self._drawn[start:stop] * weight[start:stop, None, None]
 
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         return np.asarray(leaves.mass != rebuilt)
 
     @property

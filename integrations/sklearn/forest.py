@@ -16,6 +16,7 @@ from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnBags, SklearnEnsemble, as_array, some_columns
 from rfsize.integrations.sklearn.leaf_labels import leaf_labels
 from rfsize.utils.tags import allows_nan
+from rfsize.utils.typing import Floats
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
 _OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
@@ -49,7 +50,7 @@ class SklearnForest(SklearnEnsemble):
             refuse_identical(zip(forest._trees, forest._features, strict=True), _are_alike, _SAMPLED)
         return forest
 
-    def _of_classes(self, tree: Any) -> NDArray[np.float64]:
+    def _of_classes(self, tree: Any) -> Floats:
         """Class probabilities at each node, of which a bag may have lacked some; or the mean of a regression tree."""
         value = tree.tree_.value[:, 0]
         if value.shape[1] == len(self.classes) or not self.classes.size:

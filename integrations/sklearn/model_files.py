@@ -28,7 +28,7 @@ _TRUSTED = ["sklearn.tree._tree.Tree"]
 _MOST_EXPANDED = 100
 
 
-def load(path: Path) -> Any:
+def read_model(path: Path) -> Any:
     """A model from a skops file.
 
     Raises
@@ -60,7 +60,7 @@ def load(path: Path) -> Any:
     return model
 
 
-def save(model: Any, path: Path) -> None:
+def write_model(model: Any, path: Path) -> None:
     """Write a model with skops."""
     _skops().dump(model, path)
 

@@ -14,6 +14,7 @@ from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 from rfsize.utils.matrix import take
+from rfsize.utils.typing import Int64s
 from rfsize.voting.groups import Groups
 from rfsize.voting.out_of_bag import OutOfBag
 
@@ -47,7 +48,7 @@ class SklearnInTraining(ForestInTraining):
         ensemble: SklearnEnsemble,
         X: Any,
         y: Any,
-        label: NDArray[np.int64],
+        label: Int64s,
         sample_weight: Any,
         threshold: float,
         groups: Groups,

@@ -1,25 +1,39 @@
-"""XGBoost."""
+"""XGBoost: forests of one round of ``num_parallel_tree``."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize.adapters.base import shrinking_of, warn_of_dependence
+from rfsize.adapters.columns import known_columns
 from rfsize.adapters.integration import Integration
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.errors import InbagError
+from rfsize.integrations.xgboost.dmatrix import holds_rows
+from rfsize.integrations.xgboost.forest import XgboostForest, boosted, booster_of, tree_count_parameter
+from rfsize.integrations.xgboost.merging import merged
+from rfsize.integrations.xgboost.model_files import read_model
+from rfsize.integrations.xgboost.model_json import VERSION, VOTING
+from rfsize.integrations.xgboost.trainer import XgboostTrainer, setting
+from rfsize.utils.typing import Int32s, Int64s
+from rfsize.utils.warn import give
 
-if TYPE_CHECKING:
-    from rfsize.integrations.xgboost.forest import XgboostForest
-    from rfsize.integrations.xgboost.trainer import XgboostTrainer
+_CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
+_FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
 
-CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
+# Settings of a booster that have another name in the same place, or that training more trees does not take.
+_OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
 
 
 class Xgboost(Integration):
-    """Forests of XGBoost (``num_parallel_tree``); XGBoost itself is imported with the first model or data."""
+    """What rfsize knows of XGBoost."""
 
     framework = "XGBoost"
     file_kind = "an XGBoost JSON or UBJ model"
@@ -27,83 +41,95 @@ class Xgboost(Integration):
     labels_are_indices = True
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> XgboostForest:
-        from rfsize.integrations.xgboost.forest import adapt
-
-        return adapt(model, casts_votes=casts_votes)
+        return XgboostForest(model, casts_votes=casts_votes)
 
     def predictions(self, model: Any, X: Any) -> NDArray[Any]:
-        from rfsize.integrations.xgboost.forest import XgboostForest
-
         forest = XgboostForest(model, casts_votes=False)
         # A booster takes no rows but a DMatrix.
         return super().predictions(model, forest.matrix(X) if forest.booster is model else X)
 
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
-        from rfsize.integrations.xgboost.trainer import XgboostTrainer
-
         return XgboostTrainer(params, data)
 
     def parameters_of(self, model: Any) -> dict[str, Any]:
-        from rfsize.integrations.xgboost.trainer import parameters_of
-
-        return parameters_of(model)
+        booster = booster_of(model)
+        XgboostForest(booster, casts_votes=False)
+        learner = json.loads(booster.save_config())["learner"]
+        grown = learner["gradient_booster"]["tree_train_param"]
+        if float(grown["subsample"]) == 1.0:
+            raise InbagError(
+                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train "
+                "with a subsample below 1, such as 0.632. Or it was loaded from a file, which does not keep its "
+                "settings: give those of its training, grow(params, dtrain, init_model=booster)"
+            )
+        settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
+        for name, content in learner["objective"].items():
+            if name != "name":
+                settings.update(content)
+        settings = {name: setting(text) for name, text in settings.items() if name not in _OTHER_NAMES and text != ""}
+        intercept = learner["learner_model_param"]
+        if intercept["boost_from_average"] == "0":
+            given = np.unique(np.atleast_1d(json.loads(intercept["base_score"])))
+            settings["base_score"] = given.item() if given.size == 1 else intercept["base_score"]
+        generic = learner["generic_param"]
+        return settings | {
+            "seed": int(generic["seed"]),
+            "nthread": int(generic["nthread"]),
+            "device": generic["device"],
+        }
 
     def takes(self, params: dict[str, Any]) -> bool:
         return "subsample" in params and params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
     def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
-        from rfsize.integrations.xgboost.trainer import data_for_any_threads
-
-        return data_for_any_threads(params, X, y, weight)
+        # Each thread sums up gradients of its own. Of classes they are few numbers, and all sums exact in double
+        # precision; of weighted rows and of numbers they are rounded, so that it takes one number of threads for all.
+        is_exact = weight is None and str(params.get("objective")) in VOTING
+        if not is_exact and params.keys().isdisjoint(("nthread", "n_jobs")):
+            params = params | {"nthread": 1}
+        return params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
 
     def merged(self, boosters: Sequence[Any]) -> Any:
-        from rfsize.integrations.xgboost.merging import merged
-
         return merged(boosters)
 
     def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
         return np.asarray(data.get_label())
 
     def rows_of(self, data: Any) -> Any:
-        from rfsize.integrations.xgboost.trainer import rows_of
-
-        return rows_of(data)
+        return data if isinstance(data, xgb.DMatrix) and holds_rows(data) else None
 
     def missing_in(self, data: Any) -> float | None:
         told = getattr(data, "missing", None)
         return None if told is None or np.isnan(told) else float(told)
 
     def fold_votes(
-        self,
-        params: dict[str, Any],
-        data: Any,
-        train: NDArray[np.int64],
-        held_out: NDArray[np.int64],
-        *,
-        n_trees: int,
-        threshold: float,
-    ) -> NDArray[np.int32]:
-        from rfsize.integrations.xgboost.trainer import fold_votes
-
-        return fold_votes(params, data, train, held_out, n_trees=n_trees, threshold=threshold)
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
+    ) -> Int32s:
+        if not holds_rows(data):
+            raise ValueError(
+                f"dtrain holds binned rows, or rows in external memory ({type(data).__name__}), of which none can be "
+                "taken: give a DMatrix of all rows"
+            )
+        settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
+        booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, data.slice(train), 1)
+        forest = XgboostForest(booster)
+        warn_of_dependence(forest.shared_bags, forest.seed_dependence)
+        give(shrinking_of(forest, labels_at=threshold))
+        return ForestOnRows.of(forest, data.slice(held_out), threshold=threshold).votes().counts
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
-        from rfsize.integrations.xgboost.forest import tree_count_parameter
-
         return {tree_count_parameter(estimator)}
 
     def check_estimator(self, estimator: Any) -> None:
-        from rfsize.integrations.xgboost.forest import check_estimator
-
-        check_estimator(estimator)
+        rounds = estimator.get_num_boosting_rounds()
+        if rounds > 1:
+            raise boosted(f"the {type(estimator).__name__} would be boosted for {rounds} rounds", estimator)
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{") and b"learner" in content
 
     def load(self, path: Path) -> Any:
-        from rfsize.integrations.xgboost.model_files import load
-
-        return load(path)
+        return read_model(path)
 
     def check_path(self, path: Path) -> None:
         if path.suffix not in {".json", ".ubj"}:
@@ -113,23 +139,38 @@ class Xgboost(Integration):
         model.save_model(str(path))
 
     def class_names(self, model: Any, path: Path) -> str | None:
-        return model.attr(CLASS_NAMES)
+        return model.attr(_CLASS_NAMES)
 
     def keep_class_names(self, model: Any, path: Path, names: str) -> None:
-        model.set_attr(**{CLASS_NAMES: names})
+        model.set_attr(**{_CLASS_NAMES: names})
         self.save(model, path)
 
     def features_of(self, model: Any, X: Any) -> Any:
-        from rfsize.integrations.xgboost.model_files import features_of
-
-        return features_of(model, X)
+        if not hasattr(X, "columns"):
+            return X
+        names = model.feature_names
+        if names is not None:
+            X = known_columns(X, names)
+        texts = list(X.select_dtypes(include="category").columns)
+        if texts and VERSION < _FIRST_THAT_KEEPS_CATEGORIES:
+            raise ValueError(
+                f"the columns {texts} hold categories, which models of XGBoost {xgb.__version__} do not keep; give "
+                "their integer codes, or use XGBoost 3.1 or later"
+            )
+        return X.to_numpy() if names is None and not texts else X
 
     def forest_data(
         self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
     ) -> tuple[dict[str, Any], Any]:
-        from rfsize.integrations.xgboost.model_files import forest_data
-
-        return forest_data(X, y, params, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
+        filled: dict[str, Any] = {}
+        if is_binary:
+            filled = {"objective": "binary:logistic"}
+        elif n_classes is not None:
+            # One tree for all classes has one bag; of trees with bags of their own, a few more votes are lost.
+            filled = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
+        if bagged and "subsample" not in params:
+            filled["subsample"] = 0.632
+        return filled | params, xgb.DMatrix(X, y, enable_categorical=True)
 
 
 integration = Xgboost()

@@ -15,13 +15,15 @@ from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
 from rfsize.errors import InbagError
+from rfsize.integrations.xgboost.model_json import VERSION
 from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 
 _RNG_MULTIPLIER = 16807
 
 # The left and the right child of each node of a tree, -1 at leaves.
-Children = tuple[NDArray[np.int64], NDArray[np.int64]]
+Children = tuple[Int64s, Int64s]
 
 _BATCH = 256  # nodes of one depth that are split in one step
 
@@ -109,14 +111,7 @@ class XgboostBags(LaidOutBags):
         Of a row of unit weight, as the booster's base_score has it; NaN where it does not tell.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        tree_of: NDArray[np.int64],
-        drawn: DrawnBags,
-        mass: NDArray[np.float64],
-        hessian: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, layout: Layout, tree_of: Int64s, drawn: DrawnBags, mass: Floats, hessian: Floats) -> None:
         self.layout = layout
         self.drawn = drawn
         self._hessian = hessian
@@ -124,10 +119,10 @@ class XgboostBags(LaidOutBags):
         self._level = float(np.float32(drawn.subsample)) * 2.0**63
         self._mass = mass
 
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def take(self, start: int, stop: int) -> Bools:
         return self._inbag(start, stop, self.drawn.tree_seed[self._tree_of.ravel()]).reshape(-1, *self._tree_of.shape)
 
-    def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def _inbag(self, start: int, stop: int, tree_seed: NDArray[np.uint64]) -> Bools:
         """Mask of rows ``start`` to ``stop``, shape (rows, seeds)."""
         steps, inbag = self._steps(start, stop), np.empty((stop - start, tree_seed.size), dtype=np.bool_)
         _core.draw_xgboost(steps, tree_seed, self._level, inbag)
@@ -142,7 +137,7 @@ class XgboostBags(LaidOutBags):
         part._mass = self._mass[start:stop]
         return part
 
-    def sizes_fit(self, stored: NDArray[np.float64]) -> bool:
+    def sizes_fit(self, stored: Floats) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
 
         A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof. The
@@ -157,10 +152,10 @@ class XgboostBags(LaidOutBags):
                 return False
         return True
 
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+    def row_mass(self, start: int, stop: int) -> Floats:
         return self._mass[start:stop, None, None]
 
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         # The hessian of a row of unit weight is a constant of its class, and its value is the model's affair.
         group_of_tree = np.arange(leaves.offset.size) % leaves.offset.shape[1]
         group = group_of_tree[leaves.tree_of_leaf()]
@@ -177,11 +172,11 @@ class XgboostBags(LaidOutBags):
             self._refuse_other_hessians(unit)
         return wrong
 
-    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         unit = self._hessian[leaves.tree_of_leaf() % leaves.offset.shape[1]]
         return np.asarray((rebuilt - 0.5 * self._mass.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * leaves.mass)
 
-    def _refuse_other_hessians(self, unit: NDArray[np.float64]) -> None:
+    def _refuse_other_hessians(self, unit: Floats) -> None:
         """Raise `InbagError` where the bags are proven, and each of their rows counts what no row can."""
         ratio = unit / self._hessian
         # Not where it is NaN, nor for an output whose trees prove nothing.
@@ -222,7 +217,7 @@ def possible_seeds(
         yield outputs[places].astype(np.uint64)
 
 
-def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: bool) -> Iterator[NDArray[np.int64]]:
+def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: bool) -> Iterator[Int64s]:
     """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
 
     Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
@@ -234,8 +229,7 @@ def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: boo
     limits = {name: int(parameters[name]) for name in ("max_depth", "max_leaves")}
     spaced = growth.seed_places(sampled, **limits, by_loss=parameters["grow_policy"] == "lossguide")
     in_turn = np.arange(1, len(trees) + 1)
-    is_old = tuple(int(part) for part in xgb.__version__.split(".")[:2]) < (3, 3)
-    yield from (in_turn, spaced) if is_old else (spaced, in_turn)
+    yield from (in_turn, spaced) if VERSION < (3, 3) else (spaced, in_turn)
     if forgotten:
         depths, leaves, policies = (growth.deepest, 0), (0, growth.most_leaves), (False, True)
         for choice in itertools.product(itertools.product((False, True), repeat=3), depths, leaves, policies):
@@ -256,9 +250,7 @@ class _Growth:
         # Nodes are numbered as they are made, so the last one tells how deep the last split was.
         self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
 
-    def seed_places(
-        self, sampled: tuple[bool, ...], *, max_depth: int, max_leaves: int, by_loss: bool
-    ) -> NDArray[np.int64]:
+    def seed_places(self, sampled: tuple[bool, ...], *, max_depth: int, max_leaves: int, by_loss: bool) -> Int64s:
         """Outputs of the twister, from XGBoost 3.3 on, that seed the bags of the trees in turn."""
         by_tree, by_level, by_node = sampled
         # The children of these splits were tried: not those at the depth limit, nor those of the last step when it
@@ -273,7 +265,7 @@ class _Growth:
         return np.cumsum(draws) - draws
 
 
-def _depths(tree: Children) -> NDArray[np.int64]:
+def _depths(tree: Children) -> Int64s:
     """Depth of each node, from the root down."""
     left, right = tree
     depth = np.zeros(left.size, dtype=np.int64)

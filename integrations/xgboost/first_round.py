@@ -14,7 +14,6 @@ least how near to p the mean labels of inner nodes are.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +22,18 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.damage import NUMBER, check_form, number, refuse
 from rfsize.errors import NotAForestError
-from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, leaf_values, scores_per_leaf
-from rfsize.utils.typing import Floats
+from rfsize.integrations.xgboost.model_json import (
+    CONSTANT_HESSIAN,
+    LINKS,
+    VERSION,
+    leaf_values,
+    reason,
+    scores_per_leaf,
+)
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 _LARGEST_MARGIN = np.float32(1e30)
 _ANY_ROW = np.zeros((1, 1))
-_VERSION = [int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3]]
 
 # Sums in single precision fulfil the equations to a few millionths.
 _MISFIT = 1e-4
@@ -60,7 +65,7 @@ class Start(NamedTuple):
     largest: float
 
     @property
-    def is_precise(self) -> NDArray[np.bool_]:
+    def is_precise(self) -> Bools:
         """Outputs of which single precision tells enough."""
         return np.asarray(np.minimum(self.prediction, self.largest - self.prediction) > _NEAREST)
 
@@ -82,9 +87,9 @@ class Nodes(NamedTuple):
 
     weight: Floats
     hessian: Floats
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    output: NDArray[np.int64]
+    left: Int64s
+    right: Int64s
+    output: Int64s
 
     @classmethod
     def of(cls, learner: dict[str, Any]) -> Nodes:
@@ -132,13 +137,12 @@ def _of_no_trees(learner: dict[str, Any]) -> NDArray[np.float32]:
     kept = learner | {"attributes": {}, "gradient_booster": booster | {"model": booster["model"] | none}}
     # A base_score that is still to be told from labels would be left as it is.
     kept["learner_model_param"] = learner["learner_model_param"] | {"boost_from_average": "0"}
-    content = json.dumps({"learner": kept, "version": _VERSION}).encode()
+    content = json.dumps({"learner": kept, "version": VERSION}).encode()
     try:
         empty = xgb.Booster(model_file=bytearray(content))
         return empty.predict(xgb.DMatrix(_ANY_ROW), output_margin=True, validate_features=False).ravel()
     except xgb.core.XGBoostError as error:
-        reason = str(error).partition("\n")[0].rpartition(": ")[2]
-        refuse(f"XGBoost predicts nothing from its base_score ({reason})", error)
+        refuse(f"XGBoost predicts nothing from its base_score ({reason(error)})", error)
 
 
 def _base_score(text: str) -> NDArray[np.float32]:

@@ -54,9 +54,11 @@ from rfsize.integrations.xgboost.model_json import (
     document,
     leaf_values,
     members,
+    reason,
     scores_per_leaf,
     tree_table,
 )
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, sample_weights, share
 from rfsize.voting.links import Link
 
@@ -83,7 +85,7 @@ class XgboostForest(Adapter):
 
     def __init__(self, model: Any, *, casts_votes: bool = True) -> None:
         self._model = model
-        self.booster: xgb.Booster = model if isinstance(model, xgb.Booster) else model.get_booster()
+        self.booster = booster_of(model)
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
@@ -142,7 +144,7 @@ class XgboostForest(Adapter):
     def leaf_index(self, X: Any) -> NDArray[Any]:
         return self.arranged(self.booster.predict(self.matrix(X), pred_leaf=True))
 
-    def arranged(self, leaf: NDArray[Any]) -> NDArray[np.int64]:
+    def arranged(self, leaf: NDArray[Any]) -> Int64s:
         """What XGBoost predicts with ``pred_leaf``, one column per tree, in the shape of `leaf_index`."""
         return leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
 
@@ -159,8 +161,7 @@ class XgboostForest(Adapter):
         try:
             return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
         except xgb.core.XGBoostError as error:  # infinite numbers, for instance
-            reason = str(error).partition("\n")[0].rpartition(": ")[2]
-            raise ValueError(f"XGBoost does not take the rows X: {reason}") from error
+            raise ValueError(f"XGBoost does not take the rows X: {reason(error)}") from error
 
     def read_as_missing(self, missing: float) -> None:
         if not isinstance(missing, Real) or isinstance(missing, bool):
@@ -246,7 +247,7 @@ class XgboostForest(Adapter):
         return leaf_labels(self._objective, self.classes, start.prediction, gradient, weight, y, n_rows)
 
     @property
-    def _unit_hessian(self) -> NDArray[np.float64]:
+    def _unit_hessian(self) -> Floats:
         """What a row of unit weight adds to the hessians of the trees of each output, NaN where that is not known."""
         if self._start is None:
             return np.full(self.tree_of.shape[1], np.nan)
@@ -254,7 +255,7 @@ class XgboostForest(Adapter):
         return hessian if hessian.size == self.tree_of.shape[1] else hessian.sum(keepdims=True)
 
     @property
-    def mass_of_a_row(self) -> NDArray[np.float64]:
+    def mass_of_a_row(self) -> Floats:
         # That of squared error is 1.
         return np.ones(self.tree_of.shape[1]) if self._start is None else self._unit_hessian
 
@@ -317,7 +318,7 @@ class XgboostForest(Adapter):
                 "multi_strategy='one_output_per_tree', or give validation rows and leave oob=False"
             )
 
-    def _row_masses(self, n_rows: int, y: Any, sample_weight: Any) -> NDArray[np.float64]:
+    def _row_masses(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
         """What each row in the bag adds to the hessian of its leaf, but for a constant."""
         weight = sample_weights(sample_weight, n_rows)
         if self._scale_pos_weight == 1.0:
@@ -362,11 +363,13 @@ class XgboostForest(Adapter):
         return data
 
 
-def adapt(model: Any, *, casts_votes: bool = True) -> XgboostForest:
-    """The adapter of an XGBoost model; raises `NotAForestError` where there is none, or none that ``casts_votes``."""
-    if not isinstance(model, (xgb.Booster, xgb.XGBModel)):
-        raise NotAForestError(f"an xgboost.{type(model).__qualname__} is no model; give a Booster or XGBClassifier")
-    return XgboostForest(model, casts_votes=casts_votes)
+def booster_of(model: Any) -> xgb.Booster:
+    """What holds the trees of a model; raises `NotAForestError` where it is none."""
+    if isinstance(model, xgb.Booster):
+        return model
+    if isinstance(model, xgb.XGBModel):
+        return model.get_booster()
+    raise NotAForestError(f"a {type(model).__name__} is no model; give an xgboost.Booster or a fitted XGBClassifier")
 
 
 def tree_count_parameter(estimator: Any) -> str:
@@ -378,14 +381,8 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
-def check_estimator(estimator: xgb.XGBModel) -> None:
-    """Raise `NotAForestError` where an estimator would train rounds of boosting."""
-    rounds = estimator.get_num_boosting_rounds()
-    if rounds > 1:
-        raise _boosted(f"the {type(estimator).__name__} would be boosted for {rounds} rounds", estimator)
-
-
-def _boosted(found: str, model: Any) -> NotAForestError:
+def boosted(found: str, model: Any) -> NotAForestError:
+    """What to say of a model whose trees are, or would be, those of several rounds."""
     return NotAForestError(
         f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
         f"round, as {_in_one_round(model)} does"
@@ -431,7 +428,7 @@ def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     if rounds < 1 or not forest["trees"]:
         raise NotAForestError("the XGBoost model has no trees: train it first")
     if rounds > 1:
-        raise _boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
+        raise boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
     if forest["iteration_indptr"] != [0, len(forest["trees"])]:
         refuse(f"its one round has the trees {forest['iteration_indptr']} of {len(forest['trees'])}")
     if whole_number(learner["learner_model_param"].get("num_target", 1), "num_target", 0, MOST_FEATURES) > 1:
@@ -455,7 +452,7 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
         )
 
 
-def _leaf_table(learner: dict[str, Any], tree_of: NDArray[np.int64], margins: NDArray[np.float32]) -> Leaves:
+def _leaf_table(learner: dict[str, Any], tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.leaf_labels import LeafLabels, known_labels, known_numbers
+from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_labels, known_numbers
 from rfsize.integrations.xgboost.first_round import Gradients
 from rfsize.integrations.xgboost.model_json import VOTING
 from rfsize.utils.typing import Floats
@@ -36,6 +35,5 @@ def leaf_labels(
     label = known_labels(classes, y, n_rows) if objective in VOTING else known_numbers(y, n_rows)
     if label is None:
         return None
-    kept = label.astype(np.float32)  # as XGBoost keeps it
-    target = kept if prediction.size == 1 else kept[:, None] == np.arange(prediction.size)
-    return LeafLabels(target.reshape(n_rows, -1) - prediction, -gradient.total, weight, error=gradient.error)
+    target = kept_as_single(label, prediction.size) - prediction
+    return LeafLabels(target, -gradient.total, weight, error=gradient.error)

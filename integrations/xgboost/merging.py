@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
-from numpy.typing import NDArray
 
 from rfsize.errors import NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, forget, remember
 from rfsize.integrations.xgboost.forest import XgboostForest
 from rfsize.integrations.xgboost.model_json import assembled, document, members, scores_per_leaf
+from rfsize.utils.typing import Int64s
 
 _RUN = 3  # this many trees in turn are alike in two forests only if their seeds are
 
@@ -59,9 +59,7 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
     return put_together(parts, known if len(known) == len(forests) else None)
 
 
-def put_together(
-    parts: Sequence[tuple[xgb.Booster, NDArray[np.int64]]], drawn: Sequence[DrawnBags] | None
-) -> xgb.Booster:
+def put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[DrawnBags] | None) -> xgb.Booster:
     """The booster of all members of forests that are known to fit together, and of the bags they were drawn from."""
     booster = assembled(parts)
     if drawn is None:

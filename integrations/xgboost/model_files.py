@@ -1,4 +1,4 @@
-"""XGBoost's models and training data from files, for the command line.
+"""XGBoost's models from files, for the command line.
 
 XGBoost reads most damage without a word, and later reads and writes beyond its arrays. So rfsize reads a file first,
 and XGBoost sees only what rfsize found to be whole, and a forest.
@@ -12,15 +12,11 @@ from typing import Any
 
 import xgboost as xgb
 
-from rfsize.adapters.columns import known_columns
 from rfsize.adapters.damage import TEXT, WHOLE, check_form, damage_refused, refuse
 from rfsize.errors import NotAForestError
 from rfsize.integrations.xgboost import ubj
 from rfsize.integrations.xgboost.forest import check_forest
-from rfsize.integrations.xgboost.model_json import reason, scores_per_leaf
-
-_VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
-_FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
+from rfsize.integrations.xgboost.model_json import VERSION, reason, scores_per_leaf
 
 _FIRST_THAT_KEEPS_ROUNDS = [2, 0]
 
@@ -29,7 +25,7 @@ _FIRST_THAT_KEEPS_LEAVES = (3, 2)
 _OF_SEVERAL_SCORES = {"leaf_weights", "loss_changes", "sum_hessian"}
 
 
-def load(path: Path) -> xgb.Booster:
+def read_model(path: Path) -> xgb.Booster:
     """A booster from JSON or UBJ.
 
     Raises
@@ -60,7 +56,7 @@ def load(path: Path) -> xgb.Booster:
 def _refuse_older_trees(learner: dict[str, Any]) -> None:
     trees = learner["gradient_booster"]["model"]["trees"]
     lacking = _OF_SEVERAL_SCORES - set.intersection(*(set(tree) for tree in trees))
-    if _VERSION >= _FIRST_THAT_KEEPS_LEAVES and scores_per_leaf(learner) > 1 and lacking:
+    if VERSION >= _FIRST_THAT_KEEPS_LEAVES and scores_per_leaf(learner) > 1 and lacking:
         raise NotAForestError(
             f"the trees of several scores have no {min(lacking)}, as those of XGBoost before 3.2, and XGBoost "
             f"{xgb.__version__} cannot read them: read the model with the XGBoost that wrote it, or train it again"
@@ -79,34 +75,3 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         refuse("its JSON names a key twice in one object")
     return found
-
-
-def features_of(model: xgb.Booster, X: Any) -> Any:
-    """The columns of a table that a booster was trained on; ``ValueError`` where its categories have been forgotten."""
-    if not hasattr(X, "columns"):
-        return X
-    names = model.feature_names
-    if names is not None:
-        X = known_columns(X, names)
-    texts = list(X.select_dtypes(include="category").columns)
-    if texts and _VERSION < _FIRST_THAT_KEEPS_CATEGORIES:
-        raise ValueError(
-            f"the columns {texts} hold categories, which models of XGBoost {xgb.__version__} do not keep; give their "
-            "integer codes, or use XGBoost 3.1 or later"
-        )
-    return X.to_numpy() if names is None and not texts else X
-
-
-def forest_data(
-    X: Any, y: Any, given: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
-) -> tuple[dict[str, Any], xgb.DMatrix]:
-    """Parameters and DMatrix of a forest; see `Integration.forest_data`."""
-    params: dict[str, Any] = {}
-    if is_binary:
-        params = {"objective": "binary:logistic"}
-    elif n_classes is not None:
-        # One tree for all classes has one bag; of trees with bags of their own, a few more votes are lost.
-        params = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
-    if bagged and "subsample" not in given:
-        params["subsample"] = 0.632
-    return params | given, xgb.DMatrix(X, y, enable_categorical=True)

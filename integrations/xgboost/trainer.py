@@ -12,19 +12,17 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.base import shrinking_of, warn_of_dependence
-from rfsize.adapters.trainer import ForestInTraining, Trainer
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.errors import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
-from rfsize.integrations.xgboost.dmatrix import holds_rows
-from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest
+from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, booster_of
 from rfsize.integrations.xgboost.learning_rate import shrinking
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
-from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VOTING
+from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VERSION, VOTING
+from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import give, warn
+from rfsize.utils.warn import warn
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.out_of_bag import OutOfBag
@@ -34,55 +32,9 @@ _PREDICTED_CELLS = 1 << 26
 
 _FIRST_WITH_QUANTILE_LEAVES = (3, 1)
 
-# Settings of a booster that have another name in the same place, or that training more trees does not take.
-_OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
 
-
-def parameters_of(model: Any) -> dict[str, Any]:
-    """The parameters that a booster or fitted classifier was trained with, to train more trees like its own.
-
-    Without ``num_parallel_tree``, and with ``base_score`` only where it was given.
-
-    Raises
-    ------
-    NotAForestError
-        If the booster is no forest.
-    InbagError
-        If it knows of no bagging: it was trained without, or it has forgotten its parameters, as it does in a file.
-    """
-    booster = _booster_of(model)
-    XgboostForest(booster, casts_votes=False)
-    learner = json.loads(booster.save_config())["learner"]
-    grown = learner["gradient_booster"]["tree_train_param"]
-    if float(grown["subsample"]) == 1.0:
-        raise InbagError(
-            "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train with a "
-            "subsample below 1, such as 0.632. Or it was loaded from a file, which does not keep its settings: give "
-            "those of its training, grow(params, dtrain, init_model=booster)"
-        )
-    settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
-    for name, content in learner["objective"].items():
-        if name != "name":
-            settings.update(content)
-    settings = {name: _value(text) for name, text in settings.items() if name not in _OTHER_NAMES and text != ""}
-    intercept = learner["learner_model_param"]
-    if intercept["boost_from_average"] == "0":
-        given = np.unique(np.atleast_1d(json.loads(intercept["base_score"])))
-        settings["base_score"] = given.item() if given.size == 1 else intercept["base_score"]
-    generic = learner["generic_param"]
-    return settings | {"seed": int(generic["seed"]), "nthread": int(generic["nthread"]), "device": generic["device"]}
-
-
-def _booster_of(model: Any) -> xgb.Booster:
-    if isinstance(model, xgb.Booster):
-        return model
-    if isinstance(model, xgb.XGBModel):
-        return model.get_booster()
-    raise NotAForestError(f"found a {type(model).__name__}; give an xgboost.Booster, or a fitted XGBClassifier")
-
-
-def _value(text: str) -> Any:
-    """A setting as a number where it is one; XGBoost keeps them in single precision."""
+def setting(text: str) -> Any:
+    """A setting of a booster as a number where it is one; XGBoost keeps them in single precision."""
     try:
         return int(text)
     except ValueError:
@@ -91,18 +43,6 @@ def _value(text: str) -> Any:
         return float(str(np.float32(text)))
     except ValueError:
         return text
-
-
-def data_for_any_threads(params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], xgb.DMatrix]:
-    """Parameters and DMatrix of forests that do not depend on threads; see `Integration.data_for_any_threads`.
-
-    Each thread sums up gradients of its own. Of classes they are few numbers, and all sums exact in double precision;
-    of weighted rows and of numbers they are rounded, so that it takes one number of threads for all.
-    """
-    is_exact = weight is None and str(params.get("objective")) in VOTING
-    if not is_exact and params.keys().isdisjoint(("nthread", "n_jobs")):
-        params = params | {"nthread": 1}
-    return params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
 
 
 class XgboostTrainer(Trainer):
@@ -142,23 +82,18 @@ class XgboostTrainer(Trainer):
         self.n_outputs = n_classes if self.link.kind == "softmax" else 1
         one_for_all = self.settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_vote = 1 if one_for_all else self.n_outputs
-        self.label = _labels(dtrain, self.classes)
+        self.label = _labels(dtrain, n_classes)
         weight = dtrain.get_weight()
         self.weight = weight.astype(np.float64) if weight.size else None
         growing = self.settings["gradient_booster"]["tree_train_param"]
         shrunken = shrinking(float(growing["learning_rate"]), objective)
         if shrunken is not None:
             warn(shrunken.caveat, ShrunkenScoresWarning)
-        self.fraction = float(_value(growing["subsample"]))
+        self.fraction = float(setting(growing["subsample"]))
         self.seed = int(self.settings["generic_param"]["seed"])
 
     def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = ALONE,
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
@@ -171,10 +106,10 @@ class XgboostTrainer(Trainer):
         return self.start(seed=seed, threshold=threshold, groups=groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
-        booster = _booster_of(model)
+        booster = booster_of(model)
         forest = XgboostForest(booster, casts_votes=self.casts_votes)
         drawn = forest.drawn_bags()
-        fraction = self.fraction if drawn is None else float(_value(str(drawn.subsample)))
+        fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
         if np.float32(fraction) != np.float32(self.fraction):
             raise NotAForestError(
                 f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
@@ -201,34 +136,6 @@ class XgboostTrainer(Trainer):
             raise NotAForestError(f"the forest was trained with other parameters: {other}; give those to train more")
 
 
-def rows_of(dtrain: xgb.DMatrix) -> xgb.DMatrix | None:
-    """Data whose rows can be read; None for others."""
-    return dtrain if isinstance(dtrain, xgb.DMatrix) and holds_rows(dtrain) else None
-
-
-def fold_votes(
-    params: dict[str, Any],
-    dtrain: xgb.DMatrix,
-    train: NDArray[np.int64],
-    held_out: NDArray[np.int64],
-    *,
-    n_trees: int,
-    threshold: float,
-) -> NDArray[np.int32]:
-    """Votes of a forest of some of the rows on others; see `rfsize.adapters.registry.fold_votes`."""
-    if not holds_rows(dtrain):
-        raise ValueError(
-            f"dtrain holds binned rows, or rows in external memory ({type(dtrain).__name__}), of which none can be "
-            "taken: give a DMatrix of all rows"
-        )
-    settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
-    booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, dtrain.slice(train), 1)
-    forest = XgboostForest(booster)
-    warn_of_dependence(forest.shared_bags, forest.seed_dependence)
-    give(shrinking_of(forest, labels_at=threshold))
-    return ForestOnRows.of(forest, dtrain.slice(held_out), threshold=threshold).votes().counts
-
-
 class XgboostInTraining(ForestInTraining):
     """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
 
@@ -240,7 +147,7 @@ class XgboostInTraining(ForestInTraining):
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
-        self._parts: list[tuple[xgb.Booster, NDArray[np.int64]]] = []
+        self._parts: list[tuple[xgb.Booster, Int64s]] = []
         self._drawn: list[DrawnBags] = []
         self._seeds = self._unused_seeds(seed)
 
@@ -311,8 +218,7 @@ def _seeds(seed: int) -> Iterator[int]:
 def _refuse_other_data(dtrain: Any) -> None:
     if not isinstance(dtrain, xgb.DMatrix):
         raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
-    version = tuple(int(part) for part in xgb.__version__.split(".")[:2])
-    if isinstance(dtrain, xgb.QuantileDMatrix) and version < _FIRST_WITH_QUANTILE_LEAVES:
+    if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
         raise ValueError(
             f"XGBoost {xgb.__version__} does not tell which leaves the rows of a QuantileDMatrix reach; give a "
             "DMatrix, or install XGBoost 3.1 or newer"
@@ -351,19 +257,11 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
         )
 
 
-def _labels(dtrain: xgb.DMatrix, classes: NDArray[np.int64]) -> NDArray[Any]:
-    """Training labels: indices of ``classes``, or any numbers where there are none."""
+def _labels(dtrain: xgb.DMatrix, n_classes: int) -> NDArray[Any]:
+    """Training labels: class indices, or any numbers where there are no classes."""
     label = dtrain.get_label()
     if label.shape != (dtrain.num_row(),):
         raise ValueError(
             f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
         )
-    if not classes.size:
-        return label.astype(np.float64)
-    unknown = np.setdiff1d(label, classes)
-    if unknown.size:
-        raise ValueError(
-            f"the labels of dtrain must be the classes 0 to {classes.size - 1} of the objective, found also "
-            f"{unknown[:5].tolist()}"
-        )
-    return label.astype(np.int64)
+    return trained_on(label, n_classes)

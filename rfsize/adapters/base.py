@@ -22,6 +22,7 @@ from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning, ShrunkenScoresWarning
+from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give
 from rfsize.voting.links import Link
@@ -55,11 +56,11 @@ class Leaves:
         Whether ``mass`` can be compared with rebuilt bags.
     """
 
-    offset: NDArray[np.int64]
+    offset: Int64s
     score: NDArray[np.floating[Any]]
     raw: NDArray[np.floating[Any]]
-    mass: NDArray[np.float64]
-    provable: NDArray[np.bool_]
+    mass: Floats
+    provable: Bools
 
     @property
     def n_scores(self) -> int:
@@ -78,7 +79,7 @@ class Leaves:
         """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
         return self.raw[leaf[:, :, 0]] if self.raw.ndim > 1 else self.raw[leaf]
 
-    def tree_of_leaf(self) -> NDArray[np.int64]:
+    def tree_of_leaf(self) -> Int64s:
         """Flat index (member-major) of the tree that each leaf belongs to."""
         order = np.argsort(self.offset, axis=None)
         ends = np.append(self.offset.ravel()[order][1:], len(self.score))
@@ -101,7 +102,7 @@ class VoteWeights(NamedTuple):
         What the scores are divided by.
     """
 
-    weight: NDArray[np.float64]
+    weight: Floats
     against: float
     total: float
 
@@ -163,18 +164,18 @@ class Bags(ABC):
     hold_all: bool = False
 
     @abstractmethod
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def take(self, start: int, stop: int) -> Bools:
         """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
 
     @abstractmethod
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+    def row_mass(self, start: int, stop: int) -> Floats:
         """What each row adds to `Leaves.mass` where it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
 
     @abstractmethod
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
 
-    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         """Leaves in which the rows so far have more mass than all rows had at training, shape (n_leaves,)."""
         return np.asarray(rebuilt > leaves.mass)
 
@@ -196,19 +197,19 @@ class WholeBags(Bags):
 
     hold_all = True
 
-    def __init__(self, n_rows: int, n_members: int, unit: NDArray[np.float64]) -> None:
+    def __init__(self, n_rows: int, n_members: int, unit: Floats) -> None:
         self.n_rows, self._n_members, self._unit = n_rows, n_members, unit
 
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
+    def take(self, start: int, stop: int) -> Bools:
         return np.ones((stop - start, self._n_members, 1), dtype=np.bool_)
 
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
+    def row_mass(self, start: int, stop: int) -> Floats:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         return np.asarray(np.rint(leaves.mass / self._unit) != rebuilt)
 
-    def exceeded(self, leaves: Leaves, rebuilt: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         return np.asarray(rebuilt > np.rint(leaves.mass / self._unit))
 
     @property
@@ -363,19 +364,19 @@ class Adapter(ABC):
         return bags if bags.fit and bags.need_proof else None
 
     @property
-    def mass_of_a_row(self) -> NDArray[np.float64]:
+    def mass_of_a_row(self) -> Floats:
         """What a training row adds to `Leaves.mass` of the trees of each output; NaN where that is not known."""
         return np.ones(self.leaves.offset.shape[1])
 
     @property
-    def rows_in_bags(self) -> NDArray[np.float64]:
+    def rows_in_bags(self) -> Floats:
         """Training rows in the bag of each tree that has several leaves, NaN where that is not known."""
         leaves = self.leaves
         count = np.where(leaves.provable, leaves.mass, 0.0) / self.mass_of_a_row[self._output_of_leaf]
         return np.rint(np.bincount(leaves.tree_of_leaf(), weights=count)[np.bincount(leaves.tree_of_leaf()) > 1])
 
     @property
-    def _output_of_leaf(self) -> NDArray[np.int64]:
+    def _output_of_leaf(self) -> Int64s:
         return self.leaves.tree_of_leaf() % self.leaves.offset.shape[1]
 
     @property
@@ -403,7 +404,7 @@ class Adapter(ABC):
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
         return booster
 
-    def training_data(self, X: Any, label: NDArray[np.int64], sample_weight: Any) -> Any:
+    def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
         """Rows that an estimator was fitted on, with class indices, as the framework's trainer takes them."""
         raise NotAForestError(
             f"rfsize cannot train more trees of {self.framework}; train a forest of another size, or truncate this one"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.matrix import n_rows
+from rfsize.utils.typing import Int32s, Int64s
 from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
 
@@ -28,8 +29,8 @@ from rfsize.voting.groups import ALONE, Groups
 class Integration(ABC):
     """What rfsize asks of a framework; `adapt` must be there, all else is a capability that is refused by default.
 
-    Importing the module that holds an integration should not import the framework: the command line asks every
-    integration whether it knows a model's file.
+    The module that holds an integration is imported with the first model or data of the framework; the command line and
+    training on workers import those of all frameworks that are installed.
 
     Attributes
     ----------
@@ -136,15 +137,8 @@ class Integration(ABC):
         return None
 
     def fold_votes(
-        self,
-        params: dict[str, Any],
-        data: Any,
-        train: NDArray[np.int64],
-        held_out: NDArray[np.int64],
-        *,
-        n_trees: int,
-        threshold: float,
-    ) -> NDArray[np.int32]:
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
+    ) -> Int32s:
         """Votes of a forest trained on some of the rows of ``data`` on others, shape (held out rows, n_classes).
 
         Raises

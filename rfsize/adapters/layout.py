@@ -9,7 +9,6 @@ from operator import index
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.utils.typing import Int64s
 
@@ -131,5 +130,5 @@ class Layout:
         """Of the rows of one machine."""
         mine = self.machine == machine
         lengths = np.diff(self.ends, prepend=0)[mine]
-        alone: NDArray[np.int64] = np.zeros(len(lengths), dtype=np.int64)
+        alone: Int64s = np.zeros(len(lengths), dtype=np.int64)
         return Layout(np.cumsum(lengths), self.first[mine], alone, self.sizes[[machine]])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import one_per_row
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import class_indices, one_per_row
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class LeafLabels:
         return LeafLabels(self.target[start:stop], nothing, nothing, weight)
 
 
-def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64] | None:
-    """Index into ``classes``, which are sorted, of each label; None where some are not the model's, and tell nothing.
+def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s | None:
+    """Index into ``classes`` of each label; None where some are not the model's, and tell nothing.
 
     Raises
     ------
@@ -58,8 +58,7 @@ def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64
     """
     label = one_per_row(y, n_rows)
     try:
-        index = np.minimum(np.searchsorted(classes, label), len(classes) - 1)
-        return index if np.array_equal(classes[index], label) else None
+        return class_indices(classes, label, n_rows)
     except (TypeError, ValueError):
         return None
 
@@ -72,3 +71,10 @@ def known_numbers(y: Any, n_rows: int) -> Floats | None:
     except (TypeError, ValueError):
         return None
     return number if np.isfinite(number).all() else None
+
+
+def kept_as_single(label: NDArray[Any], n_outputs: int) -> Floats:
+    """Labels as a framework of single precision keeps them, or whether each is an output's; (n_rows, n_outputs)."""
+    kept = label.astype(np.float32)
+    target = kept if n_outputs == 1 else kept[:, None] == np.arange(n_outputs)
+    return target.astype(np.float64).reshape(len(label), -1)

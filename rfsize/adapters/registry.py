@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.util import find_spec
 from typing import Any
 
 from rfsize.adapters.base import Adapter
@@ -66,6 +67,8 @@ def integration_named(name: str) -> Integration:
     try:
         integration = entry.load()
     except Exception as error:  # whatever somebody else's module raises
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
             f"what teaches rfsize models of {name!r}, {entry.value} of {_distribution_name(entry)}, cannot be imported "
             f"({type(error).__name__}: {error}): repair or uninstall it"
@@ -113,7 +116,8 @@ def name_of_taker(params: dict[str, Any]) -> str:
     ValueError
         If no integration knows them, or several do.
     """
-    takers = [name for name in integration_names() if integration_named(name).takes(params)]
+    installed = filter(find_spec, integration_names())
+    takers = [name for name in installed if integration_named(name).takes(params)]
     if len(takers) != 1:
         raise ValueError(
             f"the parameters tell {'no framework' if not takers else ' and '.join(takers)}: those of a LightGBM forest "

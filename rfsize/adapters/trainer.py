@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.utils.typing import Floats
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.out_of_bag import OutOfBag
@@ -89,19 +90,14 @@ class Trainer(ABC):
     framework: str
     classes: NDArray[Any]
     label: NDArray[Any]
-    weight: NDArray[np.float64] | None
+    weight: Floats | None
     fraction: float
     seed: int
     link: Link
 
     @abstractmethod
     def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = ALONE,
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> ForestInTraining:
         """A forest without trees, of another bagging fraction or seed where they are given.
 
@@ -130,4 +126,15 @@ class Trainer(ABC):
         """
 
 
-TRAINERS = {"lightgbm": "rfsize.integrations.lightgbm.trainer", "xgboost": "rfsize.integrations.xgboost.trainer"}
+def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Labels of training data as class indices, or as numbers where there are no classes.
+
+    Raises
+    ------
+    ValueError
+        If they are no class indices.
+    """
+    strange = np.setdiff1d(label, np.arange(n_classes)) if n_classes else label[:0]
+    if strange.size:
+        raise ValueError(f"the labels must be the class indices 0 to {n_classes - 1}, found {strange[:5].tolist()}")
+    return label.astype(np.int64 if n_classes else np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.links import LINKS
 from rfsize.walking.layout import Forest
 
@@ -41,7 +41,7 @@ class FewRows:
         self._has_categories = bool(conventions.categories)
         self._columns: Any = None
 
-    def rows(self, X: Any) -> NDArray[np.float64] | None:
+    def rows(self, X: Any) -> Floats | None:
         """``X`` as `labels` and `predictions` take it, None where it is no array or frame of a few such rows."""
         if type(X) is not np.ndarray:
             X = self._numbers(X)
@@ -70,12 +70,12 @@ class FewRows:
             most = np.nanmax(np.abs(numbers), initial=0.0)
         return numbers if most < _WHOLE else None
 
-    def labels(self, X: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    def labels(self, X: Floats) -> Int64s | None:
         """Index of the label and trees asked, shape (2, n_rows); None where the framework refuses a row."""
         answer = np.empty((2, len(X)), dtype=np.int64)
         return answer if self._of_labels.labels(X, answer) else None
 
-    def predictions(self, X: NDArray[np.float64], n_outputs: int) -> Floats | None:
+    def predictions(self, X: Floats, n_outputs: int) -> Floats | None:
         """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
         predicted = np.empty((len(X), n_outputs))
         return predicted if self._of_predictions.predict(X, predicted) else None

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from rfsize.utils.typing import Int64s
 from rfsize.utils.words import how_many
 
 
-def checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], Int64s]:
     """The classes, and the index of each row's."""
     if y is None:
         raise ValueError("RightSizedClassifier requires y to be passed, but the target y is None")

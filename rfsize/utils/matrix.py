@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rfsize.utils.pieces import Pieces, PiecesElsewhere, pieces_of
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import column_names, in_memory, picked, sliced
+from rfsize.utils.typing import Int64s
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.
 CELLS_PER_BLOCK = 1 << 22
@@ -50,7 +48,7 @@ def take(X: Any, start: int, stop: int) -> Any:
     return X if start == 0 and stop == n_rows(X) else sliced(X, start, stop)
 
 
-def pick(X: Any, rows: NDArray[np.int64]) -> Any:
+def pick(X: Any, rows: Int64s) -> Any:
     """Some rows of what `as_rows` returned, by their numbers, ascending, in the form of `take`."""
     return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.utils.table import column_names, form_of, in_memory, joined, only, picked, sliced
+from rfsize.utils.typing import Int64s
 
 # Numbers of a piece where the source leaves its size open: 64 MB in double precision.
 _CELLS = 1 << 23
@@ -38,7 +38,7 @@ class Pieces(ABC):
 
     shape: tuple[int, int]
     names: list[str] | None = None
-    ends: NDArray[np.int64]
+    ends: Int64s
 
     def __init__(self) -> None:
         self._kept: deque[tuple[int, Any]] = deque(maxlen=_KEPT)
@@ -71,7 +71,7 @@ class Pieces(ABC):
             parts = [self._cut(int(piece), start, stop) for piece in range(first, last + 1)]
         return joined(parts)
 
-    def pick(self, rows: NDArray[np.int64]) -> Any:
+    def pick(self, rows: Int64s) -> Any:
         """Some rows, by their ascending numbers."""
         parts = []
         for piece, stop in enumerate(self.ends):
@@ -354,15 +354,11 @@ def pieces_of(X: Any) -> Pieces | None:
         return X
     if isinstance(X, (str, Path)):
         return OfParquet.at(Path(X))
-    if _is_a(X, "pyarrow._dataset", "Dataset"):
+    if hasattr(X, "shape"):  # of a table, any name may be that of a column
+        return None
+    if hasattr(X, "get_fragments"):  # a dataset of Arrow
         return OfParquet(X)
-    if _is_a(X, "lightgbm.basic", "Sequence"):
-        return OfSequences([X])
-    if isinstance(X, (list, tuple)) and X and all(_is_a(one, "lightgbm.basic", "Sequence") for one in X):
-        return OfSequences(X)
-    return OfIterator(X) if _is_a(X, "xgboost.core", "DataIter") else None
-
-
-def _is_a(X: Any, module: str, name: str) -> bool:
-    """Whether an object is of a class of a package that need not be installed."""
-    return any((kind.__module__, kind.__name__) == (module, name) for kind in type(X).__mro__)
+    sequences = X if isinstance(X, (list, tuple)) else [X]
+    if sequences and all(hasattr(one, "batch_size") and hasattr(one, "__getitem__") for one in sequences):
+        return OfSequences(sequences)
+    return OfIterator(X) if hasattr(X, "next") and hasattr(X, "reset") else None

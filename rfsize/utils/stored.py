@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from rfsize.utils.typing import Floats, Int64s
 
 
 class _Stored(BaseEstimator):  # type: ignore[misc]
@@ -23,16 +24,16 @@ class _Stored(BaseEstimator):  # type: ignore[misc]
 class StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
     """A classifier that returns stored labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes)."""
 
-    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: NDArray[np.float64]) -> None:
+    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: Floats) -> None:
         self.classes_ = classes
         self.label = label
         self.probability = probability
 
-    def predict(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def predict(self, rows: Int64s) -> NDArray[Any]:
         """Labels of rows, shape (n, 1)."""
         return self.label[rows[:, 0]]
 
-    def predict_proba(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Int64s) -> Floats:
         """Probabilities of rows, shape (n, 1)."""
         return self.probability[rows[:, 0]]
 
@@ -40,9 +41,9 @@ class StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
 class StoredRegressor(RegressorMixin, _Stored):  # type: ignore[misc]
     """A regressor that returns stored numbers, shape (n_rows,)."""
 
-    def __init__(self, number: NDArray[np.float64]) -> None:
+    def __init__(self, number: Floats) -> None:
         self.number = number
 
-    def predict(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def predict(self, rows: Int64s) -> Floats:
         """Numbers of rows, shape (n, 1)."""
         return self.number[rows[:, 0]]

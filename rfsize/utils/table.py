@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
+from rfsize.utils.typing import Int64s
 from rfsize.utils.words import printable
 
 _ADVICE = "leave such columns out or convert them with .astype(float), and categories to a DataFrame's 'category'"
@@ -242,7 +243,7 @@ def sliced(X: Any, start: int, stop: int) -> Any:
     return X[start:stop]
 
 
-def picked(X: Any, rows: NDArray[np.int64]) -> Any:
+def picked(X: Any, rows: Int64s) -> Any:
     """Some rows of what `in_memory` returned, by their numbers, in the same form."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
 
 
@@ -48,7 +49,7 @@ def refuse_unused(reason: str, **options: Any) -> None:
         raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
 
 
-def as_numbers(name: str, value: Any) -> NDArray[np.float64]:
+def as_numbers(name: str, value: Any) -> Floats:
     """``value`` as an array of floats, or a ``ValueError`` that names it."""
     given = np.asarray(value)
     if given.dtype.kind not in "iuf":
@@ -81,7 +82,7 @@ def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
     return labels
 
 
-def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[np.int64]:
+def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s:
     """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
     labels = one_per_row(y, n_rows)
     if len(classes) and classes.dtype.kind in "biuf" and labels.dtype.kind in "biuf":
@@ -109,7 +110,7 @@ def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
     return numbers
 
 
-def sample_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+def sample_weights(sample_weight: Any, n_rows: int) -> Floats:
     """Sample weights as an array, 1 where none are given; ``ValueError`` where they do not fit."""
     if sample_weight is None:
         return np.ones(n_rows)

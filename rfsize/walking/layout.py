@@ -18,6 +18,7 @@ from rfsize import _core
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.errors import NotAForestError
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 # A node is one word: its left child, which the right child follows; the column it tests, the
 # highest bit of which marks a categorical split; and the rank it compares with. A leaf is its own left child, and
@@ -54,8 +55,8 @@ class Nodes(NamedTuple):
     nodes: NDArray[np.uint64]
     value: NDArray[np.floating[Any]]
     vote: NDArray[np.uint16]
-    tree_start: NDArray[np.int64]
-    bit_start: NDArray[np.int64]
+    tree_start: Int64s
+    bit_start: Int64s
     bits: NDArray[np.uint32]
 
 
@@ -78,12 +79,12 @@ class Columns(NamedTuple):
         Rank, among the feature's thresholds, of the one that has rank 0 in the column.
     """
 
-    feature: NDArray[np.int64]
-    cut_start: NDArray[np.int64]
-    cuts: NDArray[np.float64]
-    start: NDArray[np.int64]
+    feature: Int64s
+    cut_start: Int64s
+    cuts: Floats
+    start: Int64s
     missing: NDArray[np.uint8]
-    base: NDArray[np.int64]
+    base: Int64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +275,7 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
     return trees, columns
 
 
-def _breadth_first(table: TreeTable) -> NDArray[np.int64]:
+def _breadth_first(table: TreeTable) -> Int64s:
     """All nodes that are reached, tree by tree and level by level with siblings together."""
     first = np.cumsum(table.n_nodes) - table.n_nodes
     tree = np.arange(table.n_nodes.size)
@@ -302,15 +303,15 @@ def _breadth_first(table: TreeTable) -> NDArray[np.int64]:
 class _Splits(NamedTuple):
     """The inner nodes of all trees, in the order of the layout."""
 
-    feature: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    missing: NDArray[np.int64]
-    is_category: NDArray[np.bool_]
-    members: list[NDArray[np.int64]]
-    missing_is_member: NDArray[np.bool_]
+    feature: Int64s
+    threshold: Floats
+    missing: Int64s
+    is_category: Bools
+    members: list[Int64s]
+    missing_is_member: Bools
 
     @classmethod
-    def of(cls, table: TreeTable, inner: NDArray[np.int64]) -> _Splits:
+    def of(cls, table: TreeTable, inner: Int64s) -> _Splits:
         missing = table.missing[inner].astype(np.int64)
         is_category = missing == Missing.CATEGORY
         threshold = np.where(is_category, 0.0, table.threshold[inner])
@@ -326,9 +327,9 @@ class _Splits(NamedTuple):
 class _Tested(NamedTuple):
     """What each split tests: a column and a rank in it, and where its feature stands in `Columns`."""
 
-    column: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    entry: NDArray[np.int64]
+    column: Int64s
+    rank: Int64s
+    entry: Int64s
 
 
 def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
@@ -364,9 +365,7 @@ def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
     return columns, _Tested(of_split.ravel(), rank, entry)
 
 
-def _ranked(
-    entry: NDArray[np.int64], number: NDArray[np.float64], n_entries: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floats, Int64s]:
     """Where the distinct numbers of each entry start, these in ascending order, and the rank of each number given."""
     order = np.lexsort((number, entry))
     entry_of, ascending = entry[order], number[order]
@@ -378,9 +377,7 @@ def _ranked(
     return start, ascending[is_new].astype(np.float64), rank
 
 
-def _category_bits(
-    splits: _Splits, columns: Columns, entries: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def _category_bits(splits: _Splits, columns: Columns, entries: Int64s) -> tuple[Int64s, NDArray[np.uint32]]:
     """The sets of the categorical splits and where each starts: a bit per rank, and one for a missing value."""
     start: list[int] = []
     words = [np.zeros(0, dtype=np.uint32)]

@@ -47,6 +47,7 @@ BROKEN = [
     ("ghost = ghost_module:integration", "raise RuntimeError('boom')", "RuntimeError: boom"),
     ("ghost = ghost_module:integration", "integration = 3", "is a int: its entry point must name"),
     ("ghost = ghost_module:nothing", "integration = 3", "cannot be imported"),
+    ("ghost = ghost_module:integration", "import ghost", "need ghost, which is not installed: install it with pip"),
 ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 import rfsize
 from helpers.forests import Data
+from rfsize.adapters import registry
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,12 @@ from helpers.forests import Data
 def test_what_is_no_model_is_refused(call: Any, message: str, booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match=message):
         call(booster, data)
+
+
+def test_parameters_are_asked_of_installed_frameworks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert registry.name_of_taker({"boosting": "rf"}) == "lightgbm"
+    assert registry.name_of_taker({"subsample": 0.5}) == "xgboost"
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "xgboost" else find_spec(name))
+    assert registry.name_of_taker({"boosting": "rf"}) == "lightgbm"
+    with pytest.raises(ValueError, match="tell no framework"):
+        registry.name_of_taker({"subsample": 0.5})

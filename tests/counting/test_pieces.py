@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.forests import Data
 from rfsize.utils.matrix import as_rows, pick, take
-from rfsize.utils.pieces import Pieces
+from rfsize.utils.pieces import Pieces, pieces_of
 
 NAMES = [f"x{place}" for place in range(8)]
 
@@ -262,3 +262,11 @@ def test_categories_must_be_those_of_the_first_piece(lgb_booster: Any) -> None:
     other = frame.assign(x0=pd.Categorical(["c", "b"]))
     with pytest.raises(ValueError, match="same categories"):
         as_rows(Batches([frame, other])).read(0, 4)
+
+
+def test_columns_named_as_what_sources_offer_are_columns(data: Data) -> None:
+    names = ["next", "reset", "batch_size", "get_fragments", *map(str, range(data.X.shape[1] - 4))]
+    frame = pd.DataFrame(data.X, columns=names)
+    assert pieces_of(frame) is None
+    named, plain = (RandomForestClassifier(3, random_state=0).fit(X, data.y) for X in (frame, data.X))
+    assert rfsize.votes(named, frame) == rfsize.votes(plain, data.X)

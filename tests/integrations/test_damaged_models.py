@@ -79,8 +79,8 @@ def test_lightgbm_text(text: str, seed: int) -> None:
     ("old", "new", "message"),
     [
         ("\nleaf_count=", "\nleaf_count=1 ", "tree 0 has 6 leaves and 7 counts of rows in them"),
-        ("\nthreshold=", "\nthreshold=1 ", "tree 0 has 5 features, 6 thresholds and 5 decision types for 5 splits"),
-        ("\nright_child=", "\nright_child=1 ", "tree 0 has 6 leaves and 6 right_child, expected 5"),
+        ("\nthreshold=", "\nthreshold=1 ", "tree 0 has 6 threshold, expected 5"),
+        ("\nright_child=", "\nright_child=1 ", "tree 0 has 6 right_child, expected 5"),
         ("\nsplit_feature=", "\nsplit_feature=x", "split_feature of tree 0 holds what is not a number"),
         ("\nfeature_infos=", "\n", "its text has no line feature_infos="),
         ("\naverage_output", "\n", "its text has no line average_output"),

@@ -18,7 +18,7 @@ from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.integrations.lightgbm.trainer import parameters_of
+from rfsize.integrations.lightgbm import integration
 
 
 def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
@@ -146,7 +146,7 @@ def test_a_finished_forest_continues(params: dict[str, Any], data: Data) -> None
     balanced_y = data.y if "pos_bagging_fraction" in params else None
     first = lgb.train(params, lgb.Dataset(data.X, y), 9)
     text = first.model_to_string()
-    trainer = trainer_for(parameters_of(first), lgb.Dataset(data.X, y))
+    trainer = trainer_for(integration.parameters_of(first), lgb.Dataset(data.X, y))
     forest = trainer.resume(first)
     assert forest.n_trees == 9
     assert np.array_equal(
@@ -192,12 +192,12 @@ def test_parameters_are_remembered(params: dict[str, Any], data: Data) -> None:
     y = data.three if "num_class" in params else data.y
     first = lgb.train({**params, "n_estimators": 6}, lgb.Dataset(data.X, y))
     for source in (first, lgb.Booster(model_str=first.model_to_string())):
-        found = parameters_of(source)
+        found = integration.parameters_of(source)
         assert not {"num_iterations", "n_estimators"} & set(found)
         again = lgb.train(found, lgb.Dataset(data.X, y), 6)
         assert np.array_equal(again.predict(data.fresh), first.predict(data.fresh))
     with pytest.raises(ValueError, match="does not say how it was trained"):
-        parameters_of(lgb.Booster(model_str=without_parameters(first)))
+        integration.parameters_of(lgb.Booster(model_str=without_parameters(first)))
 
 
 def test_a_classifier_continues(data: Data) -> None:
@@ -210,7 +210,7 @@ def test_a_classifier_continues(data: Data) -> None:
         "verbose": -1,
     }
     model = lgb.LGBMClassifier(n_estimators=6, num_leaves=7, **settings).fit(data.X, np.array(["no", "yes"])[data.y])
-    params = parameters_of(model)
+    params = integration.parameters_of(model)
     assert (params["num_threads"], params["verbose"]) == (1, -1)
     forest = trainer_for(params, lgb.Dataset(data.X, data.y)).resume(model)
     forest.add(3)

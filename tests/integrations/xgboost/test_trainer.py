@@ -33,8 +33,8 @@ from helpers.xgboost_forests import (
 from reference.scores import assert_scores
 from rfsize.adapters.registry import trainer_for
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.integrations.xgboost.forest import adapt
-from rfsize.integrations.xgboost.trainer import XgboostTrainer, parameters_of
+from rfsize.integrations.xgboost import integration
+from rfsize.integrations.xgboost.trainer import XgboostTrainer
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -284,25 +284,25 @@ def test_a_booster_remembers_its_parameters(kind: str, data: Data) -> None:
         settings["scale_pos_weight"] = 1.5
     dtrain = xgb.DMatrix(data.X, labels(kind, data))
     booster = xgb.train({**settings, "num_parallel_tree": 5}, dtrain, 1)
-    params = parameters_of(booster)
+    params = integration.parameters_of(booster)
     assert (params["subsample"], params["eta"], params["seed"], params["base_score"]) == (0.632, 0.5, 3, 0.375)
     assert "num_parallel_tree" not in params
     forest = XgboostTrainer(params, dtrain).start()
     forest.add(5)
     assert forest.booster().get_dump() == booster.get_dump()
-    assert parameters_of(forest.booster()) == params
+    assert integration.parameters_of(forest.booster()) == params
     from_file = xgb.Booster()
     from_file.load_model(booster.save_raw("ubj"))
     with pytest.raises(ValueError, match="loaded from a file"):
-        parameters_of(from_file)
+        integration.parameters_of(from_file)
 
 
 def test_parameters_of_classifiers(data: Data) -> None:
     classifier = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=3, max_depth=4, subsample=0.7).fit(data.X, data.y)
-    params = parameters_of(classifier)
+    params = integration.parameters_of(classifier)
     assert (params["max_depth"], params["subsample"], "base_score" in params) == (4, 0.7, False)
     with pytest.raises(rfsize.NotAForestError):
-        parameters_of(xgb.XGBClassifier(n_estimators=3).fit(data.X, data.y))
+        integration.parameters_of(xgb.XGBClassifier(n_estimators=3).fit(data.X, data.y))
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
@@ -310,9 +310,9 @@ def test_a_fitted_classifier_takes_more_trees(kind: str, data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(data.X))
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=6, eta=1, **KINDS[kind])
     model.fit(data.X, labels(kind, data), sample_weight=weight)
-    adapter = adapt(model)
+    adapter = integration.adapt(model)
     dtrain = adapter.training_data(data.X, labels(kind, data), weight)
-    forest = XgboostTrainer(parameters_of(model), dtrain).resume(model)
+    forest = XgboostTrainer(integration.parameters_of(model), dtrain).resume(model)
     forest.add(3)
     larger = adapter.with_booster(forest.booster())
     assert (type(larger), larger.num_parallel_tree, model.num_parallel_tree) == (type(model), 9, 6)
@@ -348,9 +348,9 @@ def test_parameters_that_make_no_provable_forest_are_refused(
 
 def test_data_that_do_not_fit_are_refused(data: Data) -> None:
     for label in (data.three, data.y + 1, data.y * 0.5):
-        with pytest.raises(ValueError, match="classes 0 to 1"):
+        with pytest.raises(ValueError, match="indices 0 to 1"):
             XgboostTrainer(PARAMS, xgb.DMatrix(data.X, label))
-    with pytest.raises(ValueError, match="classes 0 to 2"):
+    with pytest.raises(ValueError, match="indices 0 to 2"):
         XgboostTrainer(MULTICLASS, xgb.DMatrix(data.X, data.three + 1))
     with pytest.raises(ValueError, match="one label for each"):
         XgboostTrainer(PARAMS, xgb.DMatrix(data.X))
