@@ -81,10 +81,8 @@ def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
 
     Returns
     -------
@@ -93,11 +91,6 @@ def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         class 1 from one of mean (a, −a, a, −a, …); all of unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is wrong on 10.6 % of the rows.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is no whole number above 0.
 
     References
     ----------
@@ -122,10 +115,8 @@ def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> tuple[Floats, I
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
     centre : float, default 2.0
         How far the narrow cloud lies from the wide one: its mean is ``centre``/√20 in each feature. 2 is Breiman's;
         R's mlbench takes 1, which is a harder problem.
@@ -165,10 +156,8 @@ def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
 
     Returns
     -------
@@ -177,11 +166,6 @@ def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         6 around the places 11, 15 and 7.
     y : ndarray of int64, shape (n_rows,)
         Which pair of waves: three classes, equally likely. The best rule is wrong on 13.4 % of the rows.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is no whole number above 0.
 
     References
     ----------
@@ -208,10 +192,8 @@ def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
 
     Returns
     -------
@@ -219,11 +201,6 @@ def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         Features, uniform between −1 and 1.
     y : ndarray of int64, shape (n_rows,)
         1 inside the circle of radius √(2/π) around 0; the classes are equally likely, and do not overlap.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is no whole number above 0.
 
     References
     ----------
@@ -246,10 +223,8 @@ def xor(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
 
     Returns
     -------
@@ -258,11 +233,6 @@ def xor(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     y : ndarray of int64, shape (n_rows,)
         1 where the signs of the two features differ; the classes are equally likely, and do not overlap. Neither
         feature alone says anything of them.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is no whole number above 0.
 
     References
     ----------
@@ -285,10 +255,8 @@ def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) 
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
     cycles : float, default 1.0
         Turns of each spiral.
     noise : float, default 0.0
@@ -343,10 +311,8 @@ def led24(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
     Parameters
     ----------
-    n_rows : int
-        Rows to draw, at least 1.
-    seed : int or numpy.random.Generator
-        What they are drawn from.
+    n_rows, seed
+        As in `twonorm`.
 
     Returns
     -------
@@ -354,11 +320,6 @@ def led24(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         Features, 0 or 1: the seven segments, then 17 that are 0 or 1 whatever the digit.
     y : ndarray of int64, shape (n_rows,)
         The digit: ten classes, equally likely. The best rule is wrong on 26 % of the rows.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is no whole number above 0.
 
     References
     ----------

@@ -113,7 +113,7 @@ class LightGbmForest(Adapter):
 
     def _positive(self, y: Any, n_rows: int) -> Bools:
         """Training labels that LightGBM took for positive."""
-        if hasattr(self._model, "classes_"):
+        if hasattr(self._model, "classes_") or not np.array_equal(self.classes, (0, 1)):
             return class_indices(self.classes, y, n_rows) > 0
         labels = one_per_row(y, n_rows)
         try:

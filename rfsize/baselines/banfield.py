@@ -12,6 +12,7 @@ from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
+from rfsize.utils.plotting import faint, finish, new_axes
 from rfsize.utils.validation import whole
 
 if TYPE_CHECKING:
@@ -72,9 +73,23 @@ class BanfieldSize(Result):
         -------
         matplotlib Axes
         """
-        from rfsize.baselines.plots import plot_banfield
+        from matplotlib.ticker import PercentFormatter
 
-        return plot_banfield(self, ax)
+        if ax is None:
+            ax = new_axes()
+        trees = np.arange(1, len(self.accuracy) + 1)
+        ax.plot(trees, self.accuracy, color="C0", alpha=0.5, linewidth=1.0, label="accuracy")
+        ax.plot(trees, self.smoothed, color="C0", label="smoothed")
+        ax.axvline(self.n_trees, color="C1", linestyle="--", label=f"chosen: {self.n_trees:,} trees")
+        ends = "stopped" if self.converged else "ran out"
+        ax.axvline(self.grown, **faint(ax, ":"), label=f"{ends} after {self.grown:,} trees")
+        ax.set_xlim(1, max(2, len(self.accuracy), self.grown))
+        ax.set_xlabel("trees")
+        ax.set_ylabel("accuracy")
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        ax.set_title(f"Smoothed accuracy in batches of {self.batch:,} trees")
+        finish(ax)
+        return ax
 
     def _account(self) -> Account:
         return plain_account(

@@ -13,6 +13,7 @@ from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
+from rfsize.utils.plotting import ink, legend_below, new_axes
 from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many
 
@@ -87,9 +88,30 @@ class McNemarSize(Result):
         -------
         matplotlib Axes
         """
-        from rfsize.baselines.plots import plot_mcnemar
+        from matplotlib.patches import Patch
 
-        return plot_mcnemar(self, ax)
+        if ax is None:
+            ax = new_axes(5.6, 5.6)
+        step = self.sizes[0]
+        edges = (self.sizes[0] - step / 2.0, self.sizes[-1] + step / 2.0)
+        ax.imshow(
+            self.p_values < self.level,
+            cmap="Greys",
+            vmin=0.0,
+            vmax=1.0,
+            origin="lower",
+            extent=2 * edges,
+            aspect="equal",
+        )
+        chosen = ax.axvline(self.n_trees, color="C1", linestyle="--", label=f"m* = {how_many(self.n_trees, 'tree')}")
+        dark = Patch(facecolor="0.0", edgecolor=ink(ax), label=f"differ significantly, p < {self.level!r}")
+        bright = Patch(facecolor="1.0", edgecolor=ink(ax), label="do not differ")
+        ax.grid(visible=False)  # which a style may draw over it
+        ax.set_xlabel("trees, m")
+        ax.set_ylabel("trees, n")
+        ax.set_title(f"McNemar's test of all pairs of sizes, {self.n_rows:,} rows")
+        legend_below(ax, [dark, bright, chosen])
+        return ax
 
     def _account(self) -> Account:
         return plain_account(self, "McNemar's test of sizes", (Picture("McNemar's test of sizes", self.plot),))

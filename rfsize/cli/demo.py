@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ class _Outcome(NamedTuple):
     seconds_table: float
 
 
-def run() -> None:
+def run_demo(_: argparse.Namespace) -> None:
     """Train, size, truncate and compile LightGBM and XGBoost forests, and print what came of it.
 
     The data are the 1797 handwritten digits that scikit-learn carries; the task, whether a digit is 5 or

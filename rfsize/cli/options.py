@@ -1,126 +1,199 @@
-"""Arguments that several commands of the command line share, and what they stand for."""
+"""All options of the command line, each explained once, and what they stand for."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from rfsize.cli.models import LoadedModel
+from rfsize.cli.predictions import PREDICTION_FORMATS
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goal import AVERAGES
-from rfsize.sizing.named_metrics import CRITERIA, one_name
+from rfsize.sizing.named_metrics import METRICS, one_name
 from rfsize.utils.validation import choice
 
-DONE, NOT_CONVERGED = 0, 1
-"""Exit status: the forest is large enough, or is not."""
+# What a forest may be sized by besides metrics, and what `rfsize.size` calls it.
+_CRITERIA = {"labels": "label", "probabilities": "probability", "scores": "score"}
+_METRICS = (*_CRITERIA, *METRICS)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model file."""
-    parser.add_argument(
-        "model",
-        type=Path,
-        metavar="MODEL",
-        help="LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
-    )
-
-
-def add_inputs(parser: argparse.ArgumentParser, confidence: str = "share of rows to agree on (default 0.99)") -> None:
-    """A model, rows, and how the model votes on them."""
-    add_model(parser)
-    add_data(parser, "rows to vote on")
-    parser.add_argument("--alpha", type=float, help=confidence)
-    parser.add_argument("--oob", action="store_true", help="DATA are the training rows, in the order of training")
-    parser.add_argument("--target", metavar="COLUMN", help="column of DATA that holds the labels, not a feature")
-    add_drop(parser)
-    parser.add_argument("--threshold", type=float, help="probability that decides a vote (default 0.5)")
-    parser.add_argument("--seed", type=int, help="seed of an XGBoost forest, which its file does not keep; for --oob")
-    parser.add_argument("--subsample", type=float, help="subsample of an XGBoost forest, likewise")
-    add_missing(parser)
-
-
-def add_criterion(parser: argparse.ArgumentParser) -> None:
-    """What a forest is to be large enough for."""
-    parser.add_argument(
-        "--voting",
-        choices=VOTINGS,
-        help="size labels of the majority vote, of averaged scores, or those of predict (default auto)",
-    )
-    parser.add_argument("--average", choices=AVERAGES, help="average agreement over rows (micro) or classes (macro)")
-    parser.add_argument("--estimator", choices=list(ESTIMATORS), help="how agreement is estimated")
-    parser.add_argument(
-        "--criterion",
-        type=_criterion,
-        metavar=f"{{{','.join(CRITERIA)}}}",
-        default="label",
-        help="what is to come near the infinite forest's",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        help="how far off probabilities or scores may be (root mean square, and 95 %% of rows), or how much worse a "
-        "metric",
-    )
-
-
-def _criterion(text: str) -> str:
-    """The criterion that is named, by whichever of its names."""
-    name = str(one_name(text))
+def _metric(text: str) -> str:
+    """A metric by whichever of its names."""
+    name = text if text in _CRITERIA else str(one_name(text))
     try:
-        choice("criterion", name, CRITERIA)
+        choice("metric", name, _METRICS)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return name
 
 
-def criterion_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The same as arguments of `rfsize.size` and its like."""
-    names = ("alpha", "voting", "average", "estimator", "criterion", "tolerance")
-    return {name: getattr(options, name) for name in names}
+def _file(says: str, metavar: str = "FILE", **others: Any) -> dict[str, Any]:
+    return {"type": Path, "metavar": metavar, "help": says, **others}
 
 
-def add_missing(parser: argparse.ArgumentParser) -> None:
-    """What else is missing."""
-    parser.add_argument("--missing", type=float, help="value that an XGBoost forest took for missing, besides NaN")
+def _number(says: str, of: type = float, **others: Any) -> dict[str, Any]:
+    return {"type": of, "help": says, "metavar": "P" if of is float else "N", **others}
 
 
-def add_data(parser: argparse.ArgumentParser, what: str) -> None:
-    """A table of rows."""
-    parser.add_argument(
-        "data",
-        type=Path,
-        metavar="DATA",
-        help=f"{what}: CSV, Parquet, NPY or NPZ, a folder of Parquet files, or - for standard input",
-    )
-    parser.add_argument("--input-format", choices=FORMATS, help="format of standard input (default csv)")
+def _text(says: str, metavar: str, **others: Any) -> dict[str, Any]:
+    return {"help": says, "metavar": metavar, **others}
 
 
-def add_drop(parser: argparse.ArgumentParser) -> None:
-    """Columns that are no features."""
-    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns of DATA that are no features")
-    parser.add_argument(
-        "--groups",
-        metavar="COLUMN",
-        help="column of DATA that names training rows that belong together, or the word copies or rows",
-    )
+def _word(says: str, choices: Collection[str]) -> dict[str, Any]:
+    return {"help": says, "choices": choices}
+
+
+def _flag(says: str) -> dict[str, Any]:
+    return {"help": says, "action": "store_true"}
+
+
+_LABELS = "column of DATA that holds the labels, which is no feature"
+
+# By their names, or by a command and a name where a command has its own.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "model": _file("LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn", "MODEL"),
+    "forest": _file("what 'rfsize compile' wrote, or a model"),
+    "data": _file("rows: CSV, Parquet, NPY or NPZ, a folder of Parquet files, or - for standard input", "DATA"),
+    "--input-format": _word("format of standard input (default csv)", FORMATS),
+    "--labels": _text(_LABELS, "COLUMN"),
+    "grow --labels": _text(_LABELS, "COLUMN", required=True),
+    "fraction --labels": _text(_LABELS, "COLUMN", required=True),
+    "--drop": _text("columns of DATA that are no features", "COLUMN", nargs="+", default=[]),
+    "--groups": _text(
+        "column of DATA that names training rows that belong together, or the word copies or rows", "COLUMN"
+    ),
+    "--oob": _flag("DATA are the training rows, in the order of training"),
+    "--threshold": _number(
+        "probability of class 1 above which labels and votes are class 1 (default 0.5, or a table's)"
+    ),
+    "--seed": _number("seed of the forest; with --oob of an XGBoost forest, whose file does not keep it", int),
+    "--subsample": _number("subsample of an XGBoost forest, whose file does not keep it; for --oob"),
+    "--missing": _number("value that an XGBoost forest took for missing, besides NaN"),
+    "--metric": _text(
+        "what is to come near the infinite forest's, or all trees' (default labels)",
+        f"{{{','.join(_METRICS)}}}",
+        type=_metric,
+    ),
+    "--alpha": _number("share of labels to agree on (default 0.99)"),
+    "--tolerance": _number("how far off probabilities or scores may be, or how much worse a metric"),
+    "--voting": _word(
+        "labels by averaged scores (soft), by the majority of the votes (hard), or as predict has them (default auto)",
+        VOTINGS,
+    ),
+    "--average": _word("agreement on all rows together (micro), or on each class (macro)", AVERAGES),
+    "--method": _word("how agreement is estimated", list(ESTIMATORS)),
+    "--json": _flag("print what is found as JSON"),
+    "-o --output": _file("file to write", "OUT", required=True),
+    "fraction -o --output": _file("file to write the chosen forest to", "OUT"),
+    "--score": _text(
+        "metric of the out-of-bag score, with --oob and --labels (default: the metric, accuracy or r2)", "NAME"
+    ),
+    "--unseen": _file("rows that the forest was not trained on, which certify a stop table"),
+    "--framework": _text("lightgbm or xgboost", "NAME", required=True),
+    "--params": _text("training parameters, or a file of them", "JSON"),
+    "--max-trees": _number("trees to stop at (default 5000)", int),
+    "--model": _file("finished forest of DATA to add trees to", "MODEL"),
+    "--validation": _file("rows to count votes on, not those of training, or -"),
+    "grow --confidence": _number("how sure it must be that T* is reached (default 0.8)"),
+    "--min-trees": _number("trees to look at first (default 100)", int),
+    "--fractions": _number("fractions to compare (default: 12)", metavar="R", nargs="+"),
+    "--n-trees": _number("trees of each forest (default 200)", int),
+    "--search": _word(
+        "all fractions on all trees, or fewer and fewer fractions (default full)", ("full", "elimination")
+    ),
+    "fraction --rule": _word(
+        "least error, or the smallest fraction within its error (default best)", ("best", "one-se")
+    ),
+    "--scoring": _text("scikit-learn scorer to go by (default: the error)", "NAME"),
+    "--resume": _file("file to keep what is done in, and to go on from"),
+    "table --rule": _word("default threshold", ("threshold", "optimal", "robust")),
+    "--target": _word("agree with all trees of this forest (default), or of an infinite one", ("forest", "limit")),
+    "--certify": _flag("certify it for this forest; DATA were not trained on"),
+    "table --confidence": _number("how sure the certificate is (default 0.95)"),
+    "--table": _file("what 'rfsize table' wrote"),
+    "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
+    "--proba": _flag("write probabilities beside the labels"),
+    "--n-jobs": _number("threads (default: one per core)", int),
+}
+
+_ROWS = ("data", "--input-format")
+_COLUMNS = ("--labels", "--drop", "--groups")
+
+ASKED = ("model", *_ROWS, *_COLUMNS, "--oob", "--threshold", "--seed", "--subsample", "--missing")
+"""A model, rows, and how the model votes on them: see `asked`."""
+
+KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
+"""What is to stay as it is."""
+
+SIZED_BY = (*KEPT, "--method")
+"""What a forest is to be large enough for: see `sized_by`."""
+
+TRAINED = (*_ROWS, *_COLUMNS, "--framework", "--params", "--seed", *SIZED_BY, "--max-trees")
+"""What a forest is trained on and to."""
+
+PREDICTED = ("forest", *_ROWS)
+"""A forest, and rows of which it has only to know the features."""
+
+
+def add_options(parser: argparse.ArgumentParser, command: str, names: Collection[str]) -> None:
+    """The options that a command takes."""
+    for name in names:
+        parser.add_argument(*name.split(), **_OPTIONS.get(f"{command} {name}", _OPTIONS.get(name, {})))
+
+
+def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[str, Any]:
+    """What the user said, as arguments by the same names or by others; the defaults are those of what is called."""
+    named = {
+        name: getattr(options, option)
+        for name, option in {**dict(zip(names, names, strict=True)), **other_names}.items()
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def sized_by(options: argparse.Namespace) -> dict[str, Any]:
+    """`SIZED_BY` as arguments of `rfsize.size` and its like."""
+    found = given(options, "alpha", "tolerance", "voting", "average", estimator="method", criterion="metric")
+    return {name: _CRITERIA.get(value, value) for name, value in found.items()}
+
+
+def asked(options: argparse.Namespace, loaded: LoadedModel) -> dict[str, Any]:
+    """`ASKED` as arguments of `rfsize.size` and its like."""
+    X, y, groups = table_of(options)
+    found = given(options, "oob", "threshold", "seed", "subsample", "missing")
+    found |= {
+        "model": loaded.with_class_names(),
+        "X": loaded.integration.features_of(loaded.model, X),
+        "groups": groups,
+    }
+    return {**found, "y": y if options.oob or options.metric in METRICS else None}
 
 
 def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Features of DATA, without the columns that are to be dropped, labels, and groups of rows."""
     table = Table.of(options.data, options.input_format)
-    X, y = load_table(table, options.target)
+    X, y = load_table(table, options.labels)
     X, groups = taken_out(without(X, options.drop, table), options.groups, table)
     return X, y, groups
 
 
-def refuse_to_overwrite(output: Path, *inputs: Path | None) -> None:
+def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
     """``ValueError`` where the output is one of the files read, or lies among them."""
-    for given in inputs:
-        if given is None or STANDARD in (output, given) or not given.exists():
+    for read in inputs:
+        if output is None or read is None or STANDARD in (output, read) or not read.exists():
             continue
-        if output.exists() and output.samefile(given):
+        if output.exists() and output.samefile(read):
             raise ValueError(f"{output} is one of the files read; write to another one")
-        if given.is_dir() and output.resolve().is_relative_to(given.resolve()):
-            raise ValueError(f"{output} lies in {given}, all files of which are read; write to another folder")
+        if read.is_dir() and output.resolve().is_relative_to(read.resolve()):
+            raise ValueError(f"{output} lies in {read}, all files of which are read; write to another folder")
+
+
+def wrote(output: Path, before: Path | None = None) -> str:
+    """What is said of a file that was written, in place of a larger one where that is given."""
+    size = f"{output.stat().st_size:,}"
+    return f"wrote {output}: " + (
+        f"{size} bytes" if before is None else f"{before.stat().st_size:,} bytes before, {size} after"
+    )

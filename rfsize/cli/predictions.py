@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,46 +99,37 @@ def prediction_format(path: Path, format_: str | None) -> str:
 
 
 @contextmanager
-def predictions_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that becomes ``path`` when all went well, or standard output."""
-    if path == STANDARD:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with written_whole(path) as partial, partial.open("wb") as file:
-        yield file
-
-
-@contextmanager
-def prediction_writer(file: BinaryIO, format_: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Writes columns to a CSV or Parquet file, piece after piece."""
-    if format_ == "csv":
-        yield _csv_writer(file)
-        return
-    import pyarrow
-    import pyarrow.parquet
-
+def prediction_writer(path: Path, format_: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Writes columns, piece after piece, to a file that is there when all went well, or to standard output."""
     with ExitStack() as stack:
-        writer: Any = None
-
-        def write(columns: dict[str, Any]) -> None:
-            nonlocal writer
-            piece = pyarrow.table(columns)
-            if writer is None:
-                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, piece.schema))
-            writer.write_table(piece)
-
-        yield write
+        if path == STANDARD:
+            file: BinaryIO = sys.stdout.buffer
+            stack.callback(file.flush)
+        else:
+            file = stack.enter_context(stack.enter_context(written_whole(path)).open("wb"))
+        yield _csv_writer(file) if format_ == "csv" else _parquet_writer(file, stack)
 
 
 def _csv_writer(file: BinaryIO) -> Callable[[dict[str, Any]], None]:
-    pandas = imported_pandas("predictions")
-    header = True
+    pandas, headers = imported_pandas("predictions"), chain([True], repeat(False))
 
     def write(columns: dict[str, Any]) -> None:
-        nonlocal header
-        text = pandas.DataFrame(columns).to_csv(index=False, header=header)
-        file.write(text.encode("utf-8"))
-        header = False
+        file.write(pandas.DataFrame(columns).to_csv(index=False, header=next(headers)).encode("utf-8"))
+
+    return write
+
+
+def _parquet_writer(file: BinaryIO, stack: ExitStack) -> Callable[[dict[str, Any]], None]:
+    import pyarrow
+    import pyarrow.parquet
+
+    writer: Any = None
+
+    def write(columns: dict[str, Any]) -> None:
+        nonlocal writer
+        piece = pyarrow.table(columns)
+        if writer is None:
+            writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, piece.schema))
+        writer.write_table(piece)
 
     return write

@@ -7,7 +7,7 @@ import math
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -76,8 +76,15 @@ class Table(NamedTuple):
         return sys.stdin.buffer if self.path == STANDARD else self.path
 
 
-def load_table(table: Table, target: str | None) -> tuple[Any, Any]:
+def load_table(table: Table, target: str | None, *, may_lack: bool = False) -> tuple[Any, Any]:
     """Features and, if ``target`` names a column or array, labels.
+
+    Parameters
+    ----------
+    table : Table
+    target : str or None
+    may_lack : bool, default False
+        Whether the table may be one without the target, as new rows are.
 
     Returns
     -------
@@ -91,29 +98,19 @@ def load_table(table: Table, target: str | None) -> tuple[Any, Any]:
     ValueError
         If the table cannot be read, or the target is not in it.
     """
-    return _loaded(table, table.held(), target)
-
-
-def load_features(table: Table, target: str) -> Any:
-    """Features of a table that may or may not have the column of labels, which is left out."""
-    held = table.held()
-    try:
-        return _loaded(table, held, target)[0]
-    except ValueError as missing:
-        if isinstance(held, io.BytesIO):
-            held.seek(0)
-        try:
-            return _loaded(table, held, None)[0]
-        except ValueError:
-            raise missing from None
-
-
-def _loaded(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
     readers = {"npy": _from_npy, "npz": _from_npz, "csv": _from_csv, "csv.gz": _from_csv, "parquet": _from_parquet}
     try:
-        return readers[table.format](table, held, target)
+        return readers[table.format](table, target, may_lack)
     except (EOFError, zipfile.BadZipFile, zlib.error, OSError, UnicodeDecodeError, RuntimeError) as error:
         raise ValueError(f"{table} could not be read: {error}") from error
+
+
+def _target_in(names: Collection[str], table: Table, target: str | None, may_lack: bool, what: str) -> str | None:
+    if target is None or target in names:
+        return target
+    if may_lack:
+        return None
+    raise ValueError(f"{table} has no {what} '{target}'; it has {list(names)}")
 
 
 def without(X: Any, names: Sequence[str], table: Table) -> Any:
@@ -148,25 +145,25 @@ def like_table(X: Any, other: Any) -> Any:
     return known_columns(X, column_names(other))
 
 
-def _from_npy(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    if target is not None:
+def _from_npy(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
+    if target is not None and not may_lack:
         raise ValueError(f"{table} holds one array without column names, so --target cannot be taken from it")
+    held = table.held()
     with held.open("rb") if isinstance(held, Path) else nullcontext(held) as file:
         if zipfile.is_zipfile(file):
             raise ValueError(f"{table} holds several arrays; name it .npz")
         return _array(table, file, file.seek(0, io.SEEK_END)), None
 
 
-def _from_npz(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    with zipfile.ZipFile(held) as archive:
-        names = {name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")}
-        if target is not None and target not in names:
-            raise ValueError(f"{table} has no array '{target}'; it has {sorted(names)}")
-        features = names - {target, "y"}
+def _from_npz(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
+    with zipfile.ZipFile(table.held()) as archive:
+        names = sorted(name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy"))
+        target = _target_in(names, table, target, may_lack, "array")
+        features = set(names) - {target, "y"}
         if "X" in features:
             features = {"X"}
         if len(features) != 1:
-            raise ValueError(f"{table} must hold one array X of features (and labels y), found {sorted(names)}")
+            raise ValueError(f"{table} must hold one array X of features (and labels y), found {names}")
         label = target or ("y" if "y" in names else None)
         return _member(table, archive, features.pop()), None if label is None else _member(table, archive, label)
 
@@ -197,13 +194,13 @@ def _array(table: Table, file: IO[bytes], n_bytes: int) -> NDArray[Any]:
         raise ValueError(f"{table} could not be read: {error}") from error
 
 
-def _from_csv(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    (rows,) = csv_rows(table, held)
-    return _columns(rows, table, target)
+def _from_csv(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
+    (rows,) = csv_rows(table, table.held())
+    return _columns(rows, table, target, may_lack)
 
 
-def _from_parquet(table: Table, held: Any, target: str | None) -> tuple[Any, Any]:
-    return _columns(imported_pandas(table).read_parquet(held), table, target)
+def _from_parquet(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
+    return _columns(imported_pandas(table).read_parquet(table.held()), table, target, may_lack)
 
 
 def csv_rows(table: Table, source: Any, n_rows: int | None = None) -> Iterator[Any]:
@@ -219,11 +216,8 @@ def imported_pandas(table: Table | str) -> Any:
     return pandas
 
 
-def _columns(frame: Any, table: Table, target: str | None) -> tuple[Any, Any]:
-    labels = None
-    if target is not None:
-        if target not in frame.columns:
-            raise ValueError(f"{table} has no column '{target}'; it has {list(frame.columns)}")
-        labels = frame.pop(target)
+def _columns(frame: Any, table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
+    target = _target_in(list(frame.columns), table, target, may_lack, "column")
+    labels = None if target is None else frame.pop(target)
     texts = frame.select_dtypes(include=["object", "string"]).columns
     return frame.astype(dict.fromkeys(texts, "category")), labels

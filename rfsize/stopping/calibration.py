@@ -14,7 +14,7 @@ from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
-from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
+from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.warn import give
@@ -110,24 +110,6 @@ def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:
     return place % every == 0 if every else np.zeros(len(place), dtype=np.bool_)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a table is to keep.
-
-    Attributes
-    ----------
-    alpha, confidence : float
-    average : {"micro", "macro"}
-    forest : str or None
-        `Adapter.digest` of the forest.
-    """
-
-    alpha: float
-    confidence: float
-    average: str
-    forest: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Tallies:
     """What rules, from cautious to bold, do on rows.
@@ -170,10 +152,9 @@ class Tallies:
 
     def boldest(self, wanted: Wanted, labels: Sequence[Any]) -> int:
         """The boldest rule that is certified to keep what is wanted; −1 where none is."""
-        check_rows(self.rows, labels, wanted.alpha, wanted.confidence, wanted.average)
-        return boldest(self.differing, self.rows, wanted.alpha, wanted.confidence, wanted.average)
+        wanted.check_rows(self.rows, labels)
+        return wanted.boldest(self.differing, self.rows)
 
     def certificate(self, rule: int, wanted: Wanted) -> Certificate:
         """Of what one rule did."""
-        counts = ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule])
-        return Certificate(counts, wanted.confidence, wanted.average, wanted.forest)
+        return wanted.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))

@@ -146,7 +146,8 @@ class Certificate:
     @property
     def bound(self) -> float:
         """Upper end of the exact (Clopper–Pearson) interval of the disagreement; with "macro" the worst class's."""
-        return float(bounds(*_tested(self.counts, self.average), self.confidence).max())
+        differing, rows = np.array(self.counts.disagreements), np.array(self.counts.rows)
+        return float(bounds(*_tested(differing, rows, self.average), self.confidence).max())
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values; the bound follows from them."""
@@ -188,11 +189,10 @@ def _checked_counts(fields: Fields, n_trees: int, n_classes: int) -> ClassCounts
     return ClassCounts.of_sums(rows, disagreements, trees)
 
 
-def _tested(counts: ClassCounts, average: str) -> tuple[Int64s, Int64s]:
+def _tested(differing: NDArray[Any], rows: NDArray[Any], average: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Disagreements and rows of all that is bounded by itself."""
-    differing, rows = (np.array(values, dtype=np.int64) for values in (counts.disagreements, counts.rows))
     if average == "micro":
-        return differing.sum(keepdims=True), rows.sum(keepdims=True)
+        return differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
     return differing[rows > 0], rows[rows > 0]
 
 
@@ -223,49 +223,66 @@ def fewest_rows(alpha: float, confidence: float) -> int:
     return rows
 
 
-def boldest(differing: NDArray[Any], rows: Int64s, alpha: float, confidence: float, average: str) -> int:
-    """The boldest rule that is certified, by fixed-sequence testing (Angelopoulos et al. 2021, "Learn then test").
+@dataclass(frozen=True)
+class Wanted:
+    """What a table is to keep, and how it is found out whether rules keep it.
 
-    Rules are tested from the most cautious on, each at the full confidence, and the first that fails ends it: the
-    chance that any rule is passed which really disagrees on more than 1 − α is at most that of the first such rule.
-    With "macro" a rule passes if each class's rows pass by themselves at that confidence. A rule that is bad has a
-    class that is, and that class passes with a chance of at most 1 − confidence (an intersection–union test), so that
-    no correction for the number of classes is needed.
-
-    Parameters
+    Attributes
     ----------
-    differing : ndarray of int, shape (n_classes, n_rules)
-        Rows that each rule, from cautious to bold, answers otherwise.
-    rows : ndarray of int64, shape (n_classes,)
     alpha, confidence : float
     average : {"micro", "macro"}
-
-    Returns
-    -------
-    int
-        Its number; −1 where none is.
+    forest : str or None
+        `Adapter.digest` of the forest.
     """
-    if average == "micro":
-        differing, rows = differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
-    seen = rows > 0
-    most = np.array([most_disagreements(int(n), alpha, confidence) for n in rows[seen]])
-    passed = (differing[seen] <= most[:, None]).all(axis=0)
-    return int(passed.size if passed.all() else np.argmin(passed)) - 1
 
+    alpha: float
+    confidence: float
+    average: str
+    forest: str | None = None
 
-def check_rows(rows: Int64s, labels: Sequence[Any], alpha: float, confidence: float, average: str) -> None:
-    """Raise ``ValueError`` with how many it would take where there are too few rows to certify anything."""
-    needed, total = fewest_rows(alpha, confidence), int(rows.sum())
-    if total < needed:
-        raise ValueError(
-            f"{how_many(total, 'row')} cannot certify alpha={alpha!r} with confidence {confidence!r}, even if none of "
-            f"them disagrees: give at least {needed:,} rows, or ask for a lower alpha or confidence"
-        )
-    rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
-    found = int(rows[rarest])
-    if average == "macro" and found < needed:
-        raise ValueError(
-            f"average='macro' bounds each class by itself, and the forest gives class {labels[rarest]!r} to {found:,} "
-            f"of {total:,} rows, where alpha={alpha!r} with confidence {confidence!r} takes {needed:,} of each class: "
-            f"give about {math.ceil(needed * total / found):,} rows like these, or leave average='micro'"
-        )
+    def check_rows(self, rows: Int64s, labels: Sequence[Any]) -> None:
+        """Raise ``ValueError`` with how many it would take where too few rows of a class certify anything."""
+        needed, total = fewest_rows(self.alpha, self.confidence), int(rows.sum())
+        of = f"alpha={self.alpha!r} with confidence {self.confidence!r}"
+        if total < needed:
+            raise ValueError(
+                f"{how_many(total, 'row')} cannot certify {of}, even if none of them disagrees: give at least "
+                f"{needed:,} rows, or ask for a lower alpha or confidence"
+            )
+        rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
+        found = int(rows[rarest])
+        if self.average == "macro" and found < needed:
+            raise ValueError(
+                f"average='macro' bounds each class by itself, and the forest gives class {labels[rarest]!r} to "
+                f"{found:,} of {total:,} rows, where {of} takes {needed:,} of each class: give about "
+                f"{math.ceil(needed * total / found):,} rows like these, or leave average='micro'"
+            )
+
+    def boldest(self, differing: NDArray[Any], rows: Int64s) -> int:
+        """The boldest rule that is certified, by fixed-sequence testing (Angelopoulos et al. 2021, "Learn then test").
+
+        Rules are tested from the most cautious on, each at the full confidence, and the first that fails ends it: the
+        chance that any rule is passed which really disagrees on more than 1 − α is at most that of the first such rule.
+        With "macro" a rule passes if each class's rows pass by themselves at that confidence. A rule that is bad has a
+        class that is, and that class passes with a chance of at most 1 − confidence (an intersection–union test), so
+        that no correction for the number of classes is needed.
+
+        Parameters
+        ----------
+        differing : ndarray of int, shape (n_classes, n_rules)
+            Rows that each rule, from cautious to bold, answers otherwise.
+        rows : ndarray of int64, shape (n_classes,)
+
+        Returns
+        -------
+        int
+            Its number; −1 where none is.
+        """
+        differing, rows = _tested(differing, rows, self.average)
+        most = np.array([most_disagreements(int(n), self.alpha, self.confidence) for n in rows])
+        passed = (differing <= most[:, None]).all(axis=0)
+        return int(passed.size if passed.all() else np.argmin(passed)) - 1
+
+    def certificate(self, counts: ClassCounts) -> Certificate:
+        """Of what the rule did that was chosen."""
+        return Certificate(counts, self.confidence, self.average, self.forest)

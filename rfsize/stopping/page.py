@@ -25,7 +25,7 @@ fast = rfsize.compile(model, table)"""
 # Of large forests not every number of trees is drawn: nobody could tell them apart.
 _MOST_POINTS = 600
 
-_PROMISES = {
+PROMISES = {
     "certified": "certified for this forest, with its trees in their order, on rows like those of the certificate",
     "expected": "expected on average over forests like this one",
 }
@@ -115,7 +115,7 @@ def _by_class(table: Table) -> tuple[Grid, ...]:
 def _origin(table: Table) -> tuple[tuple[str, str], ...]:
     by = "averaged scores" if table.stops.voting == "soft" else "votes"
     certificate = () if table.certificate is None else (("certificate", str(table.certificate)),)
-    promise = "nothing changes" if table.alpha == 1.0 else _PROMISES[table.promise]
+    promise = "nothing changes" if table.alpha == 1.0 else PROMISES[table.promise]
     return (("rule", f"{table.rule}, α = {table.alpha!r}, {by}"), *certificate, ("promise", promise))
 
 

@@ -25,8 +25,8 @@ from rfsize.stopping.arguments import (
     representative,
     resolved_prior,
 )
-from rfsize.stopping.calibration import TreesOnRows, Wanted
-from rfsize.stopping.certificate import AVERAGES, MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome
+from rfsize.stopping.calibration import TreesOnRows
+from rfsize.stopping.certificate import AVERAGES, MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome, Wanted
 from rfsize.stopping.document import (
     Fields,
     check_signature,
@@ -471,7 +471,7 @@ class StopTable(Result):
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
-            Class index answered; of "probability" or "score" the predictions, shape (n_rows, n_outputs).
+            Class index answered; of probabilities or scores the predictions, shape (n_rows, n_outputs).
         asked : ndarray of int64, shape (n_rows,)
             Trees asked, 1 to T; for weighted votes, the heaviest so many.
 

@@ -425,7 +425,7 @@ def lossless_bounds(n_trees: int) -> Bounds:
     Returns
     -------
     (ndarray of int32, ndarray of int32), each of shape (T + 1,)
-        ``lower`` and ``upper`` as in `rfsize.stopping.stops.BinaryStops`.
+        ``lower`` and ``upper`` as in `rfsize.stopping.rules.binary.BinaryStops`.
 
     Examples
     --------

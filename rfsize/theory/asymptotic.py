@@ -103,20 +103,13 @@ def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> F
 
     Parameters
     ----------
-    n_trees : array_like of float
-        Ensemble size T, at least 1.
-    density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
+    n_trees, density_at_half
+        As in `size_tail`.
 
     Returns
     -------
     ndarray of float
         Disagreement rates.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------
@@ -133,20 +126,13 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    alpha : array_like of float
-        Confidence α, strictly between 0 and 1.
-    density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
+    alpha, density_at_half
+        As in `size_tail`.
 
     Returns
     -------
     ndarray of float
         Ensemble sizes.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------

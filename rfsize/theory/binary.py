@@ -65,20 +65,13 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    n_trees : array_like of int
-        Ensemble size T, 1 to 2³¹ − 1.
-    pi : array_like of float
-        Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
+    n_trees, pi
+        As in `class_probability`.
 
     Returns
     -------
     ndarray of float
         Agreement, in the broadcast shape; non-decreasing over the odd sizes.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
 
     Examples
     --------
@@ -98,20 +91,13 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    n_trees : array_like of int
-        Ensemble size T, 1 to 2³¹ − 1.
-    pi : array_like of float
-        Vote fraction π of class 1, between 0 and 1. Broadcast against ``n_trees``.
+    n_trees, pi
+        As in `class_probability`.
 
     Returns
     -------
     ndarray of float
         Disagreement, in the broadcast shape.
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
 
     Examples
     --------
@@ -207,22 +193,13 @@ def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = N
 
     Parameters
     ----------
-    n_trees : int
-        Ensemble size T, 1 to 2³¹ − 1.
-    pi : array_like of float, shape (n,)
-        Vote fractions of the instances.
-    weights : array_like of float, shape (n,), optional
-        Instances that each fraction stands for; all 1 by default.
+    n_trees, pi, weights
+        As in `mean_agreement`.
 
     Returns
     -------
     float
         Mean disagreement, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, no instance is given, or the weights are not positive.
 
     Examples
     --------
@@ -239,20 +216,13 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
 
     Parameters
     ----------
-    pi : array_like of float, shape (n,)
-        Vote fractions of the instances.
-    weights : array_like of float, shape (n,), optional
-        Instances that each fraction stands for; all 1 by default.
+    pi, weights
+        As in `mean_agreement`.
 
     Returns
     -------
     float
         The limit of `mean_agreement` for many trees, between 1/2 and 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, no instance is given, or the weights are not positive.
 
     Examples
     --------
@@ -275,20 +245,13 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     ----------
     alpha : float
         Confidence α, strictly between 0 and 1.
-    pi : array_like of float, shape (n,)
-        Vote fractions of the instances.
-    weights : array_like of float, shape (n,), optional
-        Instances that each fraction stands for; all 1 by default.
+    pi, weights
+        As in `mean_agreement`.
 
     Returns
     -------
     int or float
         An odd size, or ``math.inf`` where no size up to `MAX_TREES` reaches α; `why_infinite` says why.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, no instance is given, or the weights are not positive.
 
     Examples
     --------
@@ -311,22 +274,13 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
 
     Parameters
     ----------
-    alpha : float
-        Confidence α, strictly between 0 and 1.
-    pi : array_like of float, shape (n,)
-        Vote fractions of the instances.
-    weights : array_like of float, shape (n,), optional
-        Instances that each fraction stands for; all 1 by default.
+    alpha, pi, weights
+        As in `ensemble_size`.
 
     Returns
     -------
     str
         Too many ties, or too many trees.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, no instance is given, or the weights are not positive.
 
     Examples
     --------

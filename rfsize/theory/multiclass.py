@@ -161,20 +161,13 @@ def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    n_trees : int
-        Ensemble size T, at least 1.
-    pi : array_like of float, shape (n, K)
-        Vote fractions of each row; they sum to 1.
+    n_trees, pi
+        As in `agreement`.
 
     Returns
     -------
     ndarray of float, shape (n,)
         Disagreement.
-
-    Raises
-    ------
-    ValueError
-        If the size is below 1 or above 2³¹ − 1, or a row is no distribution over the classes.
 
     Examples
     --------

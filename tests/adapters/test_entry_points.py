@@ -97,7 +97,7 @@ def test_entry_points_that_cannot_be_read_are_warned_of(install: Any, data: Data
 
 def test_a_framework_that_none_teaches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n3,0\n4,1\n")
-    arguments = ["grow", str(tmp_path / "rows.csv"), "--target", "y", "-o", str(tmp_path / "out.txt"), "--framework"]
+    arguments = ["grow", str(tmp_path / "rows.csv"), "--labels", "y", "-o", str(tmp_path / "out.txt"), "--framework"]
     assert main([*arguments, "catboost"]) == 2
     assert "knows no framework 'catboost'; it knows lightgbm, sklearn, xgboost" in capsys.readouterr().err
     assert main([*arguments, "sklearn", "-o", str(tmp_path / "out.skops")]) == 2

@@ -35,7 +35,7 @@ _MODELS = [(framework, ending) for framework, endings in _ENDINGS.items() for en
 
 
 def _grow(folder: Path, table: str, framework: str, output: Path, *options: str) -> int:
-    training = ["--target", "level", "--framework", framework, "--alpha", "0.8", "--min-trees", "30"]
+    training = ["--labels", "level", "--framework", framework, "--alpha", "0.8", "--min-trees", "30"]
     return run(folder, "grow", table, *training, "-o", str(output), *options)
 
 
@@ -98,8 +98,9 @@ def test_bags_that_go_by_the_label_know_it_by_its_name(training: Path, tmp_path:
         json.dumps({"pos_bagging_fraction": 0.7, "neg_bagging_fraction": 0.5, "bagging_fraction": 0.6}),
     ]
     assert _grow(training, "two.csv", "lightgbm", model, *params) == 0
-    sized = ["two.csv", "--target", "level", "--oob", "--alpha", "0.5"]
+    sized = ["two.csv", "--labels", "level", "--oob", "--alpha", "0.5"]
     assert run(training, "size", str(model), *sized) in {0, 1}
+    assert run(training, "report", str(model), *sized, "-o", str(tmp_path / "page.html")) in {0, 1}
     assert run(training, "table", str(model), *sized, "-o", str(tmp_path / "table.json")) == 0
 
 

@@ -20,9 +20,9 @@ from helpers.forests import Data, train_lightgbm
     ("options", "expected"),
     [
         (["--voting", "soft", "--alpha", "0.9"], {"voting": "soft", "alpha": 0.9}),
-        (["--estimator", "plugin", "--alpha", "0.9"], {"estimator": "plugin", "alpha": 0.9}),
-        (["--criterion", "probability", "--tolerance", "0.1"], {"criterion": "probability", "tolerance": 0.1}),
-        (["--criterion", "score", "--tolerance", "0.3"], {"criterion": "score", "tolerance": 0.3}),
+        (["--method", "plugin", "--alpha", "0.9"], {"estimator": "plugin", "alpha": 0.9}),
+        (["--metric", "probabilities", "--tolerance", "0.1"], {"criterion": "probability", "tolerance": 0.1}),
+        (["--metric", "scores", "--tolerance", "0.3"], {"criterion": "score", "tolerance": 0.3}),
     ],
 )
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.json"])
@@ -51,7 +51,7 @@ def test_metrics_by_all_of_their_names(tmp_path: Path, data: Data, capsys: pytes
     table = pd.DataFrame(data.X, columns=NAMES).assign(target=data.y)
     table.to_csv(tmp_path / "train.csv", index=False)
     train_lightgbm(table[list(NAMES)], data.y, 60).save_model(tmp_path / "model.txt")
-    sizing = ["size", "model.txt", "train.csv", "--target", "target", "--oob", "--tolerance", "0.01", "--criterion"]
+    sizing = ["size", "model.txt", "train.csv", "--labels", "target", "--oob", "--tolerance", "0.01", "--metric"]
     assert run(tmp_path, *sizing, "ROC_AUC") == run(tmp_path, *sizing, "auc")
     one, other = capsys.readouterr().out.split("T*(auc within 0.01)")[1:]
     assert one.strip().splitlines()[0] == other.strip().splitlines()[0]
@@ -64,16 +64,16 @@ def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[st
     table = pd.DataFrame(data.X, columns=NAMES)
     train_lightgbm(table, data.X[:, 0], 40, objective="regression").save_model(tmp_path / "lgb.txt")
     table.assign(target=data.X[:, 0]).to_csv(tmp_path / "train.csv", index=False)
-    wanted = ["--oob", "--target", "target", "--criterion", "score"]
+    wanted = ["--oob", "--labels", "target", "--metric", "scores"]
     assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.5") == 0
     assert "T*(score within 0.5)" in capsys.readouterr().out
     assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.001") == 1
     for options, message in [
         ([], "criterion='score' and a tolerance"),
-        (["--criterion", "score"], "needs a tolerance"),
-        (["--criterion", "score", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would have no effect"),
+        (["--metric", "scores"], "needs a tolerance"),
+        (["--metric", "scores", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would have no effect"),
     ]:
-        assert run(tmp_path, "size", "lgb.txt", "train.csv", "--target", "target", *options) == 2
+        assert run(tmp_path, "size", "lgb.txt", "train.csv", "--labels", "target", *options) == 2
         assert message in capsys.readouterr().err
 
 
@@ -84,8 +84,8 @@ def test_growing_by_a_metric(
     table = pd.DataFrame(data.X, columns=NAMES).assign(sign=[("no", "yes")[label] for label in data.y])
     table[:1000].to_csv(tmp_path / "train.csv", index=False)
     table[1000:].to_csv(tmp_path / "fresh.csv", index=False)
-    training = ["grow", "train.csv", "--target", "sign", "--framework", framework, "-o", str(tmp_path / output)]
-    by = ["--criterion", "auc", "--tolerance", "0.005"]
+    training = ["grow", "train.csv", "--labels", "sign", "--framework", framework, "-o", str(tmp_path / output)]
+    by = ["--metric", "auc", "--tolerance", "0.005"]
     load: Any = lgb.Booster if framework == "lightgbm" else xgb.Booster
     for options, source in [([], "(oob)"), (["--validation", "fresh.csv"], "500 rows (rows given)")]:
         assert run(tmp_path, *training, *by, *options) == 0
@@ -98,9 +98,9 @@ def test_growing_by_a_metric(
     table[1000:].drop(columns="sign").to_csv(tmp_path / "fresh.csv", index=False)
     for options, message in [
         ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),
-        (["--criterion", "auc"], "needs a tolerance"),
+        (["--metric", "auc"], "needs a tolerance"),
         ([*by, "--alpha", "0.9"], "alpha would have no effect"),
-        (["--criterion", "rmse", "--tolerance", "0.1"], "metric must be one of 'logloss'"),
+        (["--metric", "rmse", "--tolerance", "0.1"], "metric must be one of 'logloss'"),
     ]:
         assert run(tmp_path, *training, *options) == 2
         assert message in capsys.readouterr().err
@@ -109,10 +109,39 @@ def test_growing_by_a_metric(
 def test_growing_a_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.DataFrame(data.X, columns=NAMES).assign(target=data.X[:, 0] + data.X[:, 1])
     table.to_csv(tmp_path / "train.csv", index=False)
-    training = ["grow", "train.csv", "--target", "target", "--framework", "lightgbm", "--params"]
+    training = ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "--params"]
     training += ['{"objective": "regression", "num_leaves": 15}', "-o", str(tmp_path / "grown.txt")]
-    for by in (["--criterion", "score", "--tolerance", "0.1"], ["--criterion", "rmse", "--tolerance", "0.01"]):
+    for by in (["--metric", "scores", "--tolerance", "0.1"], ["--metric", "rmse", "--tolerance", "0.01"]):
         assert run(tmp_path, *training, *by) == 0
-        assert f"T*({by[1]} within {by[3]}) = " in capsys.readouterr().out
+        assert f" within {by[3]}) = " in capsys.readouterr().out
     assert run(tmp_path, *training) == 2
     assert "criterion='score' and a tolerance" in capsys.readouterr().err
+
+
+def test_a_metric_on_other_rows_than_those_of_training(
+    tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.DataFrame(data.X, columns=NAMES).assign(target=data.y)
+    booster = train_lightgbm(table[list(NAMES)][:1000], data.y[:1000], 60)
+    booster.save_model(tmp_path / "model.txt")
+    table[1000:].to_csv(tmp_path / "fresh.csv", index=False)
+    wanted = ["--metric", "auc", "--tolerance", "0.01", "--json"]
+    assert run(tmp_path, "size", "model.txt", "fresh.csv", "--labels", "target", *wanted) in (0, 1)
+    report = rfsize.size(booster, table[list(NAMES)][1000:], table["target"][1000:], criterion="auc", tolerance=0.01)
+    assert json.loads(capsys.readouterr().out) == report.to_dict()
+
+
+def test_a_table_for_the_infinite_forest(folder: Path, tmp_path: Path) -> None:
+    for target in ("forest", "limit"):
+        written = tmp_path / f"{target}.json"
+        assert run(folder, "table", "lgb.txt", "rows.npy", "--target", target, "-o", str(written)) == 0
+        assert rfsize.StopTable.load(written).target == target
+
+
+def test_certified_tables_refuse_what_has_no_effect_on_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, value in (("--target", "limit"), ("--seed", "3"), ("--subsample", "0.5"), ("--rule", "optimal")):
+        table = ["table", "lgb.txt", "rows.npy", "--certify", option, value]
+        assert run(folder, *table, "-o", str(tmp_path / "table.json")) == 2
+        assert f"{option} is for tables of votes" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def test_fraction(
     framework: str, output: str, labelled: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
     best = tmp_path / output
-    arguments = ["two.csv", "--target", "sign", "--framework", framework, *SHORT, "--params", "params.json"]
+    arguments = ["two.csv", "--labels", "sign", "--framework", framework, *SHORT, "--params", "params.json"]
     assert run(labelled, "fraction", *arguments, "-o", str(best)) == 0
     printed = capsys.readouterr().out
     assert "is the best of 2" in printed
@@ -57,7 +57,7 @@ def test_fraction_of_labels_in_words(
         pytest.skip("trees that score all classes tell too little to prove bags")
     table = pd.read_csv(labelled / "train.csv").drop(columns=["sign", "size"])
     table.to_csv(tmp_path / "rows.csv", index=False)
-    arguments = ["--target", "level", "--framework", framework, "--search", "elimination", "--rule", "one-se"]
+    arguments = ["--labels", "level", "--framework", framework, "--search", "elimination", "--rule", "one-se"]
     resumed = ["--resume", str(tmp_path / "search")]
     assert run(tmp_path, "fraction", "rows.csv", *arguments, *SHORT, *resumed, "--seed", "1") == 0
     first = capsys.readouterr().out
@@ -70,7 +70,7 @@ def test_fraction_of_labels_in_words(
 def test_fraction_of_numbers(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With a column of words among the features."""
     objective = ["--params", '{"objective": "reg:squarederror"}', "--scoring", "r2"]
-    arguments = ["train.csv", "--target", "size", "--framework", "xgboost", *objective, *SHORT[:5]]
+    arguments = ["train.csv", "--labels", "size", "--framework", "xgboost", *objective, *SHORT[:5]]
     assert run(labelled, "fraction", *arguments) == 0
     printed = capsys.readouterr().out
     assert "score" in printed
@@ -80,7 +80,7 @@ def test_fraction_of_numbers(labelled: Path, capsys: pytest.CaptureFixture[str])
 def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "two.csv",
-        "--target",
+        "--labels",
         "sign",
         "--framework",
         "xgboost",
@@ -97,20 +97,20 @@ def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["two.csv", "--target", "label"], "no column 'label'"),
-        (["missing.csv", "--target", "level"], "no label on 1 row: leave such rows out"),
-        (["constant.csv", "--target", "level"], "nothing to learn"),
-        (["train.csv", "--target", "size"], "reg:squarederror"),
-        (["two.csv", "--target", "sign", "--params", "list.json"], "must be a JSON object"),
-        (["two.csv", "--target", "sign", "--params", "{1"], "not JSON"),
-        (["two.csv", "--target", "sign", "--params", "no.json"], "no.json"),
-        (["two.csv", "--target", "sign", "--fractions", "2"], "strictly between"),
-        (["two.csv", "--target", "sign", "--scoring", "acc"], "get_scorer_names"),
-        (["two.csv", "--target", "sign", "-o", "model.txt"], "written to a .json or .ubj"),
-        (["two.csv", "--target", "sign", "-o", "two.csv"], "is one of the files read"),
-        (["two.csv", "--target", "sign", "--params", "params.json", "-o", "params.json"], "is one of the files read"),
-        (["two.csv", "--target", "sign", "--resume", "params.json"], "cannot be taken up"),
-        (["train.csv", "--target", "level", "--params", '{"objective": "binary:logistic"}'], "classes 0 to 1"),
+        (["two.csv", "--labels", "label"], "no column 'label'"),
+        (["missing.csv", "--labels", "level"], "no label on 1 row: leave such rows out"),
+        (["constant.csv", "--labels", "level"], "nothing to learn"),
+        (["train.csv", "--labels", "size"], "reg:squarederror"),
+        (["two.csv", "--labels", "sign", "--params", "list.json"], "must be a JSON object"),
+        (["two.csv", "--labels", "sign", "--params", "{1"], "not JSON"),
+        (["two.csv", "--labels", "sign", "--params", "no.json"], "no.json"),
+        (["two.csv", "--labels", "sign", "--fractions", "2"], "strictly between"),
+        (["two.csv", "--labels", "sign", "--scoring", "acc"], "get_scorer_names"),
+        (["two.csv", "--labels", "sign", "-o", "model.txt"], "written to a .json or .ubj"),
+        (["two.csv", "--labels", "sign", "-o", "two.csv"], "is one of the files read"),
+        (["two.csv", "--labels", "sign", "--params", "params.json", "-o", "params.json"], "is one of the files read"),
+        (["two.csv", "--labels", "sign", "--resume", "params.json"], "cannot be taken up"),
+        (["train.csv", "--labels", "level", "--params", '{"objective": "binary:logistic"}'], "classes 0 to 1"),
     ],
 )
 def test_bad_input_to_fraction_exits_with_2_and_one_line(

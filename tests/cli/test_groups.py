@@ -30,7 +30,7 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(grouped / "rows.csv")
     booster = lgb.Booster(model_file=grouped / "lgb.txt")
-    told = ["--oob", "--target", "sick", "--alpha", "0.8", "--json"]
+    told = ["--oob", "--labels", "sick", "--alpha", "0.8", "--json"]
     for option, groups in (("patient", table["patient"]), ("copies", "copies"), ("rows", "rows")):
         drop = [] if option == "patient" else ["--drop", "patient"]
         assert run(grouped, "size", "lgb.txt", "rows.csv", *told, *drop, "--groups", option) in (0, 1)
@@ -39,20 +39,20 @@ def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -
         assert printed == rfsize.size(booster, table[NAMES], y, oob=True, alpha=0.8, groups=groups).to_dict()
     assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--drop", "patient") in (0, 1)
     assert json.loads(capsys.readouterr().out)["groups"] == "copies"
-    stop = ["--oob", "--target", "sick", "--groups", "patient", "-o", str(grouped / "stop.json")]
+    stop = ["--oob", "--labels", "sick", "--groups", "patient", "-o", str(grouped / "stop.json")]
     assert run(grouped, "table", "lgb.txt", "rows.csv", *stop) == 0
 
 
 def test_a_column_goes_before_a_word(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pd.read_csv(grouped / "rows.csv").rename(columns={"patient": "rows"}).to_csv(grouped / "named.csv", index=False)
-    told = ["--oob", "--target", "sick", "--alpha", "0.8", "--json", "--groups", "rows"]
+    told = ["--oob", "--labels", "sick", "--alpha", "0.8", "--json", "--groups", "rows"]
     assert run(grouped, "size", "lgb.txt", "named.csv", *told) in (0, 1)
     assert json.loads(capsys.readouterr().out)["groups"] == "given"
 
 
 @pytest.mark.parametrize("command", ["grow", "fraction"])
 def test_training(command: str, grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = ["--target", "sick", "--framework", "lightgbm", "--alpha", "0.8", "--max-trees", "60", "--groups", "patient"]
+    told = ["--labels", "sick", "--framework", "lightgbm", "--alpha", "0.8", "--max-trees", "60", "--groups", "patient"]
     output = ["-o", str(grouped / f"{command}.txt"), "--json"]
     more = ["--fractions", "0.5", "--n-trees", "50"] if command == "fraction" else []
     assert run(grouped, command, "rows.csv", *told, *output, *more) in (0, 1)
@@ -62,7 +62,7 @@ def test_training(command: str, grouped: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_refusals(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = ["--target", "sick", "--drop", "patient"]
+    told = ["--labels", "sick", "--drop", "patient"]
     assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--oob", "--groups", "person") == 2
     assert "has no column 'person' of groups; it has ['f0'" in only_line(capsys.readouterr().err)
     assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--groups", "copies") == 2

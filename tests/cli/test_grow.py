@@ -25,7 +25,7 @@ def test_grow(
     framework: str, output: str, labelled: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read = lgb.Booster if framework == "lightgbm" else xgb.Booster
-    training = ["two.csv", "--target", "sign", "--framework", framework, "--params", "params.json", "--seed", "8"]
+    training = ["two.csv", "--labels", "sign", "--framework", framework, "--params", "params.json", "--seed", "8"]
     grown, more = tmp_path / output, tmp_path / f"more-{output}"
     assert run(labelled, "grow", *training, "--alpha", "0.9", "-o", str(grown)) == 0
     printed = capsys.readouterr().out
@@ -51,12 +51,12 @@ def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.
     for columns in (table.columns[::-1], table.columns[:-1]):
         table[columns].to_csv(fresh, index=False)
         options = ["--validation", str(fresh), "--alpha", "0.9", "-o", str(tmp_path / "grown.txt")]
-        assert run(labelled, "grow", "two.csv", "--target", "sign", "--framework", "lightgbm", *options) == 0
+        assert run(labelled, "grow", "two.csv", "--labels", "sign", "--framework", "lightgbm", *options) == 0
         assert "300 rows (rows given), 100 votes each" in capsys.readouterr().out
 
 
 def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    training = ["two.csv", "--target", "sign", "--framework", "xgboost"]
+    training = ["two.csv", "--labels", "sign", "--framework", "xgboost"]
     for options, message in (
         (["-o", str(tmp_path / "grown.txt")], "written to a .json or .ubj"),
         (["-o", str(tmp_path / "grown.json"), "--validation", "none.csv"], "No such file"),
@@ -75,14 +75,14 @@ def test_labels_in_words_do_not_matter_to_bags(labelled: Path, tmp_path: Path) -
     table = pd.read_csv(labelled / "two.csv")
     table["sign"] = np.where(table["sign"] > 0, "plus", "minus")
     table.to_csv(tmp_path / "words.csv", index=False)
-    training, model = ["words.csv", "--target", "sign"], tmp_path / "forest.txt"
+    training, model = ["words.csv", "--labels", "sign"], tmp_path / "forest.txt"
     assert run(tmp_path, "grow", *training, "--framework", "lightgbm", "--alpha", "0.8", "-o", str(model)) == 0
     assert run(tmp_path, "size", str(model), *training, "--oob", "--alpha", "0.5") in {0, 1}
 
 
 def test_a_table_without_rows(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.csv").write_text("a,b,sign\n")
-    options = ["empty.csv", "--target", "sign", "--framework", "xgboost", "-o", str(tmp_path / "forest.json")]
+    options = ["empty.csv", "--labels", "sign", "--framework", "xgboost", "-o", str(tmp_path / "forest.json")]
     assert run(tmp_path, "grow", *options) == 2
     assert "no rows" in capsys.readouterr().err
 
@@ -94,7 +94,7 @@ def test_columns_that_are_no_features_and_those_that_are_text(
     table = table.assign(key=np.arange(300), town=np.where(data.X[:300, 0] > 0, "Rom", "Ulm"), label=data.y[:300])
     table.to_csv(tmp_path / "train.csv", index=False)
     out = tmp_path / "grown.txt"
-    options = ["--target", "label", "--framework", "lightgbm", "--alpha", "0.8", "--min-trees", "20", "-o", str(out)]
+    options = ["--labels", "label", "--framework", "lightgbm", "--alpha", "0.8", "--min-trees", "20", "-o", str(out)]
     assert main(["grow", str(tmp_path / "train.csv"), *options, "--drop", "key", "--voting", "soft"]) == 0
     assert "columns read as categories: town" in capsys.readouterr().out
     names = lgb.Booster(model_file=out).feature_name()

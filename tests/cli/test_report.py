@@ -14,8 +14,8 @@ from helpers.pages import Page
 from rfsize.cli.main import main
 
 OUT_OF_BAG = {
-    "lgb.txt": ["--oob", "--target", "target"],
-    "xgb.json": ["--oob", "--target", "target", "--seed", "3", "--subsample", "0.632"],
+    "lgb.txt": ["--oob", "--labels", "target"],
+    "xgb.json": ["--oob", "--labels", "target", "--seed", "3", "--subsample", "0.632"],
 }
 
 
@@ -25,7 +25,7 @@ def test_a_page_of_training_rows(model: str, folder: Path, tmp_path: Path, capsy
     given = [model, "train.csv", *OUT_OF_BAG[model], "--alpha", "0.9"]
     assert run(folder, "size", *given) == 0
     said = capsys.readouterr().out.splitlines()
-    assert run(folder, "report", *given, "--metric", "auc", "--unseen", "rows.npy", "-o", str(page)) == 0
+    assert run(folder, "report", *given, "--score", "auc", "--unseen", "rows.npy", "-o", str(page)) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[:3] == said[:3]
     assert printed[-1] == f"wrote {page}: {page.stat().st_size:,} bytes"
@@ -50,13 +50,13 @@ def test_a_page_of_other_rows(folder: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_page_by_a_criterion(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page, train = tmp_path / "page.html", ["train.csv", "--oob", "--target", "target"]
-    by = ["--criterion", "auc", "--tolerance", "0.01"]
+    page, train = tmp_path / "page.html", ["train.csv", "--oob", "--labels", "target"]
+    by = ["--metric", "auc", "--tolerance", "0.01"]
     assert run(folder, "report", "lgb.txt", *train, *by, "-o", str(page)) == 0
     told = Page(page.read_text(encoding="utf-8")).text
     assert "keep the auc within 0.01" in told
     assert "On fresh rows the auc" in told
-    by = ["--criterion", "probability", "--tolerance", "0.1"]
+    by = ["--metric", "probabilities", "--tolerance", "0.1"]
     assert run(folder, "report", "lgb.txt", "rows.npy", *by, "--alpha", "0.9", "-o", str(page)) == 2
     assert "alpha would have no effect" in capsys.readouterr().err
 
@@ -66,9 +66,9 @@ def test_names_of_classes(tmp_path: Path, data: Data, capsys: pytest.CaptureFixt
     table = pd.DataFrame(data.X, columns=NAMES).assign(sign=[names[label] for label in data.y])
     table[:1000].to_csv(tmp_path / "train.csv", index=False)
     table[1000:].to_csv(tmp_path / "unseen.csv", index=False)
-    forest = ["grow", "train.csv", "--target", "sign", "--framework", "lightgbm", "--alpha", "0.98"]
+    forest = ["grow", "train.csv", "--labels", "sign", "--framework", "lightgbm", "--alpha", "0.98"]
     assert run(tmp_path, *forest, "-o", str(tmp_path / "lgb.txt")) == 0
-    given = ["lgb.txt", "train.csv", "--oob", "--target", "sign", "--alpha", "0.95"]
+    given = ["lgb.txt", "train.csv", "--oob", "--labels", "sign", "--alpha", "0.95"]
     page = tmp_path / "page.html"
     assert run(tmp_path, "size", *given, "--json") in (0, 1)
     size = json.loads(capsys.readouterr().out.partition("bytes\n")[2])["n_trees"]

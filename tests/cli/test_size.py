@@ -35,8 +35,8 @@ def test_size_from_arrays_and_out_of_bag(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_named_target_is_no_feature(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(folder, "size", "lgb.txt", "train.csv", "--target", "target", "--alpha", "0.9") == 0
-    assert run(folder, "size", "lgb.txt", "train.npz", "--target", "y", "--alpha", "0.9") == 0
+    assert run(folder, "size", "lgb.txt", "train.csv", "--labels", "target", "--alpha", "0.9") == 0
+    assert run(folder, "size", "lgb.txt", "train.npz", "--labels", "y", "--alpha", "0.9") == 0
 
 
 def test_columns_are_found_by_name(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,9 +101,9 @@ def test_categories_in_a_csv(tmp_path: Path, data: Data, capsys: pytest.CaptureF
         (["size", "odd.json", "rows.npy"], ""),
         (["size", "lgb.txt", "missing.csv"], "missing.csv"),
         (["size", "lgb.txt", "text.txt"], "not a known kind of table"),
-        (["size", "lgb.txt", "train.csv", "--target", "label"], "no column 'label'"),
-        (["size", "lgb.txt", "train.npz", "--target", "label"], "no array 'label'"),
-        (["size", "lgb.txt", "rows.npy", "--target", "label"], "without column names"),
+        (["size", "lgb.txt", "train.csv", "--labels", "label"], "no column 'label'"),
+        (["size", "lgb.txt", "train.npz", "--labels", "label"], "no array 'label'"),
+        (["size", "lgb.txt", "rows.npy", "--labels", "label"], "without column names"),
         (["size", "lgb.txt", "two.npz"], "one array X"),
         (["size", "lgb.txt", "objects.npy"], "allow_pickle"),
         (["size", "lgb.txt", "rows.npy", "--oob"], "order of training"),

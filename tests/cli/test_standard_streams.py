@@ -74,11 +74,11 @@ def test_every_command_reads_rows_from_standard_input(
 ) -> None:
     content = (folder / name).read_bytes() if name else gzip.compress((folder / "train.csv").read_bytes())
     target = "y" if format_ == "npz" else "target"
-    options = ["--input-format", format_, "--target", target]
+    options = ["--input-format", format_, "--labels", target]
     answers = []
     for given in (name or "train.csv", "-"):
         _given(monkeypatch, content)
-        assert run(folder, "size", "lgb.txt", given, "--target", target, *(options if given == "-" else [])) in {0, 1}
+        assert run(folder, "size", "lgb.txt", given, "--labels", target, *(options if given == "-" else [])) in {0, 1}
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
     small, table, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "table.json", "grown.txt"))
@@ -97,7 +97,7 @@ def test_every_command_reads_rows_from_standard_input(
 def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _given(monkeypatch, (folder / "train.csv").read_bytes().replace(b",target", b",other"))
     options = ["--framework", "lightgbm", "--alpha", "0.8", "-o", str(tmp_path / "grown.txt")]
-    assert run(folder, "grow", "train.csv", "--target", "target", "--validation", "-", *options) == 0
+    assert run(folder, "grow", "train.csv", "--labels", "target", "--validation", "-", *options) == 0
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, mo
         (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "found - for the table"),
         (["table", "lgb.txt", "-", "-o", "-"], "found - for the output"),
         (["predict", "-", "train.csv", "-o", "new.csv"], "found - for the forest"),
-        (["grow", "train.csv", "--target", "target", "--framework", "lightgbm", "-o", "-"], "found - for the output"),
+        (["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "-o", "-"], "found - for the output"),
         (
-            ["grow", "-", "--validation", "-", "--target", "target", "--framework", "lightgbm", "-o", "new.txt"],
+            ["grow", "-", "--validation", "-", "--labels", "target", "--framework", "lightgbm", "-o", "new.txt"],
             "standard input can be read only once",
         ),
         (
-            ["grow", "-", "--params", "-", "--target", "target", "--framework", "lightgbm", "-o", "new.txt"],
+            ["grow", "-", "--params", "-", "--labels", "target", "--framework", "lightgbm", "-o", "new.txt"],
             "found - for the params",
         ),
         (["size", "lgb.txt", "-", "--input-format", "parquet"], "Parquet"),
         (["size", "lgb.txt", "-", "--input-format", "npy"], "standard input could not be read"),
-        (["size", "lgb.txt", "-", "--target", "none"], "standard input has no column 'none'"),
+        (["size", "lgb.txt", "-", "--labels", "none"], "standard input has no column 'none'"),
     ],
 )
 def test_what_does_not_go_through_standard_streams(

@@ -30,10 +30,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     return folder
 
 
-OF_MODEL = ["model.txt", "rows.csv", "--target", "label", "--alpha", "0.8"]
+OF_MODEL = ["model.txt", "rows.csv", "--labels", "label", "--alpha", "0.8"]
 TRAINING = [
     "rows.csv",
-    "--target",
+    "--labels",
     "label",
     "--drop",
     "more",
@@ -80,7 +80,7 @@ def test_a_warning_is_a_line_and_comes_before_a_refusal_too(rows: Path) -> None:
     code = "import sys; from rfsize.cli.main import main; sys.exit(main())"
     asked = [str(rows / one) if (rows / one).exists() else one for one in OF_MODEL]
     done = subprocess.run(
-        [sys.executable, "-c", code, "size", *asked, "--estimator", "plugin", "--seed", "3"],
+        [sys.executable, "-c", code, "size", *asked, "--method", "plugin", "--seed", "3"],
         capture_output=True,
         text=True,
         check=False,

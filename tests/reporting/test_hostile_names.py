@@ -54,9 +54,9 @@ def test_the_command_line(rows: Any, tmp_path: Path, capsys: pytest.CaptureFixtu
     X, y = rows
     table = pd.DataFrame(X, columns=["a", "b", "c", "\x1bc"]).assign(label=[str(name).replace("\0", "") for name in y])
     table.to_csv(tmp_path / "rows.csv", index=False, lineterminator="\n")
-    grow = ["grow", str(tmp_path / "rows.csv"), "--target", "label", "--framework", "lightgbm", "--max-trees", "30"]
+    grow = ["grow", str(tmp_path / "rows.csv"), "--labels", "label", "--framework", "lightgbm", "--max-trees", "30"]
     assert main([*grow, "--min-trees", "20", "-o", str(tmp_path / "model.txt")]) in (0, 1)
-    assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.csv"), "--target", "\x1b[2J"]) == 2
+    assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.csv"), "--labels", "\x1b[2J"]) == 2
     printed = capsys.readouterr()
     assert r"\x1b[2J" in printed.out
     assert is_plain(printed.out)

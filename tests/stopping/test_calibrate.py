@@ -18,8 +18,8 @@ import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.stopping.calibration import Tallies, TreesOnRows, Wanted
-from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, bounds, fewest_rows, most_disagreements
+from rfsize.stopping.calibration import Tallies, TreesOnRows
+from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted, bounds, fewest_rows, most_disagreements
 from rfsize.stopping.rules.averages import AverageStops, limits_tried, needed_leads, running_leads
 
 ALPHA, CONFIDENCE = 0.97, 0.95
@@ -159,10 +159,11 @@ def test_299_rows_certify_one_percent() -> None:
 def test_testing_stops_at_the_first_rule_that_fails() -> None:
     rows = np.array([450, 450])
     differing = np.array([[0, 1, 9, 1], [0, 1, 0, 0]])
-    assert boldest(differing, rows, 0.99, 0.95, "micro") == 1
-    assert boldest(differing, rows, 0.99, 0.95, "macro") == 0
-    assert boldest(differing, np.array([100, 100]), 0.99, 0.95, "micro") == -1
-    assert boldest(differing[:, :2], np.array([1000, 0]), 0.99, 0.95, "macro") == 1
+    micro, macro = (Wanted(0.99, 0.95, average) for average in ("micro", "macro"))
+    assert micro.boldest(differing, rows) == 1
+    assert macro.boldest(differing, rows) == 0
+    assert micro.boldest(differing, np.array([100, 100])) == -1
+    assert macro.boldest(differing[:, :2], np.array([1000, 0])) == 1
 
 
 def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:

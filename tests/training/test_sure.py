@@ -167,14 +167,14 @@ def test_less_than_half_sure_is_refused(sure: Any, data: Data) -> None:
 def test_on_the_command_line(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.DataFrame(data.X, columns=[f"x{index}" for index in range(8)]).assign(sign=data.y)
     table.to_csv(tmp_path / "two.csv", index=False)
-    training = ["two.csv", "--target", "sign", "--framework", "lightgbm", "--alpha", "0.95", "--json"]
+    training = ["two.csv", "--labels", "sign", "--framework", "lightgbm", "--alpha", "0.95", "--json"]
     found = {}
     for sure in ("0.5", "0.95"):
-        assert run(tmp_path, "grow", *training, "--sure", sure, "-o", str(tmp_path / "grown.txt")) == 0
+        assert run(tmp_path, "grow", *training, "--confidence", sure, "-o", str(tmp_path / "grown.txt")) == 0
         found[sure] = json.loads(capsys.readouterr().out)
         assert lgb.Booster(model_file=tmp_path / "grown.txt").num_trees() == found[sure]["wanted"]
     assert found["0.5"]["wanted"] == found["0.5"]["n_trees"] < found["0.95"]["wanted"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert run(tmp_path, "grow", *training, "--sure", "0.3", "-o", str(tmp_path / "none.txt")) == 2
+        assert run(tmp_path, "grow", *training, "--confidence", "0.3", "-o", str(tmp_path / "none.txt")) == 2
     assert "sure must be at least 0.5" in capsys.readouterr().err

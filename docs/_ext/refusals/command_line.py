@@ -107,7 +107,7 @@ def array_that_breaks_off(at: AtHand) -> None:
     instead="one of the columns that the message lists",
 )
 def no_target(at: AtHand) -> None:
-    at.shell("size", at.saved_model(), at.table(), "--target", "target")
+    at.shell("size", at.saved_model(), at.table(), "--labels", "target")
 
 
 @GROUP.refuses(
@@ -131,7 +131,7 @@ def no_feature(at: AtHand) -> None:
 )
 def no_label(at: AtHand) -> None:
     table = at.table("few.csv", level=[None, *["a", "b"] * 199, "a"])
-    at.shell("grow", table, "--target", "level", "--framework", "lightgbm", "-o", at.folder / "out.txt")
+    at.shell("grow", table, "--labels", "level", "--framework", "lightgbm", "-o", at.folder / "out.txt")
 
 
 @GROUP.refuses(
@@ -143,7 +143,7 @@ def no_label(at: AtHand) -> None:
 )
 def parameters(at: AtHand) -> None:
     at.shell(
-        *("grow", at.table(), "--target", "label", "--framework", "lightgbm"),
+        *("grow", at.table(), "--labels", "label", "--framework", "lightgbm"),
         *("--params", at.file("list.json", "[1]"), "-o", at.folder / "out.txt"),
     )
 
@@ -156,7 +156,7 @@ def parameters(at: AtHand) -> None:
     instead="one of those that the message lists",
 )
 def unknown_framework(at: AtHand) -> None:
-    at.shell("grow", at.table(), "--target", "label", "--framework", "catboost", "-o", at.folder / "out.txt")
+    at.shell("grow", at.table(), "--labels", "label", "--framework", "catboost", "-o", at.folder / "out.txt")
 
 
 @GROUP.refuses(
@@ -198,11 +198,11 @@ def predictions(at: AtHand) -> None:
 
 
 @GROUP.refuses(
-    "a metric of a report without out-of-bag rows",
+    "a score of a report without out-of-bag rows",
     ValueError,
-    "--metric is of the out-of-bag score, which takes --oob and --target",
+    "--score is the out-of-bag score, which takes --oob and --labels",
     why="the score is that of the training rows, by trees that did not see them",
-    instead="both, or no `--metric`",
+    instead="both, or no `--score`",
 )
-def metric_of_other_rows(at: AtHand) -> None:
-    at.shell("report", at.saved_model(), at.table(), "--metric", "auc", "-o", at.folder / "page.html")
+def score_of_other_rows(at: AtHand) -> None:
+    at.shell("report", at.saved_model(), at.table(), "--score", "auc", "-o", at.folder / "page.html")

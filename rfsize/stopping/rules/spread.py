@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, Wanted, one_in
-from rfsize.stopping.certificate import Certificate
+from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
+from rfsize.stopping.certificate import Certificate, Wanted
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import MAX_TREES, Drawing, Stops
 from rfsize.utils.typing import Floats, Int64s

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.stopping.calibration import TreesOnRows, Wanted, one_in
-from rfsize.stopping.certificate import Certificate, ClassCounts, boldest, check_rows
+from rfsize.stopping.calibration import TreesOnRows, one_in
+from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
 from rfsize.stopping.rules.base import Stops
 from rfsize.utils.typing import Int64s
 
@@ -162,18 +162,17 @@ class VotesOnRows:
         The first are lossless, and right about every row; each is built only if those before have passed.
         """
         sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
-        check_rows(sizes, labels, wanted.alpha, wanted.confidence, wanted.average)
+        wanted.check_rows(sizes, labels)
         nominal = [alpha for alpha in 1.0 - (1.0 - wanted.alpha) * _NOMINAL if alpha > 0.0]
         best, stops = 1.0, build(1.0)
         counts = self.outcome(stops)
         for alpha in nominal:
             bolder = build(float(alpha))
             found = self.outcome(bolder)
-            differing = np.array(found.disagreements)[:, None]
-            if boldest(differing, sizes, wanted.alpha, wanted.confidence, wanted.average) < 0:
+            if wanted.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
                 break
             best, stops, counts = float(alpha), bolder, found
-        return best, stops, Certificate(counts, wanted.confidence, wanted.average, wanted.forest)
+        return best, stops, wanted.certificate(counts)
 
 
 def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:

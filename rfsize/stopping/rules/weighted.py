@@ -21,10 +21,6 @@ from rfsize.utils.typing import Floats, Int64s
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
 
-_WEIGHTED_TWO = """    const double lead = votes[1] - votes[0];
-    return lead > needed[asked] ? 1 : -lead >= needed[asked] ? 0 : -1;
-"""
-
 _WEIGHTED = """    int leader, rival;
     double lead;
     two_leaders(votes, &leader, &rival);
@@ -182,7 +178,7 @@ class WeightedStops(VoteStops):
         return _core.VoteStop.weighted(self.weights[self.order], self.needed)
 
     def label_in_c(self, n_trees: int, n_classes: int, every: int) -> str:
-        worth, two = self.worth[:, self.order], n_classes == 2
+        worth = self.worth[:, self.order]
         looks = 2.0 * self.needed <= self.needed[0]
         parts = [
             "typedef double tally;\n",
@@ -192,8 +188,8 @@ class WeightedStops(VoteStops):
             array("against", worth[1]),
             array("needed", self.needed),
             array("place_of", np.argsort(self.order), smallest(n_trees)),
-            "" if two else LEADERS_IN_C,
-            ANSWER_IN_C % (_WEIGHTED_TWO if two else _WEIGHTED),
+            LEADERS_IN_C,
+            ANSWER_IN_C % _WEIGHTED,
         ]
         return "".join(parts) + _WEIGH
 

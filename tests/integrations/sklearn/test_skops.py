@@ -61,7 +61,7 @@ def test_all_that_the_command_line_does(kind: str, table: Path, tmp_path: Path) 
     skops.dump(model, whole)
     rows.to_csv(tmp_path / "rows.csv", index=False)  # columns in another order
     assert run(tmp_path, "size", whole, "rows.csv", "--alpha", "0.9") in {0, 1}
-    assert run(tmp_path, "size", whole, str(table), "--target", "y", "--oob", "--alpha", "0.9") in {0, 1}
+    assert run(tmp_path, "size", whole, str(table), "--labels", "y", "--oob", "--alpha", "0.9") in {0, 1}
     assert run(tmp_path, "truncate", whole, "rows.csv", "--alpha", "0.8", "-o", small) in {0, 1}
     kept = skops.load(small, trusted=["sklearn.tree._tree.Tree"])
     expected = rfsize.truncate(model, n_trees=len(kept.estimators_))
@@ -88,7 +88,7 @@ def test_boosting_and_regression(table: Path, tmp_path: Path, capfd: pytest.Capt
     assert np.array_equal(pd.read_csv(tmp_path / "out.csv")["label"], boosted.predict(rows[["a", "b", "c"]]))
     forest = RandomForestRegressor(20, max_depth=3, random_state=0).fit(rows[["b", "c"]], rows["a"])
     skops.dump(forest, tmp_path / "regression.skops")
-    sized = ["size", "regression.skops", str(table), "--criterion", "score", "--tolerance", "0.2"]
+    sized = ["size", "regression.skops", str(table), "--metric", "scores", "--tolerance", "0.2"]
     assert run(tmp_path, *sized) in {0, 1}
     capfd.readouterr()
     assert run(tmp_path, "truncate", "regression.skops", str(table), "-o", str(tmp_path / "small.txt")) == 2

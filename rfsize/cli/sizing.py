@@ -1,0 +1,86 @@
+"""``rfsize size``, ``report`` and ``truncate``: how many trees of a forest are enough."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from rfsize.cli.models import LoadedModel, load_model, save_model
+from rfsize.cli.options import asked, given, refuse_to_overwrite, sized_by, wrote
+from rfsize.cli.tables import Table, load_table, without
+from rfsize.counting.api import tree_outputs
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.reporting.result import Result
+from rfsize.sizing.api import size, truncate
+from rfsize.sizing.base import Report
+from rfsize.sizing.named_metrics import METRICS
+from rfsize.sizing.oob_score import oob_score
+from rfsize.stopping.table import StopTable
+
+
+def print_size(options: argparse.Namespace) -> Report:
+    """Print how many trees are enough."""
+    report = size(**asked(options, load_model(options.model)), **sized_by(options))
+    print(json.dumps(report.to_dict(), indent=2) if options.json else report)
+    return report
+
+
+def write_truncated(options: argparse.Namespace) -> Report:
+    """Write the forest of the first T* trees."""
+    refuse_to_overwrite(options.output, options.model, options.data)
+    loaded = load_model(options.model)
+    loaded.integration.check_path(options.output)
+    report = size(**asked(options, loaded), **sized_by(options))
+    names = None if loaded.class_names is None else loaded.class_names.tolist()
+    save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
+    print(report)
+    print(wrote(options.output, options.model))
+    return report
+
+
+def write_page(options: argparse.Namespace) -> Report:
+    """Write a page about a forest."""
+    refuse_to_overwrite(options.output, options.model, options.data, options.unseen)
+    if options.score is not None and not (options.oob and options.labels):
+        raise ValueError("--score is the out-of-bag score, which takes --oob and --labels: give both")
+    loaded = load_model(options.model)
+    outputs = tree_outputs(**asked(options, loaded))
+    report = size(outputs, **sized_by(options))
+    report.to_html(options.output, *_score(options, outputs), *_table(options, loaded, outputs))
+    print(report)
+    print(wrote(options.output))
+    return report
+
+
+def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
+    """The out-of-bag score, where labels are known: of the metric that the forest is sized by, if that is one."""
+    if not options.oob or outputs.y is None:
+        return []
+    by_default = options.metric if options.metric in METRICS else None
+    return [oob_score(outputs, metric=options.score or by_default)]
+
+
+def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
+    """A stop table certified on rows that the forest was not trained on, where there are enough of them."""
+    if options.unseen is not None:
+        table = Table.of(options.unseen, options.input_format)
+        X, _ = load_table(table, options.labels, may_lack=True)
+        X = without(X, [name for name in options.drop if name in getattr(X, "columns", ())], table)
+        return [_certified(options, loaded, loaded.integration.features_of(loaded.model, X))]
+    if options.oob:
+        return []
+    try:
+        return [_certified(options, loaded, outputs.asked_again.X)]
+    except ValueError as error:  # nobody asked for it
+        print(f"no stop table: {error}")
+        return []
+
+
+def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
+    """A table keeps probabilities and scores as well as a size does; of metrics it keeps the labels."""
+    if options.metric in ("probabilities", "scores"):
+        wanted = given(options, "metric", "tolerance", "missing")
+    else:
+        wanted = given(options, "alpha", "voting", "average", "threshold", "missing")
+    return StopTable.calibrate(loaded.with_class_names(), X, **wanted)

@@ -1,0 +1,192 @@
+"""``rfsize grow`` and ``fraction``: forests trained from a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.adapters.integration import Integration
+from rfsize.adapters.registry import integration_named
+from rfsize.cli.models import load_model, save_model
+from rfsize.cli.options import given, refuse_to_overwrite, sized_by, table_of, wrote
+from rfsize.cli.tables import Table, like_table, load_table
+from rfsize.sizing.base import Report
+from rfsize.sizing.named_metrics import METRICS
+from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.growing import grow
+from rfsize.utils.validation import class_indices
+from rfsize.utils.words import how_many, printable
+
+# How the names of objectives begin that take labels as classes.
+_OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
+
+
+class _Training(NamedTuple):
+    """What a forest is trained on.
+
+    Attributes
+    ----------
+    integration : Integration
+        Of the framework that trains it.
+    X, groups
+        Features and groups of DATA.
+    params : dict
+        The parameters that were given, with the objective and the number of classes of the labels where they name none.
+    data
+        The framework's training data, with labels coded 0, 1, … in ascending order.
+    classes : list or None
+        The label behind each code; None where the objective takes labels as numbers.
+    """
+
+    integration: Integration
+    X: Any
+    groups: Any
+    params: dict[str, Any]
+    data: Any
+    classes: list[Any] | None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, *, bagged: bool = False, **seed: int) -> _Training:
+        """What DATA and the parameters give, which may leave out what DATA tell.
+
+        Where the forest is to be ``bagged`` and the parameters name no bagging fraction, it is 0.632.
+
+        Raises
+        ------
+        ValueError
+            If labels are missing, of one class only, or numbers for which no objective is named.
+        """
+        integration = integration_named(options.framework)
+        if options.output is not None:
+            integration.check_path(options.output)
+        X, y, groups = table_of(options)
+        wanted, classes = load_params(options.params), None
+        objective = integration.objective_of(wanted)
+        if objective is None or objective.startswith(_OF_CLASSES):
+            classes, y = _coded(y, objective)
+        n_classes = None if classes is None else len(classes)
+        is_binary = n_classes == 2 if objective is None else objective.startswith("binary")
+        params, data = integration.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
+        return cls(integration, X, groups, params | seed, data, classes)
+
+    def tell(self, options: argparse.Namespace, found: Report | FractionSearch, booster: Any) -> None:
+        """Write the forest, and print what was found."""
+        if options.output is not None:
+            save_model(booster, self.integration, options.output, self.classes)
+        if options.json:
+            print(json.dumps({**found.to_dict(), "classes": self.classes}, indent=2))
+            return
+        if self.classes is not None and self.classes != list(range(len(self.classes))):
+            print("classes: " + ", ".join(f"{code} = {printable(label)}" for code, label in enumerate(self.classes)))
+        print(found)
+        if options.output is not None:
+            print(wrote(options.output))
+
+
+def grow_forest(options: argparse.Namespace) -> Report:
+    """Train a forest until it has T* trees, or add trees to one."""
+    refuse_to_overwrite(options.output, options.data, options.model, options.validation, params_file(options.params))
+    training = _Training.of(options, bagged=True, **given(options, "seed"))
+    if not options.json:
+        _print_categories(training.X)
+    booster, report = grow(
+        training.params,
+        training.data,
+        **_validation_rows(options, training),
+        **sized_by(options),
+        **given(options, "threshold", "max_trees", "min_trees", sure="confidence"),
+        groups=training.groups,
+        init_model=None if options.model is None else _grown_before(options.model, training.classes),
+        return_report=True,
+    )
+    training.tell(options, report, booster)
+    return report
+
+
+def find_fraction(options: argparse.Namespace) -> Report | None:
+    """Find the bagging fraction of least out-of-bag error."""
+    refuse_to_overwrite(options.output, options.data, options.resume, params_file(options.params))
+    training = _Training.of(options)
+    found = select_bagging_fraction(
+        training.params,
+        training.data,
+        **given(options, "fractions", "n_trees", "search", "rule", "scoring", "seed", "resume", "max_trees"),
+        **sized_by(options),
+        groups=training.groups,
+    )
+    training.tell(options, found, found.booster)
+    return found.report
+
+
+def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[str, Any]:
+    """Rows to judge by in place of those of training, and their labels where a metric asks for them."""
+    if options.validation is None:
+        return {}
+    table, by_metric = Table.of(options.validation, options.input_format), options.metric in METRICS
+    X, y = load_table(table, options.labels, may_lack=not by_metric)
+    if by_metric and training.classes is not None:
+        y = class_indices(np.asarray(training.classes), y, len(y))
+    return {"X_val": like_table(X, training.X), "y_val": y if by_metric else None}
+
+
+def _grown_before(path: Path, classes: list[Any] | None) -> Any:
+    """A forest to add trees to, of the same classes."""
+    loaded = load_model(path)
+    if loaded.class_names is not None and loaded.class_names.tolist() != classes:
+        raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
+    return loaded.model
+
+
+def _print_categories(X: Any) -> None:
+    """Say which columns are read as categories, since a number that was mistyped once makes text of its column."""
+    if hasattr(X, "columns"):
+        texts = [str(name) for name in X.select_dtypes(include="category").columns]
+        if texts:
+            print(f"columns read as categories: {', '.join(map(printable, texts))}")
+
+
+def load_params(text: str | None) -> dict[str, Any]:
+    """Training parameters from JSON, or from the file that holds it; ``ValueError`` where that is no JSON object."""
+    if text is None:
+        return {}
+    file = params_file(text)
+    content = text if file is None else file.read_text(encoding="utf-8")
+    try:
+        params = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the parameters are not JSON: {error}") from error
+    if not isinstance(params, dict):
+        raise ValueError(f'the parameters must be a JSON object such as {{"max_depth": 8}}, found {text[:80]!r}')
+    return params
+
+
+def params_file(text: str | None) -> Path | None:
+    """The file that training parameters are read from, None where they are JSON themselves."""
+    return None if text is None or text.lstrip().startswith("{") else Path(text)
+
+
+def _coded(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]:
+    labels = np.asarray(y)
+    missing = [label is None or label != label for label in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"no label on {how_many(sum(missing), 'row')}: leave such rows out of the table")
+    if labels.dtype.kind == "O":
+        labels = labels.astype(np.str_)
+    if not labels.size:
+        raise ValueError("the table has no rows")
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"all labels are {classes.tolist()[0]!r}: there is nothing to learn")
+    numbers = classes.dtype.kind == "f" and (classes != np.floor(classes)).any()
+    if objective is None and (numbers or 2 * len(classes) > len(labels)):
+        raise ValueError(
+            f"the labels have {len(classes)} different values on {len(labels)} rows, such as {classes.tolist()[0]!r}: "
+            'if they are numbers to predict, name the objective in the parameters, "regression" for LightGBM or '
+            '"reg:squarederror" for XGBoost'
+        )
+    return classes.tolist(), codes
