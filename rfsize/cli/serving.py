@@ -12,7 +12,6 @@ from rfsize.cli.options import asked, given, refuse_to_overwrite, wrote
 from rfsize.cli.predictions import features_of_forest, pieces, prediction_format, prediction_writer
 from rfsize.cli.tables import STANDARD, Table
 from rfsize.counting.api import tree_outputs
-from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.inference.api import compile as compiled
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest

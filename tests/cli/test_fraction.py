@@ -110,7 +110,7 @@ def test_fraction_of_a_forest_that_stays_too_small(labelled: Path, capsys: pytes
         (["two.csv", "--labels", "sign", "-o", "two.csv"], "is one of the files read"),
         (["two.csv", "--labels", "sign", "--params", "params.json", "-o", "params.json"], "is one of the files read"),
         (["two.csv", "--labels", "sign", "--resume", "params.json"], "cannot be taken up"),
-        (["train.csv", "--labels", "level", "--params", '{"objective": "binary:logistic"}'], "classes 0 to 1"),
+        (["train.csv", "--labels", "level", "--params", '{"objective": "binary:logistic"}'], "class indices 0 to 1"),
     ],
 )
 def test_bad_input_to_fraction_exits_with_2_and_one_line(

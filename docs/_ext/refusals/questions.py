@@ -79,7 +79,7 @@ def labels_of_counted_numbers(at: AtHand) -> object:
 
 @GROUP.refuses(
     "votes of a regression forest's tree outputs",
-    ValueError,
+    rfsize.NotAForestError,
     "the trees of a regression forest cast no votes: take scores",
     why="a stop table counts votes",
     instead="predict with all trees",
