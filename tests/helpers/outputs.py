@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import rfsize
@@ -22,5 +23,8 @@ def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts
 
 
 def votes_of(*rows: Any, **options: Any) -> Votes:
-    """The votes of a model's trees; arguments as of `rfsize.tree_outputs`."""
-    return rfsize.tree_outputs(*rows, **options).votes
+    """The votes of a model's trees, whatever is to be said of its training; arguments as of `rfsize.tree_outputs`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.SharedBagsWarning)
+        warnings.simplefilter("ignore", rfsize.SeedDependenceWarning)
+        return rfsize.tree_outputs(*rows, **options).votes

@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
+from helpers.outputs import votes_of
 
 XGBOOST_KEEPS_CATEGORIES = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1)
 
@@ -42,7 +43,7 @@ def labels(rng: np.random.Generator, X: np.ndarray, n_classes: int) -> np.ndarra
 
 def leaf_votes(model: Any, X: np.ndarray) -> np.ndarray:
     """Vote counts from the framework's own leaves, as `rfsize.tree_outputs` reads them."""
-    return rfsize.tree_outputs(model, X).votes.counts
+    return votes_of(model, X).counts
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]), zero_as_missing=st.booleans())
@@ -145,7 +146,7 @@ def framed_booster(framework: str, **params: Any) -> tuple[Any, pd.DataFrame]:
 def test_categories_of_a_frame(framework: str) -> None:
     booster, table = framed_booster(framework)
     fast = rfsize.compile(booster)
-    assert np.array_equal(fast.votes(table).counts, rfsize.tree_outputs(booster, table).votes.counts)
+    assert np.array_equal(fast.votes(table).counts, votes_of(booster, table).counts)
     np.testing.assert_allclose(fast.predict_proba(table)[:, 1], predict(booster, table), atol=1e-6)
     if framework == "xgboost" and not XGBOOST_KEEPS_CATEGORIES:
         return
@@ -163,7 +164,7 @@ def test_categories_of_a_frame(framework: str) -> None:
 def test_unknown_categories() -> None:
     fresh = frame(np.random.default_rng(6), 50, new_category=True)
     booster, _ = framed_booster("lightgbm")
-    assert np.array_equal(rfsize.compile(booster).votes(fresh).counts, rfsize.tree_outputs(booster, fresh).votes.counts)
+    assert np.array_equal(rfsize.compile(booster).votes(fresh).counts, votes_of(booster, fresh).counts)
     if XGBOOST_KEEPS_CATEGORIES:
         booster, _ = framed_booster("xgboost")
         with pytest.raises(ValueError, match="the category 'new', which was not in the training data"):
@@ -178,7 +179,7 @@ def test_lightgbm_finds_columns_by_order_where_it_does_not_say_which() -> None:
     booster = train_lightgbm(table, y, 11)
     fast = rfsize.compile(booster)
     assert fast.forest.conventions.category_features is None
-    assert np.array_equal(fast.votes(table).counts, rfsize.tree_outputs(booster, table).votes.counts)
+    assert np.array_equal(fast.votes(table).counts, votes_of(booster, table).counts)
     with pytest.raises(ValueError, match="3 columns were categorical at training, but 2"):
         fast.predict_labels(table.assign(grade=table["grade"].cat.codes))
 
@@ -193,7 +194,7 @@ def test_xgboost_categories_that_are_not_ascii(letters: list[str]) -> None:
     with pytest.raises(rfsize.NotAForestError, match="categories that are not ASCII"):
         rfsize.compile(booster)
     alone = rfsize.truncate(booster, n_trees=1)
-    assert np.array_equal(rfsize.tree_outputs(alone, table).votes.winner(), predict(alone, table) > 0.5)
+    assert np.array_equal(votes_of(alone, table).winner(), predict(alone, table) > 0.5)
     for other in (letters[1:], letters[::-1], [*letters, "z"]):
         with pytest.raises(ValueError, match=r"\['letter'\] of X hold other categories than at training"):
             rfsize.tree_outputs(booster, table.assign(letter=table["letter"].cat.set_categories(other)))
@@ -201,7 +202,7 @@ def test_xgboost_categories_that_are_not_ascii(letters: list[str]) -> None:
     rows = xgb.DMatrix(coded.to_numpy(), y, feature_types=["q", "c"], enable_categorical=True)
     params = {"objective": "binary:logistic", "num_parallel_tree": 9, "learning_rate": 1, "subsample": 0.6, "seed": 1}
     forest = xgb.train(params, rows, 1)
-    assert rfsize.compile(forest).votes(coded.to_numpy()) == rfsize.tree_outputs(forest, coded.to_numpy()).votes
+    assert rfsize.compile(forest).votes(coded.to_numpy()) == votes_of(forest, coded.to_numpy())
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
@@ -223,7 +224,7 @@ def test_large_whole_numbers_of_tables_are_rounded_as_the_framework_does(framewo
         fast, rows = rfsize.compile(forest), fresh[columns]
         kinds = [rows, rows.astype({"whole": "Int64"}), rows.astype({"whole": "uint64"})]
         for same in kinds if framework == "sklearn" else [*kinds, pyarrow.Table.from_pandas(rows)]:
-            assert fast.votes(same) == rfsize.tree_outputs(forest, same).votes, (columns, type(same))
+            assert fast.votes(same) == votes_of(forest, same), (columns, type(same))
 
 
 @pytest.mark.parametrize("stored_zeros", [False, True])
@@ -239,12 +240,12 @@ def test_sparse_rows(framework: str, stored_zeros: bool) -> None:
         rows.data[::5] = 0.0
     booster = train(rows, y, 15)
     fast = rfsize.compile(booster)
-    expected = rfsize.tree_outputs(booster, rows).votes.counts
+    expected = votes_of(booster, rows).counts
     for same in (rows, rows.tocsc(), rows.tocoo(), sparse.csr_array(rows), rows.astype(np.float32)):
         if same.dtype == rows.dtype:
             assert np.array_equal(fast.votes(same).counts, expected)
         else:
-            assert np.array_equal(fast.votes(same).counts, rfsize.tree_outputs(booster, same).votes.counts)
+            assert np.array_equal(fast.votes(same).counts, votes_of(booster, same).counts)
     doubled = sparse.csr_matrix(
         (np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), rows.indptr * 2), shape=rows.shape
     )
@@ -255,7 +256,7 @@ def test_sparse_rows(framework: str, stored_zeros: bool) -> None:
 def test_every_kind_of_rows(booster: Any, data: Data) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     fast, rows = rfsize.compile(booster), data.fresh.copy()
-    expected = rfsize.tree_outputs(booster, rows).votes.counts
+    expected = votes_of(booster, rows).counts
     names = booster.feature_name() if isinstance(booster, lgb.Booster) else [f"x{i}" for i in range(8)]
     table = pd.DataFrame(rows, columns=names)
     rows.flags.writeable = False
@@ -277,14 +278,12 @@ def test_every_kind_of_rows(booster: Any, data: Data) -> None:
     holes = np.where(rows > 1, np.nan, rows)
     columns = [pyarrow.array(column, from_pandas=True) for column in holes.T]
     with_nulls = pyarrow.table(dict(zip(names, columns, strict=True)))
-    expected = rfsize.tree_outputs(booster, holes).votes.counts
+    expected = votes_of(booster, holes).counts
     for same in (holes, with_nulls):
         assert np.array_equal(fast.votes(same).counts, expected)
     for kind in (np.int64, np.uint8, np.bool_, np.float16):
         whole = np.abs(rows * 3).astype(kind)
-        assert np.array_equal(
-            fast.votes(whole).counts, rfsize.tree_outputs(booster, whole.astype(np.float32)).votes.counts
-        )
+        assert np.array_equal(fast.votes(whole).counts, votes_of(booster, whole.astype(np.float32)).counts)
     assert len(fast.predict_labels(rows[:1])) == 1
 
 
@@ -320,12 +319,12 @@ def test_labels_thresholds_and_missing_values_of_classifiers(data: Data) -> None
     assert set(fast.predict_labels(data.fresh)) == {"no", "yes"}
     np.testing.assert_allclose(fast.predict_proba(data.fresh), forest.predict_proba(data.fresh), atol=1e-12)
     for threshold in (0.2, 0.8):
-        expected = rfsize.tree_outputs(forest, data.fresh, threshold=threshold).votes
+        expected = votes_of(forest, data.fresh, threshold=threshold)
         assert rfsize.compile(forest, threshold=threshold).votes(data.fresh) == expected
     X = np.where(np.abs(data.X) < 0.2, -999.0, data.X)
     forest = XGBClassifier(n_estimators=1, num_parallel_tree=15, learning_rate=1, subsample=0.6, missing=-999.0)
     forest.fit(X, data.y)
-    assert rfsize.compile(forest).votes(X) == rfsize.tree_outputs(forest, X).votes
+    assert rfsize.compile(forest).votes(X) == votes_of(forest, X)
 
 
 def test_what_cannot_be_compiled_is_refused(data: Data, lgb_multiclass: Any) -> None:
@@ -340,11 +339,11 @@ def test_what_cannot_be_compiled_is_refused(data: Data, lgb_multiclass: Any) -> 
 def test_forests_of_single_leaves(data: Data) -> None:
     stumps = train_lightgbm(data.X, data.y, 5, min_data_in_leaf=10**6)
     fast = rfsize.compile(stumps)
-    assert np.array_equal(fast.votes(data.fresh).counts, rfsize.tree_outputs(stumps, data.fresh).votes.counts)
+    assert np.array_equal(fast.votes(data.fresh).counts, votes_of(stumps, data.fresh).counts)
     np.testing.assert_allclose(fast.predict_proba(data.fresh)[:, 1], stumps.predict(data.fresh))
     stumps = train_xgboost(data.X, data.y, 5, max_depth=1, gamma=1e9)
     fast = rfsize.compile(stumps)
-    assert np.array_equal(fast.votes(data.fresh).counts, rfsize.tree_outputs(stumps, data.fresh).votes.counts)
+    assert np.array_equal(fast.votes(data.fresh).counts, votes_of(stumps, data.fresh).counts)
 
 
 def test_more_thresholds_than_a_column_holds(booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from sklearn.base import clone
 import reference.counting
 import rfsize
 from helpers.forests import Data, train_lightgbm
-from helpers.outputs import votes_of
 
 
 def test_multiclass_votes(lgb_multiclass: lgb.Booster, data: Data) -> None:
@@ -111,7 +110,7 @@ def test_what_is_no_forest_is_refused(params: dict[str, Any], message: str, data
         model = train_lightgbm(data.X, data.y, 3, **params)
     except lgb.basic.LightGBMError:
         pytest.skip("this LightGBM does not train such a forest")
-    for call in (rfsize.size, votes_of, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
         with pytest.raises(rfsize.NotAForestError, match=message):
             call(model, data.X)
 

@@ -119,7 +119,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> None:
     model = train(data)
-    for call in (rfsize.size, votes_of, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
         with pytest.raises(rfsize.NotAForestError, match=message):
             call(model, data.X)
 
