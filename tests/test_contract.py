@@ -96,7 +96,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     source, target = folder / "source", folder / "site"
     shutil.copytree(Path(__file__).parent / "third_party" / "baggedtrees", source)
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*install, "--labels", str(target), str(source)], check=True, capture_output=True)
+    subprocess.run([*install, "--target", str(target), str(source)], check=True, capture_output=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(target))
         registry._entries.cache_clear()
