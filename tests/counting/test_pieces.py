@@ -269,4 +269,4 @@ def test_columns_named_as_what_sources_offer_are_columns(data: Data) -> None:
     frame = pd.DataFrame(data.X, columns=names)
     assert pieces_of(frame) is None
     named, plain = (RandomForestClassifier(3, random_state=0).fit(X, data.y) for X in (frame, data.X))
-    assert rfsize.votes(named, frame) == rfsize.votes(plain, data.X)
+    assert rfsize.tree_outputs(named, frame).votes == rfsize.tree_outputs(plain, data.X).votes
