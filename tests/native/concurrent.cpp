@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "predict.hpp"
+#include "stop_averages.hpp"
 
 using namespace rfsize;
 
