@@ -25,7 +25,7 @@ client = Client(processes=False, dashboard_address=None)
 X = da.from_array(X_rest, chunks=(100, -1))
 
 # %%
-# The rows stay where they are; what comes back is what was counted, the same to the last bit as of rows in memory.
+# The rows stay where they are; what comes back is what the trees said, the same to the last bit as of rows in memory.
 
 report = rfsize.size(model, X)
 print(report)

@@ -26,7 +26,7 @@ print(score)
 score.plot()
 
 # %%
-# **Five questions, one pass.** What was counted goes in place of model and rows.
+# **Five questions, one pass.** What the trees said goes in place of model and rows.
 
 outputs = rfsize.tree_outputs(model, X, y, oob=True)
 report = rfsize.size(outputs, alpha=0.95)

@@ -112,14 +112,8 @@ def tree_outputs(
     adapter = adapter_for(model, casts_votes=False)
     of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     limit = MemoryLimit.of(max_memory, "all")
-    of_bags: dict[str, Any] = {
-        "seed": seed,
-        "subsample": subsample,
-        "groups": groups,
-        "missing": missing,
-        **of_training,
-    }
-    forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, limit=limit, **of_bags)
+    of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "groups": groups, **of_training}
+    forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, missing=missing, limit=limit, **of_bags)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     outputs = asked(forest, y, sample_weight, keeps="all")
     give(outputs.noted)
@@ -134,6 +128,12 @@ def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, kee
     if y is None and forest.bags is not None:
         sample_weight = None  # which the proof of the bags may take
     return found.with_truth(y, sample_weight).noting(*seen)
+
+
+def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> TreeOutputs:
+    """What the trees of a model say of the training rows that they did not see, with all that predictions take."""
+    adapter = adapter_for(model, casts_votes=False)
+    return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")
 
 
 def inbag(

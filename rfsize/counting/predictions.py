@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.api import asked_out_of_bag
 
 
 def oob_predict_proba(
@@ -78,7 +76,7 @@ def oob_predict_proba(
     >>> bool(probability[y == 1, 1].mean() > 0.8)
     True
     """
-    return _out_of_bag(model, X, y, groups).predict_proba(fill)
+    return asked_out_of_bag(model, X, y, groups).predict_proba(fill)
 
 
 def oob_predict(
@@ -134,10 +132,4 @@ def oob_predict(
     >>> bool((label == y).mean() == forest.oob_score_)
     True
     """
-    return _out_of_bag(model, X, y, groups).predict(fill)
-
-
-def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    adapter = adapter_for(model, casts_votes=False)
-    outputs = TreeOutputs.of(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), "all")
-    return outputs if y is None else outputs.with_truth(y)
+    return asked_out_of_bag(model, X, y, groups).predict(fill)

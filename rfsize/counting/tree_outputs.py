@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, dependence_of, shrinking_of
+from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.representative import Kinds, RowsAsked
@@ -35,8 +35,9 @@ _ALL: Any = slice(None)
 class TreeOutputs:
     """What the trees of a forest say of rows: their votes and scores, and those of blocks of trees.
 
-    `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score`, `StopTable.build` and the baselines take
-    them in place of a model and rows. They refer to the model and the rows, and a pickle of them holds neither.
+    `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` take them in place of
+    a model and rows. They refer to the model and the rows, and a pickle of them holds neither: it can be sized, and the
+    trees cannot be asked again.
 
     Attributes
     ----------
@@ -137,13 +138,7 @@ class TreeOutputs:
 
     @classmethod
     def in_training(cls, forest: ForestInTraining) -> TreeOutputs:
-        """Those of a forest that takes more trees, of the training rows.
-
-        Raises
-        ------
-        InbagError
-            If no row can be out of bag.
-        """
+        """Those of a forest that takes more trees; ``InbagError`` where no training row can be out of bag."""
         forest.check_bags()
         of_forest = forest.n_trees, forest.link, forest.cut, forest.groups, forest.classes
         found = cls.out_of_bag(forest.out_of_bag, *of_forest)
@@ -184,7 +179,9 @@ class TreeOutputs:
     def __getstate__(self) -> dict[str, Any]:
         # Neither model nor rows; what is to be said of the training goes along.
         said = {of_labels: self.cautions(of_labels=of_labels) for of_labels in (True, False)}
-        return {**self.__dict__, "forest": None, "_of_training": said}
+        state = {**self.__dict__, "forest": None, "_of_training": said}
+        state.pop("distinct", None)  # which are found again
+        return state
 
     @property
     def predictor(self) -> Predictor:
@@ -214,9 +211,6 @@ class TreeOutputs:
             return asked_for
         knows_scores = self.scores is not None and bool((self.scores.asked > 1).any())
         return "soft" if knows_scores and self.predict_obeys == "soft" else "hard"
-
-    # -----------------------------------------------------------------------------------------------------
-    # Rows
 
     def with_truth(self, y: Any, sample_weight: Any = None) -> TreeOutputs:
         """The same with labels or numbers of the rows, and their weights in metrics.
@@ -295,7 +289,7 @@ class TreeOutputs:
             asked,
             self.n_trees,
             by=groups.by,
-            oob=self.forest is None or self.forest.bags is not None,
+            oob=self.source == "oob",
             sizes=None if groups.sizes is None else groups.sizes[some],
             units=None if self.units is None else self.units[some],
             find_kinds=lambda: self._kinds(some),
@@ -314,9 +308,6 @@ class TreeOutputs:
             return Kinds.of_votes(outputs.voted.take(some))
         return None if outputs.scores is None else Kinds.of_scores(outputs.scores.take(some))
 
-    # -----------------------------------------------------------------------------------------------------
-    # Predictions
-
     @cached_property
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest, for which the trees may be asked once more."""
@@ -324,6 +315,7 @@ class TreeOutputs:
 
     @property
     def asked_again(self) -> ForestOnRows:
+        """The forest on the rows, whose trees may be asked again; ``ValueError`` where there is no model."""
         if self.forest is None:
             raise ValueError(
                 "the trees cannot be asked again: counted Votes, forests in training and outputs that were pickled "
@@ -332,14 +324,9 @@ class TreeOutputs:
         return self.forest
 
     @property
-    def adapter(self) -> Adapter:
-        """The model."""
-        return self.asked_again.adapter
-
-    @property
     def averaging_predictor(self) -> Predictor:
         """What the model predicts from mean scores; `NotAForestError` where it averages what is not read of members."""
-        adapter = self.adapter
+        adapter = self.asked_again.adapter
         if not adapter.averages_scores and adapter.predict_obeys == "soft":
             raise NotAForestError(
                 "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
@@ -348,7 +335,10 @@ class TreeOutputs:
         return self.predictor
 
     def by_tree(self) -> NDArray[np.int32]:
-        """The vote of each tree on each row: what `StopTable.apply`, `mcnemar_size` and `banfield_size` take.
+        """The vote of each tree on each row.
+
+        `StopTable.apply`, `mcnemar_size` and `banfield_size` take the votes of all trees, on rows that the forest was
+        not trained on; of training rows they refuse the −1.
 
         Returns
         -------
@@ -358,8 +348,10 @@ class TreeOutputs:
 
         Raises
         ------
+        NotAForestError
+            Of a regression forest, whose trees cast no votes.
         ValueError
-            Of a regression forest, or where the outputs refer to no model.
+            If the outputs refer to no model.
 
         Examples
         --------
@@ -404,7 +396,7 @@ class TreeOutputs:
         NoVotesWarning
             If rows have no prediction, or those that have tell nothing of the others.
         """
-        gives, predictor = self.adapter.predict_gives, self.averaging_predictor
+        gives, predictor = self.asked_again.adapter.predict_gives, self.averaging_predictor
         if gives == "labels":
             return self.predict_labels(fill)
         predicted = predictor.predictions(self.averages.mean)
@@ -417,7 +409,27 @@ class TreeOutputs:
     def predict_labels(self, fill: Any = None) -> NDArray[Any]:
         """Labels by the trees that were asked about each row, averaged as the model does.
 
-        Arguments, errors and warnings as of `predict`.
+        Parameters
+        ----------
+        fill : label, optional
+            What rows get that no tree was asked about; by default such rows are refused.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Labels in the encoding of the model.
+
+        Raises
+        ------
+        FewVotesError
+            If no tree was asked about some rows, and ``fill`` does not name their label.
+        NotAForestError
+            Of a regression forest; or if the model averages probabilities of members that are no trees.
+
+        Warns
+        -----
+        NoVotesWarning
+            If the rows that have labels tell nothing of the others.
         """
         predictor = self.averaging_predictor
         labels = self.votes.classes[predictor.labels(predictor.predictions(self.averages.mean))]
@@ -433,10 +445,29 @@ class TreeOutputs:
         return np.asarray(labels)
 
     def predict_proba(self, fill: float | None = None) -> Floats:
-        """Probabilities by the trees that were asked about each row, shape (n_rows, n_classes), averaged as the model
-        does.
+        """Probabilities by the trees that were asked about each row, averaged as the model does.
 
-        Arguments, errors and warnings as of `predict`; ``ValueError`` of a regression forest.
+        Parameters
+        ----------
+        fill : float, optional
+            What rows get that no tree was asked about; NaN by default.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, n_classes)
+            In the order of the model's classes.
+
+        Raises
+        ------
+        NotAForestError
+            If the model averages probabilities of members that are no trees.
+        ValueError
+            Of a regression forest, or where the outputs refer to no model.
+
+        Warns
+        -----
+        NoVotesWarning
+            As of `predict`.
         """
         predictor = self.averaging_predictor
         if not len(self.classes):

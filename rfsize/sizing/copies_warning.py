@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.sizing.base import Report
@@ -12,7 +13,7 @@ from rfsize.utils.warn import Caution
 from rfsize.voting.groups import Groups
 
 
-def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report]) -> Report:
+def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report] | None) -> Report:
     """The report, with a warning where it is not clear whether copies belong together, and the size depends on it.
 
     Parameters
@@ -21,22 +22,20 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
         Of rows that stand alone.
     groups : Groups
         By which it was made.
-    size_by : callable
-        Makes the report by other groups.
+    size_by : callable or None
+        Makes the report by other groups; None where the trees cannot be asked again.
     """
     if groups.of_copies is None:
         return report
-    try:
-        other = size_by(groups.of_copies).n_trees
-    except FewVotesError:
-        other = math.inf
+    other, why = math.inf, "the trees cannot be asked again of outputs that were pickled"
+    if size_by is not None:
+        why = "too few trees saw none of a row's copies"
+        with suppress(FewVotesError):
+            other = size_by(groups.of_copies).n_trees
     low, high = report.interval
     if low <= other <= high:
         return report
-    if math.isfinite(other):
-        found = f"is {in_words(other)}"
-    else:
-        found = "cannot be told, because too few trees saw none of a row's copies"
+    found = f"is {in_words(other)}" if math.isfinite(other) else f"cannot be told, because {why}"
     text = (
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
         "Where rows come again by nature, as those of few values and popular ones do, T* is "

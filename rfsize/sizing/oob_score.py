@@ -24,9 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from rfsize.adapters.base import shrinking_of
-from rfsize.adapters.registry import adapter_for
-from rfsize.counting.api import asked
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
@@ -253,7 +251,7 @@ def oob_score(
     if metric is None:
         metric = "accuracy" if len(outputs.classes) else "r2"
     labels_at = predictor.threshold if metric == "accuracy" else None
-    give(shrinking_of(outputs.adapter, labels_at=labels_at))
+    give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))
     if not weighs_rows(metric):
         outputs = replace(outputs, sample_weight=None)
     judge = judge_of(metric, outputs)
@@ -266,7 +264,7 @@ def oob_score(
 def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     """What trees say of training rows that they did not see, and the truth of these."""
     if isinstance(model, TreeOutputs):
-        refuse_unused("outputs have their rows. Leave it out", X=X, groups=groups)
+        refuse_unused("tree outputs have their rows. Leave it out", X=X, groups=groups)
         outputs = model if y is None else replace(model, y=None).with_truth(y, model.sample_weight)
         if outputs.source != "oob":
             raise ValueError(
@@ -277,8 +275,7 @@ def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     else:
         if X is None:
             raise ValueError("X is missing: give all training rows, in the order of training")
-        adapter = adapter_for(model, casts_votes=False)
-        outputs = asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")
+        outputs = asked_out_of_bag(model, X, y, groups)
     if outputs.y is None:
         raise ValueError("y is missing: a score needs the truth of the training rows")
     return outputs

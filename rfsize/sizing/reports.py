@@ -27,7 +27,11 @@ def sized(outputs: TreeOutputs, goal: Goal, *, both: bool = True) -> Report:
     Of labels by ``both`` rules of voting, or by that of the goal alone; raises as `report_for`.
     """
     report = report_for(goal, outputs, both=both).noting(*outputs.noted, *outputs.cautions(of_labels=goal.of_labels))
-    return noting_copies(report, outputs.groups, lambda groups: report_for(goal, outputs.by_groups(groups), both=both))
+
+    def size_by(groups: Groups) -> Report:
+        return report_for(goal, outputs.by_groups(groups), both=both)
+
+    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by)
 
 
 def report_for(goal: Goal, outputs: TreeOutputs, *, both: bool = True) -> Report:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.tree_outputs import VOTINGS
+from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.errors import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -51,7 +51,7 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
-from rfsize.voting.votes import HasVotes, Votes
+from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +133,7 @@ class StopTable(Result):
         n_trees: int,
         *,
         alpha: float = 0.99,
-        prior: str | HasVotes | Votes | ArrayLike = "uniform",
+        prior: str | TreeOutputs | Votes | ArrayLike = "uniform",
         rule: Rule = "threshold",
         target: Target = "forest",
         n_classes: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -305,13 +305,6 @@ class Votes:
                 "other: count both at the same threshold"
             )
         return other.threshold if self.threshold is None else self.threshold
-
-
-class HasVotes(Protocol):
-    """What holds counted votes, such as what `rfsize.tree_outputs` returns."""
-
-    @property
-    def votes(self) -> Votes: ...
 
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

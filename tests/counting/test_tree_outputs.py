@@ -184,6 +184,22 @@ def test_copies_that_decide_are_warned_of() -> None:
         rfsize.size(counted, alpha=0.97)
     assert str(found[0].message) == str(expected[0].message)
     assert found[0].filename == __file__
+    with pytest.warns(rfsize.CopiesWarning, match="cannot be asked again of outputs that were pickled"):
+        again = rfsize.size(pickle.loads(pickle.dumps(counted)), alpha=0.97)
+    assert again.n_trees == rfsize.size(counted, alpha=0.97).n_trees
+
+
+def test_outputs_are_no_model(lgb_booster: Any, data: Data) -> None:
+    outputs = rfsize.tree_outputs(lgb_booster, data.fresh)
+    for take in (rfsize.compile, lambda found: rfsize.tree_outputs(found, data.fresh)):
+        with pytest.raises(rfsize.NotAForestError, match="TreeOutputs"):
+            take(outputs)
+
+
+def test_few_trees_asked_about_fresh_rows_are_no_matter_of_bags(data: Data) -> None:
+    outputs = rfsize.tree_outputs(train_lightgbm(data.X, data.y, 5), data.fresh)
+    for found in (outputs, pickle.loads(pickle.dumps(outputs))):
+        assert not found.by_votes().oob
 
 
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "scikit-learn"])
