@@ -35,8 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.damaged import (
     damaged_archive,
     damaged_bytes,
-    damaged_forest,
-    damaged_search,
+    damaged_numbers,
     damaged_text,
     damaged_values,
     some,
@@ -278,7 +277,7 @@ def compiled_forests() -> Loader:
         use(rfsize.load(path))
 
     def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-        return some(rng, (damaged_bytes, damaged_archive, damaged_archive, damaged_forest))(content, rng)
+        return some(rng, (damaged_bytes, damaged_archive, damaged_archive, damaged_numbers))(content, rng)
 
     return Loader(whole, damaged, read)
 
@@ -343,8 +342,8 @@ def certified_tables() -> Loader:
     return Loader(whole, damaged_table, read)
 
 
-def search_files(sign: bool) -> Loader:
-    """Files of ``select_bagging_fraction(resume=…)``; unless signed again, none that differs may be taken up."""
+def search_files(by_accident: bool) -> Loader:
+    """Files of ``select_bagging_fraction(resume=…)``; of those that an accident altered, none may be taken up."""
     X, y = problem()
     path = Path(tempfile.mkdtemp()) / "search.zip"
     dataset = lgb.Dataset(X, y > 0, free_raw_data=False)
@@ -361,13 +360,12 @@ def search_files(sign: bool) -> Loader:
             if "cannot be taken up" in str(error) or "was written by a search" in str(error):
                 raise rfsize.TableError(str(error)) from error.__cause__
             raise
-        if not sign and pickle.dumps(search._states) != whole:
+        if by_accident and pickle.dumps(search._states) != whole:
             raise AssertionError("an altered number was taken up")
 
     def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-        if sign:
-            return damaged_search(content, rng)
-        return (damaged_archive if rng.random() < 0.7 else damaged_bytes)(content, rng)
+        by_intent = damaged_archive if rng.random() < 0.3 else damaged_numbers
+        return (damaged_bytes if by_accident else by_intent)(content, rng)
 
     return Loader([content], damaged, read)
 
@@ -375,8 +373,8 @@ def search_files(sign: bool) -> Loader:
 LOADERS: dict[str, Callable[[], Loader]] = {
     "compiled forest": compiled_forests,
     "stop table": stop_tables,
-    "search file": partial(search_files, sign=False),
-    "signed search file": partial(search_files, sign=True),
+    "search file": partial(search_files, by_accident=True),
+    "hostile search file": partial(search_files, by_accident=False),
     "certified table": certified_tables,
     "LightGBM file": lightgbm_files,
     "XGBoost file": xgboost_files,

@@ -9,7 +9,6 @@ import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import PREDICTIONS
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Reading
-from rfsize.errors import ForestFileError, TableError
+from rfsize.errors import ForestFileError
 from rfsize.stopping.table import StopTable
-from rfsize.utils.archive import DAMAGED_ARCHIVE, Archive, require
+from rfsize.utils.archive import Archive, require
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS
 from rfsize.walking import layout
@@ -60,7 +59,12 @@ def _check_sizes(sizes: dict[str, int]) -> None:
 
 _ARRAYS = {"classes": None, **{f"trees.{name}": types for name, types in _TREES.items()}}
 _FILE = Archive(
-    "rfsize forest", 5, _ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()}, _check_sizes
+    form="rfsize forest",
+    version=5,
+    arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
+    check_sizes=_check_sizes,
+    error=ForestFileError,
+    refusal="{path} is no forest file, or damaged: {found}; compile the model and save it again",
 )
 
 
@@ -100,21 +104,13 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
     OSError
         If it cannot be read.
     """
-    if path.exists() and not path.is_file():
-        raise ForestFileError(f"{path} is no regular file; give one that CompiledForest.save wrote")
-    with path.open("rb") as file:
-        try:
-            return _checked(*_FILE.read(file))
-        except TableError:
-            raise
-        except DAMAGED_ARCHIVE as error:
-            said = str(error) if isinstance(error, (ValueError, BadZipFile)) else repr(error)
-            raise ForestFileError(
-                f"{path} is no forest file, or damaged: {said}; compile the model and save it again"
-            ) from error
+    with _FILE.read(path) as (content, arrays):
+        forest, voting, table = _checked(content, arrays), content["voting"], content["table"]
+        require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
+    return forest, None if table is None else StopTable.from_dict(table), voting
 
 
-def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[Forest, StopTable | None, str]:
+def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Forest:
     trees = {name: arrays[f"trees.{name}"] for name in _TREES}
     n_nodes, n_values = trees["nodes"].size, trees["value"].size
     require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
@@ -133,10 +129,7 @@ def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[
     _check_head(forest)
     _check_votes(forest)
     _check_shares(forest)
-    table = None if content["table"] is None else StopTable.from_dict(content["table"])
-    voting = content["voting"]
-    require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
-    return forest, table, voting
+    return forest
 
 
 def _whole(value: Any, at_least: int) -> int:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.stopping.document import Fields, refuse, short
+from rfsize.stopping.document import Fields, refuse
+from rfsize.utils.files import short
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import is_digest
 from rfsize.utils.words import how_many

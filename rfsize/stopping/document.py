@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.errors import TableError
-from rfsize.utils.files import written_whole
+from rfsize.utils.files import check_format, json_of, short, written_whole
 
 FORMAT, VERSION = "rfsize.StopTable", 4
 
 _LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
-_AGAIN = "; build and save the table again"
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
@@ -27,30 +26,15 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def read_document(path: str | PathLike[str]) -> Any:
-    """Parse a file as strict JSON; ``TableError`` where it is not."""
+    """What a file of JSON holds; ``TableError`` where it is none."""
     with open(path, "rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         refuse(f"the file is larger than {_LARGEST_FILE:,} bytes, more than any stop table")
     try:
-        return json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique)
-    except RecursionError:
-        refuse("the file is nested too deeply for a stop table")
-    except TableError:
-        raise
+        return json_of(content)
     except ValueError as error:
-        refuse(f"the file is not JSON as a stop table is stored ({str(error)[:200]})")
-
-
-def _no_constant(name: str) -> NoReturn:
-    refuse(f"the file holds {name}, which is not a number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        refuse("the file holds a key twice")
-    return found
+        refuse(f"the file is not JSON as a stop table is stored: {str(error)[:200]}")
 
 
 def signed(content: dict[str, Any]) -> dict[str, Any]:
@@ -74,31 +58,19 @@ def check_signature(document: dict[str, Any]) -> None:
 def content_of(document: Any, names: tuple[str, ...]) -> Fields:
     """The content of a document of `signed`; ``TableError`` where it says to be another, or has other keys."""
     keys = {"format", "version", *names, "checksum"}
-    if type(document) is not dict or not {"format", "version"} <= set(document):
-        found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
-        refuse(f"a stop table has the keys {', '.join(sorted(keys))}; found {str(found)[:400]}")
-    if document["format"] != FORMAT:
-        refuse(f"format is {short(document['format'])}, expected {FORMAT!r}: this is another kind of file", "")
-    if type(document["version"]) is not int or document["version"] != VERSION:
-        refuse(f"version is {short(document['version'])}, but this rfsize reads version {VERSION}")
+    try:
+        check_format(document, FORMAT, VERSION)
+    except ValueError as error:
+        refuse(str(error))
     if set(document) != keys:
         found = ", ".join(sorted(map(str, document))[:20])[:400]
         refuse(f"a stop table of version {VERSION} has the keys {', '.join(sorted(keys))}; found {found}")
     return Fields(document)
 
 
-def refuse(found: str, advice: str = _AGAIN) -> NoReturn:
+def refuse(found: str) -> NoReturn:
     """Raise `TableError` with what was found and what to do."""
-    raise TableError(found + advice)
-
-
-def short(value: Any) -> str:
-    """What was found, in one line whatever it is."""
-    if isinstance(value, (list, dict)):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 64:
-        return "a number of more than 64 bits"
-    return repr(value)[:80]
+    raise TableError(f"{found}; build and save the table again")
 
 
 class Fields:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.stopping.document import Fields, refuse, short
+from rfsize.stopping.document import Fields, refuse
+from rfsize.utils.files import short
 from rfsize.utils.words import how_many
 
 _LONGEST_NAME = 10_000  # characters of a class label in a file

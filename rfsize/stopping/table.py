@@ -33,7 +33,6 @@ from rfsize.stopping.document import (
     content_of,
     read_document,
     refuse,
-    short,
     signed,
     write_document,
 )
@@ -47,6 +46,7 @@ from rfsize.stopping.rules.leaders import LeaderStops
 from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.stopping.rules.votes import VotesOnRows
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
+from rfsize.utils.files import short
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn

@@ -1,8 +1,7 @@
 """The file by which a search is taken up again: what the trees grown so far say, and of what they were grown.
 
-A zip archive without compression, of one JSON text and the raw bytes of arrays whose sizes are known beforehand:
-nothing in it is unpickled, and nothing is read that does not have its size. The text holds a digest of each array, and
-one of itself, so that no altered number is taken up. It is written whole after each step.
+An `Archive`, not compressed, in which the arrays of all forests lie one after another, those of the tree by which data
+are told apart first. It is written whole after each step.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import zipfile
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import Trainer
-from rfsize.utils.files import member_of, written_whole
+from rfsize.utils.archive import Archive, require
+from rfsize.utils.typing import Floats
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import Scores
 
-_FORMAT, _VERSION = "rfsize bagging fraction search", 4
-_WITHOUT_DIGESTS, _WITHOUT_BLOCKS, _WITHOUT_FIRST = 1, 2, 3  # versions before, which are still read
-_TEXT = "search.json"
-_LARGEST_TEXT = 10_000_000  # bytes
 _PROBE = 0.5  # fraction of the tree by which data are told apart
 
 
@@ -70,9 +64,10 @@ class SearchFile:
         probe = trainer.start(fraction=_PROBE, seed=seed)
         probe.add(1)
         self._probe = deepcopy(probe.out_of_bag)
+        self._file = _file_of(self._probe)
         self._origin = {
             "framework": trainer.framework,
-            "params": json.loads(json.dumps(params, sort_keys=True, default=repr)),
+            "params": json.loads(json.dumps(params, sort_keys=True, default=repr), parse_constant=str),
             "seed": seed,
             "labels": _digest(trainer.label),
             "weights": None if trainer.weight is None else _digest(trainer.weight),
@@ -88,46 +83,21 @@ class SearchFile:
     def put(self, fraction: float, steps: Sequence[int], state: State) -> None:
         """Keep it, in the file too."""
         if self._path is not None:
-            out_of_bag = deepcopy(state.out_of_bag)
-            if self._probe.blocks is None:
-                out_of_bag = replace(out_of_bag, blocks=None)
-            self._states[_key(fraction, steps)] = State(out_of_bag, state.seconds)
+            self._states[_key(fraction, steps)] = State(deepcopy(state.out_of_bag), state.seconds)
             self._write(self._path)
 
     def _write(self, path: Path) -> None:
+        forests = [_arrays(self._probe), *(_arrays(state.out_of_bag) for state in self._states.values())]
+        arrays = {name: np.concatenate([each[name].ravel() for each in forests], dtype=_TYPES[name]) for name in _TYPES}
         seconds = {key: state.seconds for key, state in self._states.items()}
-        sums = {"probe": self._probe, **{key: state.out_of_bag for key, state in self._states.items()}}
-        arrays = {
-            f"{key}/{name}": array.astype(_STORED[name])
-            for key, of_key in sums.items()
-            for name, array in _arrays(of_key).items()
-        }
-        digests = {name: _digest_of(array.tobytes()) for name, array in arrays.items()}
-        # A file that was begun without blocks, or without their first trees, is gone on with without them.
-        version = _WITHOUT_BLOCKS if self._probe.blocks is None else _VERSION
-        text = {"format": _FORMAT, "version": version, **self._origin, "seconds": seconds, "digests": digests}
-        with written_whole(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_TEXT, json.dumps({**text, "checksum": _checksum(text)}))
-            for name, array in arrays.items():
-                archive.writestr(name, array.tobytes())
+        self._file.write(path, {**self._origin, "seconds": seconds}, arrays)
 
     def _read(self, path: Path) -> None:
-        file = path.open("rb")  # where that fails, the file is not to blame
-        try:
-            with file, zipfile.ZipFile(file) as archive:
-                text = json.loads(member_of(archive, _TEXT, at_most=_LARGEST_TEXT))
-                digests = _checked_digests(text)
-                if text["version"] != _VERSION:
-                    self._probe = replace(self._probe, blocks=None)
-                seconds = {str(key): float(value) for key, value in text["seconds"].items()}
-                probe = self._sums(archive, "probe", 1, digests)
-                states = {key: self._state(archive, key, value, digests) for key, value in seconds.items()}
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{path} cannot be taken up: it is damaged, for other data, or was not written by "
-                f"select_bagging_fraction ({error}). Give another file, or delete this one"
-            ) from error
-        other = [name for name in self._origin if text.get(name) != self._origin[name]]
+        with self._file.read(path) as (text, arrays):
+            told = {name: text[name] for name in self._origin}
+            keys, seconds = list(text["seconds"]), [_seconds(took) for took in text["seconds"].values()]
+            probe, *forests = self._forests([1, *map(_n_trees, keys)], arrays)
+        other = [name for name in self._origin if told[name] != self._origin[name]]
         if not other and not _alike(probe, self._probe):
             other = ["features (a tree grown again came out otherwise)"]
         if other:
@@ -135,103 +105,100 @@ class SearchFile:
                 f"{path} was written by a search with other {', '.join(other)}. Give what it was begun with, or "
                 "another file"
             )
-        self._states = states
+        self._states = dict(zip(keys, map(State, forests, seconds), strict=True))
 
-    def _state(self, archive: zipfile.ZipFile, key: str, seconds: float, digests: dict[str, str] | None) -> State:
-        fraction, steps = key.split("/")
-        n_trees = sum(int(step) for step in steps.split("+"))
-        if not (0.0 < float(fraction) < 1.0 and n_trees >= 1 and math.isfinite(seconds) and seconds >= 0.0):
-            raise ValueError(f"{key!r} is no forest")
-        return State(self._sums(archive, key, n_trees, digests), seconds)
+    def _forests(self, n_trees: list[int], arrays: dict[str, NDArray[Any]]) -> list[OutOfBag]:
+        """Forests of so many trees each, from the arrays of a file."""
+        shapes = [like.shape for like in _arrays(self._probe).values()]
+        of_all = [arrays[name].reshape(len(n_trees), *shape) for name, shape in zip(_TYPES, shapes, strict=True)]
+        return [self._out_of_bag(each, *of_each) for each, *of_each in zip(n_trees, *of_all, strict=True)]
 
-    def _sums(self, archive: zipfile.ZipFile, key: str, n_trees: int, digests: dict[str, str] | None) -> OutOfBag:
-        found: dict[str, NDArray[Any]] = {}
-        for name, like in _arrays(self._probe).items():
-            shape, dtype = like.shape, _STORED[name]
-            size = math.prod(shape) * np.dtype(dtype).itemsize
-            content = member_of(archive, f"{key}/{name}", at_most=size)
-            if digests is not None and _digest_of(content) != digests[f"{key}/{name}"]:
-                raise ValueError(f"the digest of {key}/{name} does not fit its content")
-            found[name] = np.frombuffer(content, dtype).reshape(shape)
-        asked, counts = found["asked"], found["counts"]
-        fits = (asked >= 0).all() and (asked <= n_trees).all()
-        fits = fits and np.isfinite(found["mean"]).all() and np.isfinite(found["scatter"]).all()
-        if counts.shape[1]:
-            fits = fits and (counts >= 0).all() and (counts.sum(axis=1, dtype=np.int64) == asked).all()
-        if not fits:
-            raise ValueError(f"the votes of {key!r} contradict themselves")
-        scores = Scores(asked, found["mean"], found["scatter"])
-        return OutOfBag(counts, scores, self._blocks(counts, scores, n_trees, found))
-
-    def _blocks(
-        self, counts: NDArray[Any], scores: Scores, n_trees: int, found: dict[str, NDArray[Any]]
-    ) -> TreeBlocks | None:
-        """The blocks of trees; none of a file written before they were kept as they are now."""
-        like = self._probe.blocks
-        if like is None:
-            return None
-        votes, total, squares, asked, first = (found[name] for name in _OF_BLOCKS)
-        fits = all((one >= 0).all() and (one <= n_trees).all() for one in (votes, asked))
-        fits = fits and all(np.isfinite(one).all() for one in (total, squares, first))
-        if not (fits and (squares >= 0.0).all()):
-            raise ValueError("the blocks of trees contradict themselves")
-        rows = like.rows
-        return TreeBlocks(rows, counts[rows], scores.take(rows), votes, total, squares, asked, first, n_trees)
+    def _out_of_bag(
+        self,
+        n_trees: int,
+        counts: NDArray[np.int32],
+        asked: NDArray[np.int32],
+        mean: Floats,
+        scatter: Floats,
+        *of_blocks: NDArray[Any],
+    ) -> OutOfBag:
+        """What the trees of one forest say; ``ValueError`` where that contradicts itself."""
+        votes, total, squares, asked_in_blocks, first = of_blocks
+        for trees in (asked, votes, asked_in_blocks):
+            require(((trees >= 0) & (trees <= n_trees)).all(), "votes of more trees than were grown")
+        require((counts >= 0).all(), "fewer votes than none")
+        require(not counts.size or (counts.sum(axis=1, dtype=np.int64) == asked).all(), "votes that no tree cast")
+        require(all(np.isfinite(some).all() for some in (mean, scatter, total, squares, first)), "a score without end")
+        require((squares >= 0.0).all(), "a square below 0")
+        scores, rows = Scores(asked, mean, scatter), _blocks_of(self._probe).rows
+        blocks = TreeBlocks(
+            rows, counts[rows], scores.take(rows), votes, total, squares, asked_in_blocks, first, n_trees
+        )
+        return OutOfBag(counts, scores, blocks)
 
 
-# What reading a file that anyone may have written can raise; a RuntimeError is an encrypted archive, or endless depth.
-_DAMAGE = (
-    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError),
-    *(OSError, zipfile.BadZipFile),  # an OSError is a place before the beginning of the file
-)
-_IN_BLOCKS = {"votes": "<i4", "total": "<f8", "squares": "<f8", "asked": "<i4", "first": "<f8"}
-_OF_BLOCKS = {f"{name} of blocks": kind for name, kind in _IN_BLOCKS.items()}
-_STORED = {"counts": "<i4", "asked": "<i4", "mean": "<f8", "scatter": "<f8"} | _OF_BLOCKS
+_OF_ROWS = {"counts": np.int32, "asked": np.int32, "mean": np.float64, "scatter": np.float64}
+_IN_BLOCKS = {"votes": np.int32, "total": np.float64, "squares": np.float64, "asked": np.int32, "first": np.float64}
+_TYPES: dict[str, Any] = _OF_ROWS | {f"blocks.{name}": kind for name, kind in _IN_BLOCKS.items()}
 
 
-def _arrays(sums: OutOfBag) -> dict[str, NDArray[Any]]:
-    scores, blocks = sums.scores, sums.blocks
-    found: dict[str, NDArray[Any]] = {
-        "counts": sums.counts,
-        "asked": scores.asked,
-        "mean": scores.mean,
-        "scatter": scores.scatter,
-    }
-    if blocks is None:
-        return found
-    of_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked, blocks.first]
-    return found | dict(zip(_OF_BLOCKS, of_blocks, strict=True))
+def _file_of(probe: OutOfBag) -> Archive:
+    """The kind of file that holds the arrays of some forests of the same data."""
+    of_each = {name: array.size for name, array in _arrays(probe).items()}
+
+    def check_sizes(sizes: dict[str, int]) -> None:
+        n_forests = sizes["asked"] // of_each["asked"]
+        fits = n_forests and all(sizes[name] == n_forests * size for name, size in of_each.items())
+        require(fits, "its arrays are not of the size of these data")
+
+    return Archive(
+        form="rfsize bagging fraction search",
+        version=5,
+        arrays={name: (kind,) for name, kind in _TYPES.items()},
+        check_sizes=check_sizes,
+        error=ValueError,
+        refusal=(
+            "{path} cannot be taken up: it is damaged, for other data, or was not written by select_bagging_fraction "
+            "({found}). Give another file, or delete this one"
+        ),
+        deflated=False,  # it is written often, and scores hardly shrink
+    )
+
+
+def _arrays(forest: OutOfBag) -> dict[str, NDArray[Any]]:
+    scores, blocks = forest.scores, _blocks_of(forest)
+    of_rows: list[NDArray[Any]] = [forest.counts, scores.asked, scores.mean, scores.scatter]
+    in_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked, blocks.first]
+    return dict(zip(_TYPES, of_rows + in_blocks, strict=True))
+
+
+def _blocks_of(forest: OutOfBag) -> TreeBlocks:
+    assert forest.blocks is not None
+    return forest.blocks
 
 
 def _key(fraction: float, steps: Sequence[int]) -> str:
     return f"{fraction!r}/{'+'.join(map(str, steps))}"
 
 
+def _n_trees(key: str) -> int:
+    """Trees of the forest of a key; ``ValueError`` where it is none."""
+    fraction, steps = key.split("/")
+    n_trees = sum(int(step) for step in steps.split("+"))
+    require(0.0 < float(fraction) < 1.0 and n_trees >= 1, f"{key!r} is no forest")
+    return n_trees
+
+
+def _seconds(found: Any) -> float:
+    seconds = float(found)
+    require(math.isfinite(seconds) and seconds >= 0.0, "a forest that took no time")
+    return seconds
+
+
 def _alike(one: OutOfBag, other: OutOfBag) -> bool:
     same = np.array_equal(one.counts, other.counts) and np.array_equal(one.scores.asked, other.scores.asked)
     # Threads may add up in another order.
     return same and np.allclose(one.scores.mean, other.scores.mean, rtol=1e-6, atol=1e-9)
-
-
-def _checked_digests(text: Any) -> dict[str, str] | None:
-    """The digest of each array, from a text whose own fits; None for the version that had none."""
-    found = text["format"], text["version"]
-    if found == (_FORMAT, _WITHOUT_DIGESTS) and not {"digests", "checksum"} & text.keys():
-        return None
-    if found not in ((_FORMAT, version) for version in (_WITHOUT_BLOCKS, _WITHOUT_FIRST, _VERSION)):
-        raise ValueError(f"it is no file of {_FORMAT!r}, version {_VERSION}")
-    if text.pop("checksum") != _checksum(text):
-        raise ValueError("the checksum does not fit the content")
-    digests: dict[str, str] = text["digests"]
-    return digests
-
-
-def _checksum(text: dict[str, Any]) -> str:
-    return _digest_of(json.dumps(text, sort_keys=True).encode())
-
-
-def _digest_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -1,6 +1,7 @@
 """Files of arrays and one JSON text: npz archives without pickles, of which nothing is read that has not been checked.
 
-Nothing is allocated for a size that a file merely claims: whoever wrote it may be careless or hostile.
+The checksums that zip archives keep find what an accident alters. Nothing is allocated for a size that a file merely
+claims: whoever wrote it may be careless or hostile.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.files import member_of, size_of, written_whole
+from rfsize.utils.files import check_format, json_of, member_of, size_of, written_whole
 
 # What goes wrong where content that anyone may have written is taken apart; endless depth is a RuntimeError,
 # and a MemoryError a size that no content justifies.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 # The same of archives; an OSError comes of a place before their beginning.
-DAMAGED_ARCHIVE = (*DAMAGE, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
+_DAMAGED = (*DAMAGE, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
 
 _TEXT = "metadata"
 _LARGEST_TEXT = 64_000_000  # bytes
@@ -55,36 +57,65 @@ class Archive(NamedTuple):
         Types that each array, which is a list, may have; None for any numbers or text.
     check_sizes : callable
         Raises ``ValueError`` where the sizes of the arrays, by name, are none that they can have.
+    error : type
+        What is raised of a damaged file.
+    refusal : str
+        Its message, in which ``{path}`` and ``{found}``, what is wrong, are filled in.
+    deflated : bool
+        Whether files are written compressed; both kinds are read.
     """
 
     form: str
     version: int
     arrays: dict[str, tuple[Any, ...] | None]
     check_sizes: Callable[[dict[str, int]], None]
+    error: type[ValueError]
+    refusal: str
+    deflated: bool = True
 
     def write(self, path: Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Write a file whole, or not at all."""
         text = json.dumps({"format": self.form, "version": self.version, **content}).encode()
         members: dict[str, Any] = {_TEXT: np.frombuffer(text, dtype=np.uint8), **arrays}
         with written_whole(path) as partial, partial.open("wb") as file:
-            np.savez_compressed(file, **members)
+            (np.savez_compressed if self.deflated else np.savez)(file, **members)
 
-    def read(self, file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What was written, the arrays in native byte order; one of `DAMAGED_ARCHIVE` where it was not."""
+    @contextmanager
+    def read(self, path: Path) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
+        """The text of a file and its arrays in native byte order, to be taken apart in a block.
+
+        Raises
+        ------
+        ValueError
+            An ``error`` of the file, where it is damaged or taking it apart fails.
+        OSError
+            If it cannot be opened.
+        """
+        if path.exists() and not path.is_file():
+            raise self._refusal(path, "it is no regular file")
+        with path.open("rb") as file:
+            try:
+                with zipfile.ZipFile(file) as archive:
+                    arrays = self._arrays(archive)
+                content = json_of(arrays.pop(_TEXT).tobytes())
+                check_format(content, self.form, self.version)
+                yield content, arrays
+            except _DAMAGED as error:
+                is_told = isinstance(error, (ValueError, zipfile.BadZipFile))
+                raise self._refusal(path, str(error) if is_told else repr(error)) from error
+
+    def _refusal(self, path: Path, found: str) -> ValueError:
+        return self.error(self.refusal.format(path=path, found=found))
+
+    def _arrays(self, archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
         kinds = {**self.arrays, _TEXT: (np.uint8,)}
-        with zipfile.ZipFile(file) as archive:
-            require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in kinds), "it has other arrays")
-            headers = {name: _header(archive, name, known) for name, known in kinds.items()}
-            self.check_sizes({name: header.size for name, header in headers.items()})
-            require(headers[_TEXT].size <= _LARGEST_TEXT, "its text is too long")
-            unpacked = sum(header.n_bytes for header in headers.values())
-            require(unpacked <= _UNPACKED * size_of(archive) + _LITTLE, f"it unpacks to {unpacked:,} bytes")
-            arrays = {name: _array(archive, name, header) for name, header in headers.items()}
-        content = json.loads(arrays.pop(_TEXT).tobytes().decode("utf-8"))
-        found = content["format"], content["version"]
-        if found != (self.form, self.version):
-            raise ValueError(f"it has format and version {found}, this rfsize reads {(self.form, self.version)}")
-        return content, arrays
+        require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in kinds), "it has other arrays")
+        headers = {name: _header(archive, name, known) for name, known in kinds.items()}
+        self.check_sizes({name: header.size for name, header in headers.items()})
+        require(headers[_TEXT].size <= _LARGEST_TEXT, "its text is too long")
+        unpacked = sum(header.n_bytes for header in headers.values())
+        require(unpacked <= _UNPACKED * size_of(archive) + _LITTLE, f"it unpacks to {unpacked:,} bytes")
+        return {name: _array(archive, name, header) for name, header in headers.items()}
 
 
 class _Header(NamedTuple):

@@ -1,8 +1,9 @@
-"""Files written whole or not at all, and members of archives that anyone may have written."""
+"""Files written whole or not at all, and read as data that nobody vouches for."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _SHARED, _OWN = 0o666, 0o600  # modes: of a new file, less the umask; of one that is to take the place of another
 
@@ -82,6 +84,41 @@ def _flush(path: Path) -> None:
 def _copy(path: Path, target: Path) -> None:
     with path.open("rb") as content, target.open("wb") as file:
         shutil.copyfileobj(content, file)
+
+
+def json_of(content: bytes) -> Any:
+    """The JSON that a file holds; ``ValueError`` where it is none, names a key twice or has no end of depth."""
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_named_once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("it holds a key twice")
+    return found
+
+
+def check_format(document: Any, form: str, version: int) -> None:
+    """``ValueError`` where a document does not say that it is of this format and version."""
+    if type(document) is not dict or not {"format", "version"} <= set(document):
+        found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
+        raise ValueError(f"it has no format and version; found {str(found)[:400]}")
+    if document["format"] != form:
+        raise ValueError(f"its format is {short(document['format'])}, expected {form!r}: this is another kind of file")
+    if type(document["version"]) is not int or document["version"] != version:
+        raise ValueError(f"its version is {short(document['version'])}, but this rfsize reads version {version}")
+
+
+def short(value: Any) -> str:
+    """What was found, in one line whatever it is."""
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of more than 64 bits"
+    return repr(value)[:80]
 
 
 def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import hashlib
 import io
 import json
 import re
@@ -93,8 +91,8 @@ def damaged_archive(content: bytes, rng: np.random.Generator) -> bytes:
     return archive_of(members)
 
 
-def damaged_forest(content: bytes, rng: np.random.Generator) -> bytes:
-    """Numbers of one array of a compiled forest, or a value of what it says of itself, replaced by sound ones."""
+def damaged_numbers(content: bytes, rng: np.random.Generator) -> bytes:
+    """Numbers of one array of an `Archive`, or a value of its text, replaced by sound ones."""
     members = members_of(content)
     name = some(rng, [name for name in members if members[name]])
     array = np.load(io.BytesIO(members[name])).copy()
@@ -113,24 +111,6 @@ def damaged_forest(content: bytes, rng: np.random.Generator) -> bytes:
     file = io.BytesIO()
     np.save(file, array)
     members[name] = file.getvalue()
-    return archive_of(members)
-
-
-def damaged_search(content: bytes, rng: np.random.Generator) -> bytes:
-    """One number or text of a search file altered, and signed again by somebody who knows how."""
-    members = members_of(content)
-    name = some(rng, [*members, *len(members) * ["search.json"]])
-    text = json.loads(members["search.json"])
-    if name == "search.json":
-        text = damaged_values(text, rng)
-    else:
-        at = int(rng.integers(len(members[name])))
-        members[name] = members[name][:at] + rng.bytes(8)[: len(members[name]) - at] + members[name][at + 8 :]
-        text["digests"][name] = hashlib.sha256(members[name]).hexdigest()
-    text.pop("checksum", None)
-    with contextlib.suppress(ValueError):
-        text["checksum"] = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()
-    members["search.json"] = json.dumps(text).encode()
     return archive_of(members)
 
 

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.compiled_forests import CLASSIFIERS, REGRESSORS, answers
-from helpers.damaged import damaged_archive, damaged_bytes, damaged_forest
+from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers
 from helpers.forests import Data
 
 OURS = (rfsize.ForestFileError, rfsize.TableError)
@@ -338,7 +338,7 @@ def test_thresholds_and_slopes_at_the_ends(
 @settings(max_examples=300)
 @given(
     seed=st.integers(0, 2**32),
-    damage=st.sampled_from([damaged_archive, damaged_forest]),
+    damage=st.sampled_from([damaged_archive, damaged_numbers]),
     kind=st.sampled_from(list(KINDS)),
 )
 def test_damaged_files_of_averaged_scores(
@@ -385,7 +385,7 @@ def test_damage_inside_a_sound_archive(
 
 
 @settings(max_examples=300)
-@given(seed=st.integers(0, 2**32), damage=st.sampled_from([damaged_bytes, damaged_archive, damaged_forest]))
+@given(seed=st.integers(0, 2**32), damage=st.sampled_from([damaged_bytes, damaged_archive, damaged_numbers]))
 def test_damaged_files(saved: bytes, tmp_path_factory: pytest.TempPathFactory, seed: int, damage: Any) -> None:
     """The archive, the bytes of an array, and numbers of an array whose form is sound."""
     path = tmp_path_factory.getbasetemp() / "damaged.npz"

@@ -164,7 +164,7 @@ def another_search(at: AtHand) -> object:
     "taking up a search whose file is damaged",
     ValueError,
     "cannot be taken up: it is damaged",
-    why="each number of it is signed",
+    why="a number that changed is another forest",
     instead="another file, or delete this one",
 )
 def damaged_search(at: AtHand) -> object:
