@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
@@ -172,6 +173,47 @@ def test_no_file_is_long(folder: str) -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob("*.py")}
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
     assert {name: lines for name, lines in lengths.items() if lines > LONGER.get(name, MOST_LINES)} == {}
+
+
+NAMES_OF_FRAMEWORKS = re.compile("lightgbm|xgboost|lgbm|xgb", re.IGNORECASE)
+# The one public name that comes out of an integration.
+NAMES_A_FRAMEWORK = {"rfsize/__init__.py"}
+
+
+def names_of_frameworks(path: Path) -> list[str]:
+    """Names, imports and single words by which the code of a module knows a framework; prose for users is none."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        words: list[str] = []
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not set(node.value) & set(" \n"):
+            words = [node.value]
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.alias)):
+            words = [node.name]
+        elif isinstance(node, ast.ImportFrom):
+            words = [node.module or ""]
+        elif isinstance(node, (ast.Name, ast.Attribute, ast.arg)):
+            words = [next(getattr(node, name) for name in ("id", "attr", "arg") if hasattr(node, name))]
+        found += [f"{path}:{node.lineno}: {word}" for word in words if NAMES_OF_FRAMEWORKS.search(word)]
+    return found
+
+
+def test_frameworks_are_named_in_integrations_alone() -> None:
+    paths = [
+        path for path in (ROOT / "rfsize").rglob("*.py") if path.relative_to(ROOT).as_posix() not in NAMES_A_FRAMEWORK
+    ]
+    assert [found for path in paths for found in names_of_frameworks(path)] == []
+
+
+def test_a_framework_that_is_named_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "demo.py"
+    lines = [
+        '"""Prose of LightGBM."""',
+        "from xgboost import dask",
+        'by = {"lightgbm": fit_xgb}',
+        'say("a lightgbm.Dataset")',
+    ]
+    path.write_text("\n".join(lines))
+    assert [found.rpartition(" ")[2] for found in names_of_frameworks(path)] == ["xgboost", "lightgbm", "fit_xgb"]
 
 
 class TestOnAFaultyPackage:

@@ -90,6 +90,18 @@ class LightGbm(Integration):
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES
 
+    def demo_forest(self, n_trees: int) -> Any:
+        return lgb.LGBMClassifier(
+            boosting_type="rf",
+            n_estimators=n_trees,
+            subsample=0.632,
+            subsample_freq=1,
+            colsample_bytree=0.3,
+            min_child_samples=5,
+            random_state=0,
+            verbose=-1,
+        )
+
     def recognises(self, content: bytes) -> bool:
         return content.startswith((b"tree\n", b"tree\r\n"))
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import shrinking_of, warn_of_dependence
 from rfsize.adapters.columns import known_columns
-from rfsize.adapters.integration import Integration
+from rfsize.adapters.integration import HeldOnWorkers, Integration
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.errors import InbagError
-from rfsize.integrations.xgboost.dmatrix import holds_rows
+from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, boosted, booster_of, tree_count_parameter
 from rfsize.integrations.xgboost.merging import merged
 from rfsize.integrations.xgboost.model_files import read_model
@@ -124,6 +124,20 @@ class Xgboost(Integration):
         rounds = estimator.get_num_boosting_rounds()
         if rounds > 1:
             raise boosted(f"the {type(estimator).__name__} would be boosted for {rounds} rounds", estimator)
+
+    def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
+        return held_on_workers(X)
+
+    def demo_forest(self, n_trees: int) -> Any:
+        return xgb.XGBClassifier(
+            n_estimators=1,
+            num_parallel_tree=n_trees,
+            learning_rate=1.0,
+            subsample=0.632,
+            colsample_bynode=0.2,
+            reg_lambda=1e-5,
+            random_state=0,
+        )
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{") and b"learner" in content

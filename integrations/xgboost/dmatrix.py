@@ -1,11 +1,15 @@
-"""Rows as a `DMatrix` holds them: whether they can be read as a forest does."""
+"""Rows as a `DMatrix` holds them, or a `DaskDMatrix`: whether they can be read as a forest does."""
 
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
 import xgboost as xgb
+
+from rfsize.adapters.integration import HeldOnWorkers
 
 
 def holds_rows(data: xgb.DMatrix) -> bool:
@@ -48,3 +52,18 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
             f"X is a DMatrix in which {missing:g} is a number, and the {kept_by} was fitted with missing={missing:g}: "
             f"make it as xgboost.DMatrix(X, missing={missing:g}), or give the rows as an array or DataFrame"
         )
+
+
+def held_on_workers(X: Any) -> HeldOnWorkers | None:
+    """What a ``DaskDMatrix``, or one of its kinds, holds; None of anything else."""
+    if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
+        return None
+    from dask import delayed
+
+    number = X.partition_order
+    held = sorted((part for parts in X.worker_map.values() for part in parts), key=lambda part: number[part.key])
+    if "base_margin" in held[0].client.submit(list, held[0], pure=False).result():
+        raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+    rows = delayed(operator.itemgetter("data"))
+    machines = [[number[part.key] for part in parts] for parts in X.worker_map.values()]
+    return HeldOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)

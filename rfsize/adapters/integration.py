@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,26 @@ from rfsize.utils.matrix import n_rows
 from rfsize.utils.typing import Int32s, Int64s
 from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
+
+
+class HeldOnWorkers(NamedTuple):
+    """Rows that a framework's own collection holds on Dask's workers.
+
+    Attributes
+    ----------
+    parts : list of dask.delayed.Delayed
+        The rows of each partition, in their order.
+    machines : list of list of int
+        For each worker that they lay on, the numbers of its partitions in the order in which it holds them.
+    n_features : int
+    missing : float
+        What the collection was told to take for missing, besides NaN.
+    """
+
+    parts: list[Any]
+    machines: list[list[int]]
+    n_features: int
+    missing: float
 
 
 class Integration(ABC):
@@ -185,7 +205,26 @@ class Integration(ABC):
         trainer = self.trainer(self.parameters_of(adapter.booster), data)
         return trainer.resume(adapter.booster, threshold=threshold, groups=groups)
 
+    # Rows on workers
+
+    def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
+        """The rows that a collection of the framework's own holds on Dask's workers, None of anything else.
+
+        Raises
+        ------
+        ValueError
+            If the collection holds what moves every tree's vote.
+        """
+        return None
+
     # The command line
+
+    def demo_forest(self, n_trees: int) -> Any:
+        """A classifier of so many trees that ``rfsize demo`` fits to 64 pixels of digits, None where it shows none.
+
+        It is one of scikit-learn's kind, with bags and a parameter ``n_jobs``.
+        """
+        return None
 
     def recognises(self, content: bytes) -> bool:
         """Whether a file that holds ``content`` is a model of the framework."""

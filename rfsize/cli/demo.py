@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.cli.models import importable_integrations
 from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
 from rfsize.sizing.api import size, truncate
@@ -42,7 +43,7 @@ class _Outcome(NamedTuple):
 
 
 def run_demo(_: argparse.Namespace) -> None:
-    """Train, size, truncate and compile LightGBM and XGBoost forests, and print what came of it.
+    """Train, size, truncate and compile forests of each framework that has one to show, and print what came of it.
 
     The data are the 1797 handwritten digits that scikit-learn carries; the task, whether a digit is 5 or
     more. Each forest is sized from out-of-bag votes on its training rows and checked on the other third.
@@ -55,17 +56,18 @@ def run_demo(_: argparse.Namespace) -> None:
     splits = [train_test_split(X, y, test_size=1 / 3, random_state=seed) for seed in range(_SPLITS)]
     rows, held_out = len(splits[0][0]), len(splits[0][1])
     print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.\n")
-    found = {name: _mean(name, train, splits) for name, train in _FRAMEWORKS.items()}
+    forests = {each.framework: each.demo_forest(_TREES) for each in importable_integrations()[0]}
+    found = {name: _mean(name, forest, splits) for name, forest in forests.items() if forest is not None}
     _print_sizes(found)
     _print_speeds(found)
 
 
-def _mean(name: str, train: Callable[..., Any], splits: list[Any]) -> _Outcome:
+def _mean(name: str, forest: Any, splits: list[Any]) -> _Outcome:
     """Mean outcome over the splits, with a line of progress for each."""
     outcomes = []
     for number, split in enumerate(splits, start=1):
         print(f"{name:9} split {number} of {len(splits)}:", end="", flush=True)
-        outcomes.append(_outcome(train, *split))
+        outcomes.append(_outcome(forest, *split))
         print(flush=True)
     return _Outcome(*np.mean(outcomes, axis=0))
 
@@ -79,11 +81,10 @@ def _step(name: str) -> Iterator[None]:
     print(f" {time.perf_counter() - started:.1f} s,", end="", flush=True)
 
 
-def _outcome(
-    train: Callable[..., Any], X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], y_test: NDArray[Any]
-) -> _Outcome:
+def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], y_test: NDArray[Any]) -> _Outcome:
     with _step(f"train {_TREES:,} trees"):
-        model = train(X, y)
+        # On so few rows threads would mostly wait for each other; to predict, it takes all of them.
+        model = forest.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=-1)
     with _step("size them"):
         report = size(model, X, alpha=_ALPHA, oob=True)
     with _step(f"cut to {report.n_kept}"):
@@ -147,43 +148,6 @@ def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> floa
     started = time.perf_counter()
     predict(rows)
     return time.perf_counter() - started
-
-
-# On so few rows threads would mostly wait for each other in training; to predict, the forests take all of them.
-def _lightgbm(X: NDArray[Any], y: NDArray[Any]) -> Any:
-    from lightgbm import LGBMClassifier
-
-    forest = LGBMClassifier(
-        boosting_type="rf",
-        n_estimators=_TREES,
-        subsample=0.632,
-        subsample_freq=1,
-        colsample_bytree=0.3,
-        min_child_samples=5,
-        random_state=0,
-        verbose=-1,
-        n_jobs=1,
-    )
-    return forest.fit(X, y).set_params(n_jobs=-1)
-
-
-def _xgboost(X: NDArray[Any], y: NDArray[Any]) -> Any:
-    from xgboost import XGBClassifier
-
-    forest = XGBClassifier(
-        n_estimators=1,
-        num_parallel_tree=_TREES,
-        learning_rate=1.0,
-        subsample=0.632,
-        colsample_bynode=0.2,
-        reg_lambda=1e-5,
-        random_state=0,
-        n_jobs=1,
-    )
-    return forest.fit(X, y).set_params(n_jobs=-1)
-
-
-_FRAMEWORKS = {"LightGBM": _lightgbm, "XGBoost": _xgboost}
 
 
 def _megabytes(model: Any) -> float:

@@ -54,7 +54,7 @@ def load_model(path: Path) -> LoadedModel:
     """
     found = load_model_if_any(path)
     if found is None:
-        integrations, broken = _integrations()
+        integrations, broken = importable_integrations()
         kinds = [one.file_kind for one in integrations if one.file_kind is not None]
         raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(f'; {error}' for error in broken)}")
     return found
@@ -63,7 +63,7 @@ def load_model(path: Path) -> LoadedModel:
 def load_model_if_any(path: Path) -> LoadedModel | None:
     """The same, but None where no integration knows the file."""
     content = path.read_bytes()
-    for integration in _integrations()[0]:
+    for integration in importable_integrations()[0]:
         if integration.recognises(content):
             try:
                 model = integration.load(path)
@@ -75,7 +75,7 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     return None
 
 
-def _integrations() -> tuple[list[Integration], list[ImportError]]:
+def importable_integrations() -> tuple[list[Integration], list[ImportError]]:
     """Those that can be imported, and why others cannot: one framework's file may be read without another."""
     found, broken = [], []
     for name in integration_names():

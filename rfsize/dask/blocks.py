@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
+from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
 from rfsize.utils.pieces import Pieces, PiecesElsewhere
 from rfsize.utils.progress import rows_bar
@@ -44,11 +44,6 @@ def checked_collection(X: Any) -> Any:
     )
 
 
-def is_dask_matrix(X: Any) -> bool:
-    """Whether ``X`` is a ``DaskDMatrix`` of XGBoost, or one of its kinds."""
-    return any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__)
-
-
 class BlocksOnWorkers:
     """The blocks of rows of a Dask collection, each worked on where it lies.
 
@@ -67,12 +62,14 @@ class BlocksOnWorkers:
 
     def __init__(self, X: Any, client: Any) -> None:
         self.client = client_in_use(client)
-        self._matrix = X if is_dask_matrix(X) else None
-        if self._matrix is None:
+        self._kind = type(X).__name__
+        integration = integration_of(X)
+        self._held = None if integration is None else integration.held_on_workers(X)
+        if self._held is None:
             X = checked_collection(X)
             parts, self.n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
         else:
-            parts, self.n_features = self._parts_of_matrix(self._matrix), int(X.num_col())
+            parts, self.n_features = self._held.parts, self._held.n_features
             self.lengths = _lengths_of(parts, self.client)
         if not self.lengths.sum():
             raise ValueError("X has no rows")
@@ -80,51 +77,40 @@ class BlocksOnWorkers:
         self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
         self.ends: NDArray[np.int64] = np.cumsum(self.lengths[self.lengths > 0])
 
-    def _parts_of_matrix(self, X: Any) -> list[Any]:
-        """The rows that a DaskDMatrix holds on the workers, in their order."""
-        from dask import delayed
-
-        held = sorted(
-            (part for parts in X.worker_map.values() for part in parts), key=lambda x: X.partition_order[x.key]
-        )
-        if "base_margin" in self.client.submit(list, held[0], pure=False).result():
-            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
-        rows = delayed(operator.itemgetter("data"))
-        return [rows(part) for part in held]
-
     def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
-        """Where the rows lay: as a DaskDMatrix keeps it, or by the partitions of each machine; by default on one.
+        """Where the rows lay: as a framework's collection keeps it, or by the partitions of each machine.
+
+        By default they lay on one.
 
         Raises
         ------
         ValueError
-            If it is given beside a DaskDMatrix, or does not name each partition once.
+            If it is given beside such a collection, or does not name each partition once.
         """
-        if self._matrix is not None:
+        if self._held is not None:
             if machines is not None:
-                raise ValueError("X is a DaskDMatrix, which keeps where its rows lay: leave layout out")
-            order = self._matrix.partition_order
-            machines = [[order[part.key] for part in parts] for parts in self._matrix.worker_map.values()]
+                raise ValueError(f"X is a {self._kind}, which keeps where its rows lay: leave layout out")
+            machines = self._held.machines
         if machines is None:
             return Layout.alone(self.n_rows)
         return Layout.of_parts(self.lengths, machines)
 
     def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
-        """Have an adapter take for missing what a DaskDMatrix was told to, besides NaN.
+        """Have an adapter take for missing what a framework's collection was told to, besides NaN.
 
         Raises
         ------
         ValueError
             If ``missing`` is given beside it.
         """
-        if self._matrix is None:
+        if self._held is None:
             return
         if missing is not None:
             raise ValueError(
-                "X is a DaskDMatrix, which was told what means missing when it was made: leave missing out"
+                f"X is a {self._kind}, which was told what means missing when it was made: leave missing out"
             )
-        if not math.isnan(self._matrix.missing):
-            adapter.read_as_missing(self._matrix.missing)
+        if not math.isnan(self._held.missing):
+            adapter.read_as_missing(self._held.missing)
 
     @property
     def n_rows(self) -> int:

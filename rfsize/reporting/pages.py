@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
-_FRAMEWORKS = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "sklearn": "scikit-learn"}
+_FRAMEWORKS = "rfsize.integrations"  # the entry points that are named like the packages of frameworks
 
 
 def can_be_drawn() -> bool:
@@ -75,9 +75,8 @@ def _plain(value: object) -> object:
 
 def _versions() -> str:
     """Of rfsize, of the frameworks that were in use, and of what they run on."""
-    used = [
-        f"{name} {sys.modules[module].__version__}" for module, name in _FRAMEWORKS.items() if module in sys.modules
-    ]
+    names = sorted({entry.name for entry in entry_points(group=_FRAMEWORKS)} & sys.modules.keys())
+    used = [f"{name} {getattr(sys.modules[name], '__version__', '')}".rstrip() for name in names]
     return ", ".join(
         [f"rfsize {version('rfsize')}", *used, f"NumPy {version('numpy')}", f"Python {platform.python_version()}"]
     )
