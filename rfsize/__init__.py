@@ -109,13 +109,9 @@ _IMPORTED_WHEN_USED = {
     "RightSizedRegressor": "rfsize.sklearn",
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
-# Modules that were documented under these names before they moved into packages.
-_MOVED = {"multiclass": "rfsize.theory.multiclass", "urn": "rfsize.stopping.urn"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _IMPORTED_WHEN_USED:
         return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
-    if name in _MOVED:
-        return import_module(_MOVED[name])
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")

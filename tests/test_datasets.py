@@ -123,7 +123,6 @@ def test_noise_of_a_spiral_is_across_it() -> None:
         datasets.spiral(10, seed=0, noise=-1.0)
 
 
-SEGMENTS = ["top", "ul", "ur", "middle", "ll", "lr", "bottom"]
 DIGITS = {0: "top ul ur ll lr bottom", 1: "ur lr", 2: "top ur middle ll bottom", 3: "top ur middle lr bottom"}
 DIGITS |= {4: "ul ur middle lr", 5: "top ul middle lr bottom", 6: "top ul middle ll lr bottom", 7: "top ur lr"}
 DIGITS |= {8: "top ul ur middle ll lr bottom", 9: "top ul ur middle lr bottom"}

@@ -54,10 +54,6 @@ def at() -> AtHand:
     return AtHand(forest, numbers, X[:400], y[:400], weight, X[400:], y[400:])
 
 
-def mean_of_both(truth: np.ndarray, predicted: np.ndarray) -> float:
-    return float(np.mean(truth) + np.mean(predicted))
-
-
 CALLS: dict[str, Callable[[AtHand], object]] = {
     "tree_outputs: sample_weight": lambda at: rfsize.tree_outputs(at.forest, at.fresh, sample_weight=WEIGHTS),
     "size: sample_weight": lambda at: rfsize.size(at.forest, at.fresh, sample_weight=WEIGHTS),

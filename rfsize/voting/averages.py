@@ -134,13 +134,6 @@ class Averages:
         """Rows that a tree was asked about, for each score."""
         return np.asarray((self.asked > 0).all(axis=1))
 
-    @property
-    def is_spread(self) -> NDArray[np.bool_]:
-        """Rows whose trees scatter: two parts were asked for each score, or of rows without parts two trees."""
-        if self.parts.every > 1:
-            return np.asarray((self.asked > 1).all(axis=1))
-        return np.asarray((np.count_nonzero(self.asked_of, axis=1) > 1).all(axis=1))
-
     def take(self, start: int, stop: int, step: int = 1) -> PartsOfRows:
         """Of the rows that know the parts, those with these numbers among them, in double precision."""
         some = slice(start, stop, step)
