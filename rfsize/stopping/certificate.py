@@ -21,12 +21,11 @@ AVERAGES = ("micro", "macro")
 
 _COUNTS = ("rows", "disagreements", "trees")
 _MOST_ROWS = 2**53
+_ROUNDING = 1e-9
 
-RARE = 0.05
-"""A class of a smaller share of the labels is spoken of by itself."""
-
-MOST_LOST = 0.2
-"""A class that loses a larger share of its rows is warned of."""
+_RARE = 0.05  # a class of a smaller share of the labels is spoken of by itself
+_MOST_LOST = 0.2  # a class that loses a larger share of its rows is warned of
+_CLASSES_SAID = 5
 
 
 class ClassOutcome(NamedTuple):
@@ -48,6 +47,27 @@ class ClassOutcome(NamedTuple):
     share: float
     disagreement: float
     trees: float
+
+
+def rare_classes_said(outcomes: list[ClassOutcome]) -> str:
+    """What becomes of rare classes' rows, to go on a line with; empty where there are no such classes."""
+    rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
+    if not rare:
+        return ""
+    each = [f"{outcome.label!r} ({outcome.share:.2%}) {outcome.disagreement:.1%}" for outcome in rare]
+    more = f" and {len(each) - _CLASSES_SAID} more" if len(each) > _CLASSES_SAID else ""
+    return f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
+
+
+def lost_classes_said(outcomes: list[ClassOutcome], alpha: float) -> str:
+    """Classes that lose a share `_MOST_LOST` of their rows, and twice what all may lose; empty where none does."""
+    most = max(_MOST_LOST, 2.0 * (1.0 - alpha))
+    lost = [
+        f"{outcome.label!r} ({outcome.share:.2%} of the rows): {outcome.disagreement:.0%}"
+        for outcome in outcomes
+        if outcome.disagreement > most
+    ]
+    return ", ".join(lost[:_CLASSES_SAID])
 
 
 @dataclass(frozen=True)
@@ -149,6 +169,13 @@ class Certificate:
         """Upper end of the exact (Clopper–Pearson) interval of the disagreement; with "macro" the worst class's."""
         differing, rows = np.array(self.counts.disagreements), np.array(self.counts.rows)
         return float(bounds(*_tested(differing, rows, self.average), self.confidence).max())
+
+    def check_kept(self, alpha: float) -> None:
+        """``TableError`` where its bound is above what a table of a file promises."""
+        if alpha == 1.0:
+            refuse("no number of rows certifies an alpha of 1")
+        if not self.bound <= (1.0 - alpha) * (1.0 + _ROUNDING):
+            refuse(f"the certificate's bound is {self.bound:.4%}, but alpha={alpha!r} promises {1.0 - alpha:.4%}")
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values; the bound follows from them."""

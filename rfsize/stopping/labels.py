@@ -37,6 +37,16 @@ def stored_labels(fields: Fields, n_classes: int) -> tuple[Any, ...] | None:
     return tuple(value)
 
 
+def stored_threshold(fields: Fields, n_classes: int, *, is_needed: bool) -> float | None:
+    """The threshold of a file's labels, checked; None where there is none."""
+    value = fields["threshold"]
+    if value is None and not is_needed:
+        return None
+    if n_classes != 2 or type(value) is not float or not 0.0 < value < 1.0:
+        refuse(f"threshold must be a probability of two classes, or null, found {short(value)} of {n_classes} classes")
+    return value
+
+
 class Scope(NamedTuple):
     """What a table is for, or a forest has.
 

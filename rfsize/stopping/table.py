@@ -26,27 +26,26 @@ from rfsize.stopping.arguments import (
     resolved_prior,
 )
 from rfsize.stopping.calibration import TreesOnRows
-from rfsize.stopping.certificate import AVERAGES, MOST_LOST, RARE, Certificate, ClassCounts, ClassOutcome, Wanted
-from rfsize.stopping.document import (
-    Fields,
-    check_signature,
-    content_of,
-    read_document,
-    refuse,
-    signed,
-    write_document,
+from rfsize.stopping.certificate import (
+    AVERAGES,
+    Certificate,
+    ClassCounts,
+    ClassOutcome,
+    Wanted,
+    lost_classes_said,
+    rare_classes_said,
 )
-from rfsize.stopping.labels import Scope, known_labels, stored_labels
+from rfsize.stopping.document import check_signature, content_of, read_document, refuse, signed, write_document
+from rfsize.stopping.labels import Scope, known_labels, stored_labels, stored_threshold
 from rfsize.stopping.rules import kinds
 from rfsize.stopping.rules.averages import AverageStops
 from rfsize.stopping.rules.base import MAX_TREES, TARGETS, Figures, Stops, Terms
 from rfsize.stopping.rules.binary import BinaryStops
-from rfsize.stopping.rules.exact import ROUNDING, flat_prior
+from rfsize.stopping.rules.exact import flat_prior
 from rfsize.stopping.rules.leaders import LeaderStops
 from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.stopping.rules.votes import VotesOnRows
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
-from rfsize.utils.files import short
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
@@ -61,7 +60,6 @@ Target = Literal["forest", "limit"]
 Metric = Literal["labels", "probabilities", "scores"]
 
 _ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
-_CLASSES_SAID = 5
 _KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
     *("classes", "threshold", "counts", "certificate"),
@@ -70,41 +68,39 @@ _KEYS = (
 
 @dataclass(frozen=True, eq=False)
 class StopTable(Result):
-    """When to stop asking trees, row by row; made by `StopTable.build`, or by `StopTable.lossless` for weighted votes.
+    """When to stop asking trees, row by row.
+
+    `calibrate` makes a table for one forest from rows, `build` from what is known of its votes, and `lossless` for
+    weighted votes.
 
     Attributes
     ----------
-    n_trees : int
-        Ensemble size T.
-    n_classes : int
+    n_trees, n_classes : int
+        The forest that the table is for; 1 class means a regression.
     alpha : float
-        Share of the labels that are kept; 1 for the lossless table.
-    rule : {"threshold", "optimal", "robust", "lossless"}
-    target : {"forest", "limit"}
+        Share of the rows that keep their answer; 1 for a lossless table.
+    rule, target : str
+        As in `build`; the rule is "lossless" for weighted votes, "lead" for averaged scores, "spread" for numbers.
     prior : ndarray of float or None
-        Normalised weights of the final tallies, None if uniform. Two classes: shape (T + 1,), by votes for
-        class 1. Three, up to 201 trees: shape (T + 1, T + 1), indexed [votes for class 0, votes for class 1].
-        Otherwise those of the two leading classes, shape (T + 1,), symmetric.
-    stops : BinaryStops, TernaryStops, LeaderStops, WeightedStops, AverageStops or SpreadStops
-        Where voting ends: two classes; three classes and up to 201 trees; all others; weighted votes; averaged scores;
-        predicted numbers.
+        Weights of the final tallies, which sum to 1; None if uniform. Two classes: shape (T + 1,), by votes for class
+        1. Three, up to 201 trees: shape (T + 1, T + 1), by votes for class 0 and class 1. Others: shape (T + 1,), those
+        of the two leading classes, symmetric.
+    stops : Stops
+        Where voting ends; its class says how (see ``kind``).
     nominal : float or None
-        Of a certified table of votes, the α that it was built with, which need not be the α that is certified.
+        The alpha that a certified table of votes was built with.
     classes : tuple or None
         Class labels, where they are known.
     threshold : float or None
-        Probability of class 1 above which the labels that it speaks of are class 1, and trees vote for it; None where
-        that does not apply (other than two classes, probabilities unless by class) or is not known (votes counted
-        elsewhere, no votes).
+        Probability of class 1 above which a row is class 1, where there are two classes and it is known.
     counts : ClassCounts or None
-        What the table did, by class, on simulated rows (`LeaderStops`); None where that is computed, or stands in the
-        certificate.
+        What the table did on simulated rows, where its figures cannot be computed.
     certificate : Certificate or None
-        What is certified for one forest; None for a table whose disagreement is only expected.
+        What is certified for one forest; without it disagreement is only expected.
 
     Examples
     --------
-    Not all of 101 trees need be asked about a row, here where all final tallies are equally likely:
+    Of 101 trees a row asks 26.5 in the mean, where all final tallies are equally likely:
 
     >>> import rfsize
     >>> table = rfsize.StopTable.build(101, alpha=0.99)
@@ -138,45 +134,37 @@ class StopTable(Result):
         target: Target = "forest",
         n_classes: int | None = None,
     ) -> StopTable:
-        """Build the table for a forest.
+        """Build the table of a forest from a prior of its votes.
 
         Parameters
         ----------
         n_trees : int
             Ensemble size T, 1 to 10,001.
         alpha : float
-            Share of the labels that are kept, above 0 and at most 1. With α = 1, any prior and rule give the lossless
-            table: voting stops when the remaining votes cannot change the outcome.
+            Share of the labels that are kept, above 0 and at most 1. With 1 a row stops when the remaining votes cannot
+            change its label.
         prior : "uniform", Votes, TreeOutputs or array_like
-            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). `Votes` of
-            similar rows, such as out-of-bag votes, or tree outputs: HYPER (Soto et al. 2016), see
-            `rfsize.stopping.urn.votes_prior`. An array holds weights, in the shapes of the attribute.
+            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). Votes of similar
+            rows, such as out-of-bag votes: HYPER (Soto et al. 2016). An array holds weights, shaped as the attribute.
         rule : {"threshold", "optimal", "robust"}
-            "threshold": stop where the probability that the leading class wins exceeds α, the papers' rule.
-            "optimal": the fewest expected trees for expected disagreement of at most 1 − α under the prior.
-            "robust": the same whatever the final tally is, so that the prior need not be trusted; two classes and
-            target "forest" only.
+            "threshold": a row stops where its leading class wins with a probability above α, the papers' rule.
+            "optimal": the fewest expected trees for an expected disagreement of at most 1 − α. "robust": the same for
+            every final tally, so that you need not trust the prior; two classes and target "forest" only.
         target : {"forest", "limit"}
-            What the answer should agree with: the majority of all T trees, or that of the infinite forest. With
-            "limit" and rule "threshold", rows that never reach α are answered as all T trees would; see
-            `expected_unsettled`.
+            Whether labels agree with those of all T trees, or of infinitely many.
         n_classes : int, optional
-            Number of classes; only a uniform prior needs it, and takes 2 by default.
+            Number of classes, for a uniform prior; 2 by default.
 
         Returns
         -------
         StopTable
-            Exact for two classes, and for three with at most 201 trees. All others are reduced to the two
-            leading classes: their votes are an urn of T votes, so that votes for other classes count as not yet
-            cast, the leader is taken to lose a tie, and 1 − α is shared among its K − 1 rivals. All three err on
-            the side of asking more; what disagreement remains is measured, not proven.
+            Exact for two classes, and for three with at most 201 trees. Others are reduced to the two leading classes,
+            which asks more trees than it must; their disagreement is measured by simulation.
 
         Raises
         ------
         ValueError
-            If an argument is out of range or does not go with the others, or if no table can keep the promise:
-            with target "limit" and rule "optimal", when even all T trees disagree with the infinite forest on
-            more than 1 − α of the rows.
+            If an argument is out of range or does not go with the others, or even T trees cannot keep the promise.
         FewVotesError
             If votes are out of bag, and rows of some kind have hardly any, as where bags are drawn by weight.
 
@@ -224,57 +212,47 @@ class StopTable(Result):
     ) -> StopTable:
         """Calibrate a table on rows, for this forest with its trees in their order.
 
-        After t of T trees the first class leads the second by some lead in the mean score; voting stops when
-        lead · √(tT/(T − t)) reaches λ. The boldest λ is taken that an exact binomial bound on the rows allows. For
-        probabilities and scores, voting stops when s · √(1/t − 1/T), with the spread s of the row's own scores and in
-        units of what is predicted, falls to λ.
+        Of labels, a row stops when its first class leads in the averaged scores by enough; of numbers, when what may
+        still change is little. How much is enough is tested on the rows by an exact binomial bound [1]_, which is the
+        table's ``certificate``.
 
         Parameters
         ----------
         model
             A forest, as `rfsize.tree_outputs` takes it.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows that the forest was not trained on, drawn as those to be predicted; their labels are not needed.
+            Rows that the forest was not trained on, drawn as those to be predicted; without labels.
         metric : {"labels", "probabilities", "scores"}
-            What is to agree, as in `rfsize.size`. Of probabilities and scores, one row in ten tells the pooled spread,
-            and the others certify.
+            What agrees with all T trees, as in `rfsize.size`.
         alpha : float, default 0.99
-            Share of the rows that agree with all T trees.
+            Share of the rows that agree.
         tolerance : float, optional
-            How far a probability or score may be off, in the class or output where it is farthest; a row that is
-            farther off disagrees. Needed with these, and not taken with labels.
+            How far off a probability or score may be and still agree, in the output where it is farthest.
         confidence : float, default 0.95
-            How sure the certificate is: with at most this chance missed, over the choice of the rows, *this* forest
-            disagrees with itself on at most 1 − α of rows like these.
+            How sure the certificate is: over the choice of the rows, the chance that this forest disagrees with itself
+            on more than 1 − α of rows like these is at most 1 − confidence.
         average : {"micro", "macro"}
-            "macro" keeps 1 − α for the rows of each class that all trees predict, each at the full confidence, so that
-            a rare class does not go under; classes that they give to none of the rows are not covered.
+            "macro" keeps α for the rows of each class that all trees predict, so that a rare class does not go under.
         voting : {"auto", "hard", "soft"}
-            "soft": the averaged scores; "hard": the majority of the votes, by tables as `build` makes them, for which
-            one row in five tells the prior; "auto": what the model's own ``predict`` goes by.
+            Whether labels go by averaged scores ("soft"), by the majority of the votes ("hard", a table of `build` for
+            which one row in five tells the prior), or by what the model's own ``predict`` goes by.
         threshold : float, optional
-            Probability of class 1 above which it is predicted, 0.5 by default; two classes only, and only for labels or
-            "macro".
+            Probability of class 1 above which a row is class 1, 0.5 by default; for two classes, and labels or "macro".
         missing : float, optional
             As in `rfsize.tree_outputs`.
-
-        Returns
-        -------
-        StopTable
-            With a ``certificate``.
 
         Raises
         ------
         ValueError
-            If the rows are those of training, or too few for a certificate: with the number that it takes, 299 for
-            α = 0.99 and a confidence of 0.95, "macro" as many of each class; or an argument does not fit.
+            If the forest was trained on the rows, or an argument does not fit, or the rows are too few for a
+            certificate: α = 0.99 at a confidence of 0.95 takes 299, "macro" as many of each class.
         NotAForestError
             If the model is not a forest that votes.
 
         Warns
         -----
         RareClassWarning
-            If the rows of a class are answered otherwise more often than in one of five.
+            If more than one in five rows of a class get another answer.
 
         References
         ----------
@@ -340,42 +318,24 @@ class StopTable(Result):
     ) -> StopTable:
         """Certify a table of votes for one forest, on rows of its own.
 
-        Tables of `build` keep α on average over forests and orders of their trees. Of a sequence of tables by the same
-        rule and prior, from cautious to bold, this is the boldest that keeps it for *this* forest in *this* order.
+        `build` keeps α on average over forests and orders of their trees. This takes the boldest of a sequence of
+        tables by the same rule and prior that keeps it for this forest with its trees in their order. The table has a
+        ``certificate``, and as ``nominal`` the alpha that its stops were built with.
 
         Parameters
         ----------
         model
             A forest of ``n_trees`` trees and ``n_classes`` classes.
-        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows that neither the forest was trained on nor the prior was taken from; labels are not needed.
-        confidence, average, missing
-            As in `calibrate`.
+        X, confidence, average, missing
+            As in `calibrate`; nor may the prior be taken from these rows.
         threshold : float, optional
             As in `calibrate`; by default that of the votes that the table was built from, or 0.5.
-
-        Returns
-        -------
-        StopTable
-            With a ``certificate``; ``nominal`` is the α that its stops were built with.
 
         Raises
         ------
         ValueError
-            If the table is not one of votes with an α below 1 and target "forest", the forest or the threshold is
+            If the table is not one of votes with an alpha below 1 and target "forest", the forest or the threshold is
             another, or the rows are too few.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import make_classification
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = make_classification(2000, random_state=0)
-        >>> forest = RandomForestClassifier(100, random_state=0).fit(X[:1000], y[:1000])
-        >>> votes = rfsize.tree_outputs(forest, X[:1000], oob=True).votes
-        >>> table = rfsize.StopTable.build(100, alpha=0.98, prior=votes, rule="optimal").certified(forest, X[1000:])
-        >>> table.certificate.bound <= 0.02
-        True
         """
         choice("average", average, AVERAGES)
         if not isinstance(self.stops, kinds.UrnStops) or self.target != "forest" or self.alpha == 1.0:
@@ -402,10 +362,9 @@ class StopTable(Result):
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
         """Build the table of a weighted vote: stop when the remaining weight cannot change the outcome.
 
-        For AdaBoost, a Bayes-optimal weighted vote, or any classifiers with fixed weights. They are no independent
-        draws, so that neither T*(α) nor an urn of votes applies to them; what cannot change any more is certain
-        whatever they are. Members are asked from the heaviest down: voting stops when the leading class is further
-        ahead of the next than the weight of the members not asked.
+        It is for AdaBoost, or any classifiers with fixed weights. Members are asked from the heaviest down, until the
+        leading class is further ahead of the next than all members left can bring. That is certain whatever they are,
+        so that they need not be independent, as the trees of a forest are.
 
         Parameters
         ----------
@@ -418,17 +377,15 @@ class StopTable(Result):
         Returns
         -------
         StopTable
-            `apply` takes the votes in the members' own order, and gives the labels of
-            ``AdaBoostClassifier.predict`` [1]_, which sums w for the class voted for and −w/(K − 1) for each other
-            class, in double precision: rows on which rounding might decide are asked to the end, and decided by that
-            very sum. Weights that are all equal are counted instead, without rounding: the labels are then those of
-            ``StopTable.build(T, alpha=1)``, a tie going to the lowest class index.
+            `apply` gives the labels of ``AdaBoostClassifier.predict`` [1]_, its rounding included, which sums w for the
+            class voted for and −w/(K − 1) for each other class. Votes of equal weights are counted, and a tie goes to
+            the lowest class index.
 
         Raises
         ------
         ValueError
-            If the weights are not finite numbers of at least 0, all of them are 0, one exceeds 1e300, or there are
-            more than 10,001.
+            If the weights are not finite numbers of at least 0, all of them are 0, one exceeds 1e300, or there are more
+            than 10,001.
 
         References
         ----------
@@ -446,12 +403,7 @@ class StopTable(Result):
         ([1, 1, 0], [2, 3, 3])
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-        weights = checked_weights(weights)
-        if np.ptp(weights[weights > 0.0]) == 0.0:
-            stops = WeightedStops((weights > 0.0).astype(np.float64), 0.0, float(np.count_nonzero(weights)))
-        else:
-            stops = WeightedStops(weights, -1 / (n_classes - 1), float(weights.sum()))
-        return cls.of_weights(stops, n_classes)
+        return cls.of_weights(WeightedStops.of(checked_weights(weights), n_classes), n_classes)
 
     @classmethod
     def of_weights(cls, stops: WeightedStops, n_classes: int) -> StopTable:
@@ -459,21 +411,21 @@ class StopTable(Result):
         return cls(stops.weights.size, n_classes, 1.0, "lossless", "forest", None, stops)
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Vote row by row, and stop where the table says so.
+        """Ask the trees row by row, and stop where the table says so.
 
         Parameters
         ----------
         tree_votes : array_like of int or bool, shape (n_rows, T); or of float, shape (n_rows, T, n_scores)
-            Class index that each tree votes for, in the order in which trees are asked; for weighted votes in the
-            members' own order. Of a table with ``voting`` "soft", the score of each tree alone, before the link: one
-            for two classes, else one for each.
+            Class index that each tree votes for, in the order in which trees are asked (members of a weighted vote in
+            their own). Where ``voting`` is "soft", the score of each tree alone, before the link: one for two classes
+            or a regression, else one for each class.
 
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
-            Class index answered; of probabilities or scores the predictions, shape (n_rows, n_outputs).
+            Class indices; of probabilities or scores the predictions, shape (n_rows, n_outputs).
         asked : ndarray of int64, shape (n_rows,)
-            Trees asked, 1 to T; for weighted votes, the heaviest so many.
+            Trees asked, 1 to T.
 
         Raises
         ------
@@ -520,9 +472,7 @@ class StopTable(Result):
     def expected_trees(self) -> float:
         """Mean number of trees asked per row; ``ValueError`` if the votes are weighted.
 
-        Under the prior, exact by a sum over the lattice of tallies; for `LeaderStops` measured by a simulation with a
-        fixed seed, on random orders of the votes of the prior's rows (or of uniform tallies); for tables of scores on
-        the rows of the certificate.
+        It is exact under the prior, or counted on the rows of the certificate or of the simulation.
         """
         trees = self._figures.trees
         if math.isnan(trees):
@@ -533,36 +483,18 @@ class StopTable(Result):
         return trees
 
     def expected_disagreement(self) -> float:
-        """Share of the rows whose answer differs from the target's, known as the trees are; 0 for weighted votes."""
+        """Share of the rows whose answer differs from the target's; 0 for weighted votes."""
         return self._figures.disagreement
 
     def expected_unsettled(self) -> float:
-        """Share of the rows that never reach α under the prior, and are answered as all T trees would.
-
-        Of target "limit" alone: their remaining votes cannot change the majority of all T trees, while the probability
-        that the leading class wins in the infinite forest is at most α.
-        """
+        """Share of the rows that never reach α, and get the label of all T trees; 0 unless the target is "limit"."""
         return 0.0 if self.target == "forest" else self._figures.unsettled
 
     def disagreement_by_tally(self) -> Floats:
-        """Probability of a wrong answer given each final tally, over random orders of the votes; two classes.
+        """Probability of another label over random orders of the votes, by votes for class 1 among all; shape (T + 1,).
 
-        Returns
-        -------
-        ndarray of float, shape (T + 1,)
-            By votes for class 1. For target "limit", the winner of a tally is itself uncertain, and the
-            whole forest would disagree as well.
-
-        Raises
-        ------
-        ValueError
-            If the table has more than two classes, or the votes are weighted.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.StopTable.build(5, alpha=0.9).disagreement_by_tally().round(3).tolist()
-        [0.0, 0.0, 0.1, 0.1, 0.0, 0.0]
+        With target "limit" all T trees may give another label as well. ``ValueError`` if the table has more than two
+        classes, or the votes are weighted.
         """
         if not isinstance(self.stops, BinaryStops):
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
@@ -571,14 +503,8 @@ class StopTable(Result):
     def by_class(self) -> list[ClassOutcome]:
         """What the table does to the rows that all trees give each class.
 
-        Computed exactly from the prior for two classes and three; counted on the rows of the certificate, or of the
-        simulation, for others.
-
-        Returns
-        -------
-        list of ClassOutcome
-            For each class its ``label``, its ``share`` of all rows, the ``disagreement`` among its rows, and the mean
-            number of ``trees`` asked for them. NaN where that is not known: of weighted votes the share and the trees.
+        That is for each class its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the
+        mean number of ``trees`` asked for them, exact or counted as in `expected_trees`; NaN where it is not known.
 
         Examples
         --------
@@ -593,94 +519,36 @@ class StopTable(Result):
         return list(self._by_class)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the votes at which voting stops; of a certified table also the rows that differed, and the bound.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw the stops alone; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
+        """Draw where voting stops, on ``ax`` or a new figure; of a certified table also the rows that differed."""
         from rfsize.stopping.page import plot_table
 
         return plot_table(self, ax)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the table as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> table = rfsize.StopTable.build(101, alpha=0.99)
-        >>> table.save("table.json")
-        >>> rfsize.StopTable.load("table.json") == table
-        True
-        """
+        """Write the table to a file, as JSON; ``OSError`` where it cannot be written."""
         write_document(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
-        """Read a table that `save` wrote, and verify that it keeps its promise.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file; it may come from anyone.
-
-        Returns
-        -------
-        StopTable
-            Equal to the one saved.
+        """Read a table that `save` wrote, and verify that it keeps its promise: the file may come from anyone.
 
         Raises
         ------
         TableError
-            If the file is damaged, was not written by `save`, or holds stops that disagree more often than
-            they promise.
+            If the file is damaged, was not written by `save`, or holds stops that disagree more than they promise.
         OSError
             If the file cannot be read.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.StopTable.build(101, alpha=0.99).save("table.json")
-        >>> rfsize.StopTable.load("table.json").n_trees
-        101
         """
         return cls.from_dict(read_document(path))
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
-        return signed(
-            {
-                "n_trees": self.n_trees,
-                "n_classes": self.n_classes,
-                "kind": self.kind,
-                "alpha": self.alpha,
-                "rule": self.rule,
-                "target": self.target,
-                "prior": None if self.prior is None else flat_prior(self.prior).tolist(),
-                "stops": self.stops.to_dict(),
-                "nominal": self.nominal,
-                "classes": None if self.classes is None else list(self.classes),
-                "threshold": self.threshold,
-                "counts": None if self.counts is None else self.counts.to_dict(),
-                "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            }
-        )
+        found = {name: getattr(self, name) for name in _KEYS}
+        for name in ("stops", "counts", "certificate"):
+            found[name] = None if found[name] is None else found[name].to_dict()
+        found["prior"] = None if self.prior is None else flat_prior(self.prior).tolist()
+        found["classes"] = None if self.classes is None else list(self.classes)
+        return signed(found)
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
@@ -699,7 +567,7 @@ class StopTable(Result):
             kind.from_fields(fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes),
             nominal=None if fields["nominal"] is None else fields.alpha("nominal"),
             classes=stored_labels(fields, n_classes),
-            threshold=_stored_threshold(fields, kind, n_classes),
+            threshold=stored_threshold(fields, n_classes, is_needed=n_classes == 2 and kind is AverageStops),
             counts=ClassCounts.from_fields(fields, "counts", n_trees, n_classes),
             certificate=Certificate.from_fields(fields, "certificate", n_trees, n_classes),
         )
@@ -719,15 +587,14 @@ class StopTable(Result):
             refuse("counts are those of a simulation of leaders that are not certified, and null for any other table")
         if (self.nominal is not None) != (certificate is not None and self.voting == "hard"):
             refuse("nominal is the alpha of a certified table of votes, and null in any other")
-        if certificate is None:
-            return
-        if not stops.counts_alike or self.target != "forest":
-            refuse("a certificate is of agreement with all trees, which this table does not aim at, or keeps anyway")
-        if self.alpha == 1.0:
-            refuse("no number of rows certifies an alpha of 1")
-        if not certificate.bound <= (1.0 - self.alpha) * (1.0 + ROUNDING):
-            promised = f"alpha={self.alpha!r} promises {1.0 - self.alpha:.4%}"
-            refuse(f"the certificate's bound is {certificate.bound:.4%}, but {promised}")
+        if self.threshold is not None and not stops.counts_alike:
+            refuse("threshold is of members that count alike, and null where they have weights")
+        if certificate is not None:
+            if not stops.counts_alike or self.target != "forest":
+                refuse(
+                    "a certificate is of agreement with all trees, which this table does not aim at, or keeps anyway"
+                )
+            certificate.check_kept(self.alpha)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, StopTable) else NotImplemented
@@ -747,11 +614,7 @@ class StopTable(Result):
         found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
         if self.certificate is not None:
             found += f"; {self.certificate}"
-        rare = [outcome for outcome in self.by_class() if outcome.share < RARE and outcome.disagreement >= 0.0]
-        if rare:
-            each = [f"{outcome.label!r} ({outcome.share:.2%}) {outcome.disagreement:.1%}" for outcome in rare]
-            more = f" and {len(each) - _CLASSES_SAID} more" if len(each) > _CLASSES_SAID else ""
-            found += f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
+        found += rare_classes_said(self.by_class())
         return f"StopTable({', '.join(words)}; {'expected' if self.stops.is_computed else 'measured'}: {found})"
 
     def _account(self) -> Account:
@@ -789,28 +652,12 @@ class StopTable(Result):
         return self.stops.by_class(self._terms, self._labels) or []
 
     def _with_warnings(self) -> StopTable:
-        """`RareClassWarning` where a class loses a share `MOST_LOST` of its rows, and twice what all may lose."""
-        most = max(MOST_LOST, 2.0 * (1.0 - self.alpha))
-        lost = [
-            f"{outcome.label!r} ({outcome.share:.2%} of the rows): {outcome.disagreement:.0%}"
-            for outcome in self.by_class()
-            if outcome.disagreement > most
-        ]
+        lost = lost_classes_said(self.by_class(), self.alpha)
         if lost:
             warn(
                 f"the table answers {self.expected_disagreement():.2%} of all rows otherwise than all trees, but of "
-                f"the rows that they give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, "
-                "use StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
+                f"the rows that they give to a class, {lost}; where these classes count, use "
+                "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
                 RareClassWarning,
             )
         return self
-
-
-def _stored_threshold(fields: Fields, kind: type[Stops], n_classes: int) -> float | None:
-    """Of two classes, whose members count alike; tables of labels by averaged scores always know it."""
-    value = fields["threshold"]
-    if value is None and not (n_classes == 2 and kind is AverageStops):
-        return None
-    if n_classes != 2 or not kind.counts_alike or type(value) is not float or not 0.0 < value < 1.0:
-        refuse(f"threshold must be a probability of two classes, or null, found {short(value)} of {n_classes} classes")
-    return value

@@ -91,6 +91,13 @@ class WeightedStops(VoteStops):
     against: float
     total: float
 
+    @classmethod
+    def of(cls, weights: Floats, n_classes: int) -> WeightedStops:
+        """Stops for checked weights; where these are all equal, votes are counted, which does not round."""
+        if np.ptp(weights[weights > 0.0]) == 0.0:
+            return cls((weights > 0.0).astype(np.float64), 0.0, float(np.count_nonzero(weights)))
+        return cls(weights, -1 / (n_classes - 1), float(weights.sum()))
+
     @cached_property
     def order(self) -> Int64s:
         """Members as they are asked: by descending weight, then by index."""
