@@ -67,7 +67,7 @@ class SearchFile:
         self._file = _file_of(self._probe)
         self._origin = {
             "framework": trainer.framework,
-            "params": json.loads(json.dumps(params, sort_keys=True, default=repr), parse_constant=str),
+            "params": json.loads(json.dumps(params, sort_keys=True, default=repr)),
             "seed": seed,
             "labels": _digest(trainer.label),
             "weights": None if trainer.weight is None else _digest(trainer.weight),

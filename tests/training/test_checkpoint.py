@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import struct
 import zipfile
@@ -125,7 +124,6 @@ def without_a_key(text: dict[str, Any]) -> dict[str, Any]:
         ("asked", lambda asked: -asked),
         ("asked", lambda asked: asked + np.int32(100)),
         ("mean", lambda mean: mean[:1]),
-        ("mean", lambda mean: np.tile(mean, 2)),
         ("mean", lambda mean: mean.astype(np.float32)),
         ("scatter", lambda scatter: np.full_like(scatter, np.nan)),
         ("blocks.votes", lambda votes: votes + np.int32(100)),
@@ -158,13 +156,12 @@ def test_a_file_that_was_cut_off_is_refused(data: Data, tmp_path: Path) -> None:
         search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # XGBoost's, of a parameter that it does not know
-def test_parameters_that_are_no_finite_number_are_known_again(data: Data, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "alpha": 0.6, "resume": tmp_path / "search"}
-    params, dtrain = given("xgboost", data.X[:ROWS], data.y[:ROWS])
-    first = select_bagging_fraction({**params, "of_nothing": math.nan}, dtrain, **options)
-    again = select_bagging_fraction({**params, "of_nothing": math.nan}, dtrain, **options)
-    assert_same_curve(again.curve, first.curve)  # with the seconds of the first time
+def test_sizes_are_looked_at_before_arrays_are_read(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    search("xgboost", data, [0.5], n_trees=24, resume=file)
+    altered(file, "mean", lambda mean: np.tile(mean, 2))
+    with pytest.raises(ValueError, match=r"cannot be taken up.*not of the size of these data"):
+        search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
 @pytest.fixture(scope="module")
