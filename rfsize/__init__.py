@@ -40,7 +40,6 @@ from rfsize.sizing.price import Price
 from rfsize.sizing.size_report import SizeReport
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
-from rfsize.training.cross_validation import cv_votes
 from rfsize.training.growing import grow
 from rfsize.training.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.voting.votes import Votes
@@ -86,7 +85,6 @@ __all__ = [
     "Votes",
     "banfield_size",
     "compile",
-    "cv_votes",
     "fraction_without_replacement",
     "grow",
     "inbag",

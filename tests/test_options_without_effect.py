@@ -19,7 +19,6 @@ OF_NUMBERS = BAGGED | {"objective": "regression"}
 AUC = {"criterion": "auc", "tolerance": 0.01}
 RMSE = {"criterion": "rmse", "tolerance": 10.0}
 PROBABILITIES = {"metric": "probabilities", "tolerance": 0.1, "alpha": 0.9}
-FOLDS = [(np.arange(200), np.arange(200, 400))]
 WEIGHTS = np.ones(600)
 SCORES = {"metric": "scores", "tolerance": 10.0, "alpha": 0.9}
 
@@ -79,9 +78,15 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     "select_bagging_fraction of numbers: alpha and voting": lambda at: rfsize.select_bagging_fraction(
         OF_NUMBERS, at.data, [0.3, 0.6], n_trees=40, alpha=0.9, voting="hard"
     ),
-    "cv_votes by folds: nfold": lambda at: rfsize.cv_votes(BAGGED, at.data, 3, folds=FOLDS, n_trees=10),
-    "cv_votes by folds: stratified and seed": lambda at: rfsize.cv_votes(
-        BAGGED, at.data, folds=FOLDS, n_trees=10, stratified=False, seed=1
+    "tree_outputs by cv: oob": lambda at: rfsize.tree_outputs(at.forest, at.X, at.y, cv=3, oob=True),
+    "tree_outputs by cv: seed and subsample": lambda at: rfsize.tree_outputs(
+        at.forest, at.X, at.y, cv=3, seed=1, subsample=0.5
+    ),
+    "tree_outputs by cv: missing and max_memory": lambda at: rfsize.tree_outputs(
+        at.forest, at.X, at.y, cv=3, missing=0.0, max_memory=1e9
+    ),
+    "tree_outputs of parameters by cv: y and sample_weight": lambda at: rfsize.tree_outputs(
+        BAGGED, at.data, at.y, cv=3, sample_weight=at.weight
     ),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),

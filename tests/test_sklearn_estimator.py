@@ -294,7 +294,7 @@ def test_refused_data(what: str, booster_kind: Any, data: Data) -> None:
         ({"min_trees": 0.5}, "min_trees"),
         ({"votes": "all"}, "votes must be one of 'auto'"),
         ({"stop_table": "none"}, "None predicts as the estimator itself does"),
-        ({"cv": 1, "votes": "cv"}, "n_splits"),
+        ({"cv": 1, "votes": "cv"}, "cv must be a whole number"),
         ({"cv": [([0, 1, 2], [2, 3])], "votes": "cv"}, "held out"),
         ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))], "votes": "cv"}, r"of the class \[0\]"),
     ],

@@ -61,7 +61,8 @@ def downstream(
 
     reveal_type(rfsize.tree_outputs(booster, X))                                # TreeOutputs
     reveal_type(rfsize.tree_outputs(booster, X).votes)                          # Votes
-    reveal_type(rfsize.cv_votes(params, X))                                     # Votes
+    reveal_type(rfsize.tree_outputs(params, X, cv=5))                           # TreeOutputs
+    reveal_type(rfsize.tree_outputs(booster, X).concat())                       # TreeOutputs
     assert_type(rfsize.inbag(booster, X), NDArray[np.bool_])
     reveal_type(rfsize.ratio_with_replacement(0.5))                             # float
     assert_type(rfsize.fraction_without_replacement([1, 2]), NDArray[np.float64])

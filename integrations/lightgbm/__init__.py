@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
-import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import dependence
 from rfsize.adapters.damage import damage_refused, refuse
-from rfsize.adapters.integration import Integration
-from rfsize.adapters.trainer import trained_on
+from rfsize.adapters.integration import Integration, no_training_data
+from rfsize.adapters.trainer import trees_to_train
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
@@ -22,9 +22,9 @@ from rfsize.integrations.lightgbm.merging import merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TREE_COUNT_NAMES, value_of, without
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer, one_tree
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.utils.typing import Int32s, Int64s
+from rfsize.utils.typing import Floats, Int64s
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
 
@@ -63,29 +63,32 @@ class LightGbm(Integration):
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 
-    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
-        data._update_params(without(copy.deepcopy(params), *IGNORED)).construct()
-        return np.asarray(data.get_label())
+    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
+        if not isinstance(data, lgb.Dataset):
+            raise no_training_data(data)
+        _, label, weight = one_tree(without(copy.deepcopy(params), *IGNORED), data)
+        return label, weight
 
     def rows_of(self, data: Any) -> Any:
-        return rows_of(data)
+        return rows_of(data) if isinstance(data, lgb.Dataset) else None
 
-    def fold_votes(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
-    ) -> Int32s:
+    def held_out_outputs(
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
+    ) -> TreeOutputs:
+        n_trees = trees_to_train(value_of(params, "num_iterations", None), "num_iterations")
         params = without(copy.deepcopy(params), *IGNORED)
         data._update_params(params).construct()
         booster = lgb.Booster(params, data.subset(train.tolist()))
         booster.add_valid(data.subset(held_out.tolist()), "held out")
         booster.update()
-        reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
-        warn_of_dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
-        trained_on(np.asarray(data.get_label()), max(2, reader.forest.n_outputs))
+        of_rows: dict[str, Any] = {"valid": "held out", "every_tree": True}
+        reader = TrainingVoteReader(booster, params, threshold=threshold, casts_votes=False, **of_rows)
         reader.read(params)
         for _ in range(n_trees - 1):
             booster.update()
             reader.read(params)
-        return reader.counts.T
+        cautions = dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
+        return reader.outputs("rows given").noting(*cautions)
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES

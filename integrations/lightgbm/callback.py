@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.folds import of_folds
 from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
@@ -27,10 +27,7 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.reports import report_by, report_for
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
-from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
 
 
 class SizeCallback:
@@ -328,28 +325,12 @@ class _Readers:
 
     def report(self, goal: Goal, *, both: bool = True) -> Report:
         """The estimate from what has been read so far; of labels by both rules of voting, or that of the goal alone."""
-        first = self._each[0]
-        votes = None
-        if len(first.counts):
-            votes = Votes(np.concatenate([one.counts.T for one in self._each]), n_trees=self.trees)
-        scores = Scores.stacked([one.scores for one in self._each])
-        every, blocks = first.scored, first.blocks
-        if len(self._each) > 1:
-            rows = [len(one.asked) for one in self._each]
-            blocks = TreeBlocks.of_forests([one.blocks for one in self._each], rows)
-        outputs = TreeOutputs(
-            sum(len(one.asked) for one in self._each),
-            self.trees,
-            votes,
-            scores,
-            blocks,
-            link=first.link,
-            cut=first.cut,
-            predict_obeys="soft",
-            scored=every,
-            source=self._source,
-            groups=self.groups,
-        )
+        each = [one.outputs(self._source) for one in self._each]
+        outputs = each[0]
+        if len(each) > 1:  # folds, whose rows stand one after another
+            ends = np.cumsum([len(one) for one in each])
+            rows = [np.arange(end - len(one), end) for end, one in zip(ends, each, strict=True)]
+            outputs = of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
         return report_for(goal, outputs if self._truth is None else outputs.with_truth(*self._truth), both=both)
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:

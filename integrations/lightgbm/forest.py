@@ -47,7 +47,7 @@ class LightGbmForest(Adapter):
         self.n_features = self.booster.num_feature()
         names = self.booster.feature_name()
         self.feature_names = None if names == [f"Column_{index}" for index in range(len(names))] else names
-        n_classes = max(2, n_outputs) if self._forest.casts_votes else 0
+        n_classes = self._forest.n_classes
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if len(self.classes) != n_classes:
             raise NotAForestError(

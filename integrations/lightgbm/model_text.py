@@ -96,6 +96,11 @@ class ForestText:
         return self.header.get("objective", "").partition(" ")[0] in _OBJECTIVES
 
     @property
+    def n_classes(self) -> int:
+        """Classes that the trees vote for; 0 where they cast no votes."""
+        return max(2, self.n_outputs) if self.casts_votes else 0
+
+    @property
     def is_bagged(self) -> bool:
         """Whether the parameters say that trees were trained on parts of the rows."""
         fractions = (float(self.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))

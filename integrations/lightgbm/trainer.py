@@ -7,6 +7,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.base import warn_of_dependence
@@ -22,6 +23,7 @@ from rfsize.integrations.lightgbm.parameters import IGNORED, SEEDS, value_of, wi
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.utils import matrix
+from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag
@@ -70,23 +72,13 @@ class LightGbmTrainer(Trainer):
         self.seed = int(value_of(params, "seed", 0))
         self.dtrain = dtrain
         given = rows_of(dtrain)
-        are_labels_given = dtrain.label is not None
-        if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
-            raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
-        # One tree shows what LightGBM makes of the parameters, and bins the data.
         bags = self._with_bags(0.5 if self.fraction >= 1.0 else None, None)
-        self._forest = ForestText.read(lgb.train(bags, dtrain, 1).model_to_string(), casts_votes=False)
+        self._forest, self.label, self.weight = one_tree(bags, dtrain)
         self.rows = rows_of(dtrain) if given is None else given
         self.link, self.n_outputs = LightGbmLink.of(self._forest, params), self._forest.n_outputs
         refuse_other_samplers(self._forest.parameters)
-        self.classes = np.arange(max(2, self.n_outputs) if self._forest.casts_votes else 0)
-        self.label = trained_on(np.asarray(dtrain.get_label(), dtype=np.float64), len(self.classes))
-        if not are_labels_given and not self.label.any():
-            # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
-            raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        self.classes = np.arange(self._forest.n_classes)
         warn_of_dependence(shared_bags(self._forest), seed_dependence(self._forest))
-        weight = dtrain.get_weight()
-        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
 
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
@@ -252,6 +244,30 @@ class LightGbmInTraining(ForestInTraining):
             return copy.deepcopy(self._first)
         grown = lgb.Booster(model_str=self._booster.model_to_string())
         return grown if self._first is None else merged([self._first, grown])
+
+
+def one_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> tuple[ForestText, NDArray[Any], Floats | None]:
+    """What LightGBM makes of the parameters, as one tree shows, which bins the data; and their labels and weights.
+
+    Labels are class indices, or where the trees cast no votes numbers.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters train no random forest.
+    ValueError
+        If labels are missing, or not what the objective takes.
+    """
+    are_labels_given = dtrain.label is not None
+    if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
+        raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
+    forest = ForestText.read(lgb.train(params, dtrain, 1).model_to_string(), casts_votes=False)
+    label = trained_on(np.asarray(dtrain.get_label(), dtype=np.float64), forest.n_classes)
+    if not are_labels_given and not label.any():
+        # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
+        raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+    weight = dtrain.get_weight()
+    return forest, label, None if weight is None else np.asarray(weight, dtype=np.float64)
 
 
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:

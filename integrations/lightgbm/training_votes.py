@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.layout import Layout
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
@@ -32,6 +33,7 @@ from rfsize.utils.typing import Bools, Floats
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
+from rfsize.voting.votes import Votes
 
 # Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
 # after them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read in
@@ -120,6 +122,10 @@ class TrainingVoteReader:
                 f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
                 "highest of one score per class; leave threshold at 0.5"
             )
+        if threshold != 0.5 and not forest.casts_votes:
+            raise ValueError(
+                f"threshold={threshold:g} decides labels, and the forest predicts numbers: leave threshold out"
+            )
         self.link = LightGbmLink.of(forest, params)
         self._bagging = bagging(params)
         self.booster, self._valid, self.groups = booster, valid, groups
@@ -131,8 +137,8 @@ class TrainingVoteReader:
         if valid is None:
             label = np.asarray(self.dataset.get_label())
             self._draws = Draws(rebuilt_bags(forest, Layout.alone(n_rows), label > 0), 0, n_rows)
-        n_classes = max(n_outputs, 2) if forest.casts_votes else 0
-        self._cut = float(logit(threshold))
+        n_classes = forest.n_classes
+        self._threshold, self._cut = threshold, float(logit(threshold))
         self.cut = self._cut / self.link.slope
         self.trees = 0
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
@@ -205,6 +211,23 @@ class TrainingVoteReader:
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
         found = replace(self._blocks, counts=counts, scores=scores)
         return found.where(np.ones(len(counts), dtype=np.bool_))  # a copy, which further trees leave as it is
+
+    def outputs(self, source: str) -> TreeOutputs:
+        """What has been read so far, a copy, which further trees leave as it is."""
+        votes = Votes(self.counts.T, n_trees=self.trees, threshold=self._threshold) if len(self.counts) else None
+        return TreeOutputs(
+            len(self.asked),
+            self.trees,
+            votes,
+            Scores.stacked([self.scores]),
+            self.blocks,
+            link=self.link,
+            cut=self.cut,
+            predict_obeys="soft",
+            scored=self.scored,
+            source=source,
+            groups=self.groups,
+        )
 
     @property
     def can_tell(self) -> bool:

@@ -11,19 +11,26 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import shrinking_of, warn_of_dependence
 from rfsize.adapters.columns import known_columns
 from rfsize.adapters.integration import HeldOnWorkers, Integration
+from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, boosted, booster_of, tree_count_parameter
 from rfsize.integrations.xgboost.merging import merged
 from rfsize.integrations.xgboost.model_files import read_model
 from rfsize.integrations.xgboost.model_json import VERSION, VOTING
-from rfsize.integrations.xgboost.trainer import XgboostTrainer, setting
-from rfsize.utils.typing import Int32s, Int64s
-from rfsize.utils.warn import give
+from rfsize.integrations.xgboost.trainer import (
+    XgboostTrainer,
+    n_classes_of,
+    refuse_other_data,
+    setting,
+    truth_of,
+    understood,
+)
+from rfsize.utils.typing import Floats, Int64s
 
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
 _FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
@@ -92,8 +99,9 @@ class Xgboost(Integration):
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 
-    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
-        return np.asarray(data.get_label())
+    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
+        refuse_other_data(data)
+        return truth_of(data, n_classes_of(understood(params, data)))
 
     def rows_of(self, data: Any) -> Any:
         return data if isinstance(data, xgb.DMatrix) and holds_rows(data) else None
@@ -102,20 +110,19 @@ class Xgboost(Integration):
         told = getattr(data, "missing", None)
         return None if told is None or np.isnan(told) else float(told)
 
-    def fold_votes(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
-    ) -> Int32s:
+    def held_out_outputs(
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
+    ) -> TreeOutputs:
+        n_trees = trees_to_train(params.get("num_parallel_tree"), "num_parallel_tree")
         if not holds_rows(data):
             raise ValueError(
-                f"dtrain holds binned rows, or rows in external memory ({type(data).__name__}), of which none can be "
-                "taken: give a DMatrix of all rows"
+                f"X holds binned rows, or rows in external memory ({type(data).__name__}), of which none can be taken: "
+                "give a DMatrix of all rows"
             )
         settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
         booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, data.slice(train), 1)
-        forest = XgboostForest(booster)
-        warn_of_dependence(forest.shared_bags, forest.seed_dependence)
-        give(shrinking_of(forest, labels_at=threshold))
-        return ForestOnRows.of(forest, data.slice(held_out), threshold=threshold).votes().counts
+        forest = XgboostForest(booster, casts_votes=False)
+        return TreeOutputs.of(ForestOnRows.of(forest, data.slice(held_out), threshold=threshold))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return {tree_count_parameter(estimator)}

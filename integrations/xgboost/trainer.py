@@ -20,7 +20,7 @@ from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest,
 from rfsize.integrations.xgboost.learning_rate import shrinking
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VERSION, VOTING
-from rfsize.utils.typing import Int64s
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import ALONE, Groups
@@ -66,25 +66,22 @@ class XgboostTrainer(Trainer):
     def __init__(self, params: dict[str, Any], dtrain: xgb.DMatrix) -> None:
         if not isinstance(params, dict):
             raise ValueError(f"params must be a dict, as xgboost.train takes it, found {type(params).__name__}")
-        _refuse_other_data(dtrain)
+        refuse_other_data(dtrain)
         self.dtrain = dtrain
         self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
         if not self.params.keys() & {"eta", "learning_rate"}:
             self.params["eta"] = 1.0
-        # XGBoost itself says what the parameters mean, with all their aliases and defaults.
-        self.settings = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
+        self.settings = understood(self.params, dtrain)
         _refuse_other_training(self.settings, self.params.get("booster", "gbtree"))
         objective = self.settings["objective"]["name"]
         self.casts_votes = objective in VOTING
         self.link = Link(LINKS[objective])
-        n_classes = max(2, int(self.settings["learner_model_param"]["num_class"])) if self.casts_votes else 0
+        n_classes = n_classes_of(self.settings)
         self.classes = np.arange(n_classes)
         self.n_outputs = n_classes if self.link.kind == "softmax" else 1
         one_for_all = self.settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_vote = 1 if one_for_all else self.n_outputs
-        self.label = _labels(dtrain, n_classes)
-        weight = dtrain.get_weight()
-        self.weight = weight.astype(np.float64) if weight.size else None
+        self.label, self.weight = truth_of(dtrain, n_classes)
         growing = self.settings["gradient_booster"]["tree_train_param"]
         shrunken = shrinking(float(growing["learning_rate"]), objective)
         if shrunken is not None:
@@ -215,7 +212,7 @@ def _seeds(seed: int) -> Iterator[int]:
     return itertools.chain([seed], map(int, derived))
 
 
-def _refuse_other_data(dtrain: Any) -> None:
+def refuse_other_data(dtrain: Any) -> None:
     if not isinstance(dtrain, xgb.DMatrix):
         raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
     if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
@@ -257,11 +254,23 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
         )
 
 
-def _labels(dtrain: xgb.DMatrix, n_classes: int) -> NDArray[Any]:
-    """Training labels: class indices, or any numbers where there are no classes."""
-    label = dtrain.get_label()
+def understood(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
+    """What XGBoost itself makes of parameters, with all their aliases and defaults."""
+    settings: dict[str, Any] = json.loads(xgb.Booster(params, [dtrain]).save_config())["learner"]
+    return settings
+
+
+def n_classes_of(settings: dict[str, Any]) -> int:
+    """Classes that votes are cast for, by what XGBoost makes of the parameters; 0 where there are none."""
+    is_voting = settings["objective"]["name"] in VOTING
+    return max(2, int(settings["learner_model_param"]["num_class"])) if is_voting else 0
+
+
+def truth_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Floats | None]:
+    """Training labels, class indices or where there are no classes any numbers; and weights, where there are any."""
+    label, weight = dtrain.get_label(), dtrain.get_weight()
     if label.shape != (dtrain.num_row(),):
         raise ValueError(
             f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
         )
-    return trained_on(label, n_classes)
+    return trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.typing import Int32s, Int64s
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import training_labels
 from rfsize.voting.groups import ALONE, Groups
 
@@ -141,8 +141,11 @@ class Integration(ABC):
         """One booster of all trees of forests of the same data and parameters, in their order."""
         raise self._no_blocks()
 
-    def labels_of(self, params: dict[str, Any], data: Any) -> NDArray[Any]:
-        """Labels of training data, shape (n_rows,)."""
+    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
+        """Labels of training data, shape (n_rows,), and their weights, where they have any.
+
+        Labels are class indices, int64, or where the parameters train no classes numbers.
+        """
         raise no_training_data(data)
 
     def rows_of(self, data: Any) -> Any:
@@ -156,17 +159,20 @@ class Integration(ABC):
         """What training data take for missing besides NaN, where a model of them does not keep it."""
         return None
 
-    def fold_votes(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, n_trees: int, threshold: float
-    ) -> Int32s:
-        """Votes of a forest trained on some of the rows of ``data`` on others, shape (held out rows, n_classes).
+    def held_out_outputs(
+        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
+    ) -> Any:
+        """What a forest that is trained on some of the rows of ``data`` says of others, a `TreeOutputs` of these.
+
+        It has as many trees as the parameters tell, see `rfsize.adapters.trainer.trees_to_train`.
 
         Raises
         ------
         NotAForestError
             If the parameters do not train a forest of independent trees.
         ValueError
-            If rows cannot be taken from the data.
+            If rows cannot be taken from the data, the parameters do not tell the number of trees, or the threshold does
+            not fit.
         """
         raise no_training_data(data)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats
+from rfsize.utils.validation import whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.out_of_bag import OutOfBag
@@ -138,3 +139,16 @@ def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
     if strange.size:
         raise ValueError(f"the labels must be the class indices 0 to {n_classes - 1}, found {strange[:5].tolist()}")
     return label.astype(np.int64 if n_classes else np.float64)
+
+
+def trees_to_train(told: Any, parameter: str) -> int:
+    """The number of trees that each fold's forest is to have, which ``parameter`` tells; ``ValueError`` if it does not.
+
+    Defaults of the frameworks, such as one tree, are not what anybody has chosen.
+    """
+    if told is None:
+        raise ValueError(
+            f"nothing tells how many trees the forest of each fold is to have: set {parameter}, such as "
+            f"{parameter.partition(' ')[0]}=200"
+        )
+    return whole(parameter, told, at_least=1)

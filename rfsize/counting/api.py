@@ -13,6 +13,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.memory import MemoryLimit
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
 
@@ -22,6 +23,7 @@ def tree_outputs(
     y: ArrayLike | None = None,
     *,
     oob: bool = False,
+    cv: Any = None,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
@@ -41,25 +43,37 @@ def tree_outputs(
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` over any learner, `BaggingRegressor` over trees, or
-        a `RightSizedClassifier` or `RightSizedRegressor`.
+        a `RightSizedClassifier` or `RightSizedRegressor`. With ``cv`` an estimator, of which copies are fitted, or a
+        dict of parameters, as for ``lightgbm.train`` or ``xgboost.train``, which name the number of trees
+        (``num_iterations``, ``num_parallel_tree``).
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. Rows on
-        Dask's workers are asked about there; `rfsize.dask.rows` says how they lay at the training.
+        Dask's workers are asked about there; `rfsize.dask.rows` says how they lay at the training. With ``cv`` rows to
+        train on; beside parameters a `lightgbm.Dataset` or `xgboost.DMatrix`, which has labels and weights.
     y : array_like, shape (n_rows,), optional
         Labels or numbers of the rows, in the encoding of the model, for metrics. With ``oob`` also where the bags
-        depend on them (balanced bagging, ``scale_pos_weight``); leaves are then compared with them, see `inbag`.
+        depend on them (balanced bagging, ``scale_pos_weight``); leaves are then compared with them, see `inbag`. With
+        ``cv`` what an estimator is fitted on.
     oob : bool, default False
         Ask on each row only the trees that did not see it in training. The bags are rebuilt from the model's seed and
         proven, see `inbag`.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        Cross-validation, as in `sklearn.model_selection.cross_validate`: a forest is trained without each fold, and all
+        of its trees are asked about the rows of that fold. It does where no row is out of bag, or no bag can be rebuilt
+        (a GPU, whole queries, rows sampled by gradient, no bagging at all), and takes as many trainings as folds. An
+        int makes folds in which classes are in proportion. Sizes are, strictly, those of a forest that is trained on
+        the rows of all folds but one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob``. A tree
-        that saw a row of a group says nothing new of the others, and does not vote on them. "copies" makes groups of
-        identical rows, of which each counts once in sizes; "rows" leaves each row alone. By default copies are looked
-        for. They are groups where they are repetitions: rows with copies, but without neighbours, which agree on half
-        of the columns. Where copies come by nature, as rows of few values do, fresh rows have copies too, and rows
-        stand alone; so they do where it is not clear, as of popular rows.
+        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob`` or
+        ``cv``. A tree that saw a row of a group says nothing new of the others, and does not vote on them; a fold holds
+        out all rows of a group, or none. "copies" makes groups of identical rows, of which each counts once in sizes;
+        "rows" leaves each row alone. By default copies are looked for. They are groups where they are repetitions: rows
+        with copies, but without neighbours, which agree on half of the columns. Where copies come by nature, as rows of
+        few values do, fresh rows have copies too, and rows stand alone; so they do where it is not clear, as of popular
+        rows.
     sample_weight : array_like, shape (n_rows,), optional
-        Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`.
+        Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`, and with ``cv`` an estimator
+        is fitted with them.
     seed, subsample
         See `inbag`; only with ``oob``.
     missing : float, optional
@@ -76,16 +90,16 @@ def tree_outputs(
     TreeOutputs
         Votes, scores, and sums by parts of the forest. They hold about 40 bytes a row where one score tells two
         classes, more where there are more classes, and besides at most 400 MB; see `TreeOutputs.nbytes`. A row that
-        every tree saw, or another of its group, has no votes.
+        every tree saw, or another of its group, or that no fold holds out, has no votes.
 
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees.
+        If the model is not a forest of independent trees, or with ``cv`` trains none.
     InbagError
         If ``oob`` and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
+        If ``X`` or an option does not fit, or folds share rows; or the rows may take more memory than ``max_memory``.
 
     Warns
     -----
@@ -108,7 +122,33 @@ def tree_outputs(
     True
     >>> report = rfsize.size(outputs, alpha=0.95)
     >>> table = rfsize.StopTable.build(outputs.n_trees, prior=outputs)
+
+    By cross-validation, of forests that are yet to be trained:
+
+    >>> rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), X, y, cv=3)
+    TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
+    >>> from lightgbm import Dataset
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
+    >>> outputs = rfsize.tree_outputs(params | {"num_iterations": 20}, Dataset(X, y), cv=3)
+    >>> set(outputs.votes.asked.tolist())
+    {20}
     """
+    if cv is not None:
+        refuse_unused(
+            "with cv forests are trained without the rows that they are asked about, so that there are no bags to "
+            "rebuild, and X is read as the training reads it. Leave it out, or cv",
+            oob=oob or None,
+            seed=seed,
+            subsample=subsample,
+            missing=missing,
+            max_memory=max_memory,
+        )
+        # Here, because scikit-learn takes long to import.
+        from rfsize.counting.cross_validation import cross_validated
+
+        outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=threshold)
+        give((*outputs.noted, *outputs.cautions(of_labels=True)))
+        return outputs
     adapter = adapter_for(model, casts_votes=False)
     of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     limit = MemoryLimit.of(max_memory, "all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.averaged import AveragedPredictions
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.errors import NotAForestError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
-from rfsize.utils.warn import Caution, warn
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
@@ -24,7 +26,7 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.predictor import Predictor
-from rfsize.voting.scores import Scores, scored_every
+from rfsize.voting.scores import Scores, in_proportion, scored_every
 from rfsize.voting.votes import Votes
 
 VOTINGS = ("auto", "hard", "soft")
@@ -32,7 +34,7 @@ _ALL: Any = slice(None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TreeOutputs:
+class TreeOutputs(AveragedPredictions):
     """What the trees of a forest say of rows: their votes and scores, and those of blocks of trees.
 
     `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` take them in place of
@@ -178,8 +180,7 @@ class TreeOutputs:
 
     def __getstate__(self) -> dict[str, Any]:
         # Neither model nor rows; what is to be said of the training goes along.
-        said = {of_labels: self.cautions(of_labels=of_labels) for of_labels in (True, False)}
-        state = {**self.__dict__, "forest": None, "_of_training": said}
+        state = {**self.__dict__, "forest": None, "_of_training": self._cautions}
         state.pop("distinct", None)  # which are found again
         return state
 
@@ -201,6 +202,14 @@ class TreeOutputs:
             return self._of_training.get(of_labels, ())
         adapter, labels_at = self.forest.adapter, self.forest.threshold if of_labels else None
         return (*dependence_of(adapter), *shrinking_of(adapter, labels_at=labels_at))
+
+    @property
+    def _cautions(self) -> dict[bool, tuple[Caution, ...]]:
+        return {of_labels: self.cautions(of_labels=of_labels) for of_labels in (True, False)}
+
+    def trained_as(self, other: TreeOutputs) -> TreeOutputs:
+        """The same, which refer to no model, with what is to be said of the training of others."""
+        return replace(self, noted=other.noted, _of_training=other._cautions)
 
     def voting(self, asked_for: str) -> str:
         """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
@@ -261,6 +270,70 @@ class TreeOutputs:
             _averages=None,
         )
 
+    def concat(self, *others: TreeOutputs) -> TreeOutputs:
+        """What the trees of one forest say of the rows of all, batch after batch.
+
+        Parameters
+        ----------
+        *others : TreeOutputs
+            Of the same forest, on further rows that it was not trained on.
+
+        Returns
+        -------
+        TreeOutputs
+            Of all rows; they refer to no model.
+
+        Raises
+        ------
+        ValueError
+            If the forests differ, or how they are asked, or some have labels or weights alone; or if outputs are out of
+            bag or of cross-validation, which hold all training rows.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:1000], y[:1000])
+        >>> batches = [rfsize.tree_outputs(forest, X[rows], y[rows]) for rows in (slice(1000, 1500), slice(1500, None))]
+        >>> outputs = batches[0].concat(*batches[1:])
+        >>> outputs
+        TreeOutputs(797 rows (rows given), 10 classes, 50 trees)
+        >>> rfsize.size(outputs, alpha=0.9).n_trees == rfsize.size(forest, X[1000:], alpha=0.9).n_trees
+        True
+        """
+        parts = [self, *others]
+        _check_batches(parts)
+        n_rows = [part.n_rows for part in parts]
+        first = np.cumsum([0, *n_rows[:-1]])
+        scored = [start + np.arange(part.n_rows)[part.scored] for start, part in zip(first, parts, strict=True)]
+        kept = in_proportion([len(rows) for rows in scored], n_rows)
+
+        def joined(name: str, join: Callable[[Any], Any]) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else join(values)
+
+        def votes(voted: list[Votes]) -> Votes:
+            counts = np.concatenate([one.counts for one in voted])
+            return Votes(counts, self.classes, self.n_trees, threshold=voted[0].threshold)
+
+        return replace(
+            self,
+            n_rows=sum(n_rows),
+            voted=joined("voted", votes),
+            scores=joined("scores", lambda scores: Scores.stacked(scores).take(kept)),
+            scored=np.concatenate(scored)[kept],
+            blocks=joined("blocks", lambda blocks: TreeBlocks.of_batches(blocks, n_rows)),
+            y=joined("y", np.concatenate),
+            sample_weight=joined("sample_weight", np.concatenate),
+            noted=tuple(dict.fromkeys(caution for part in parts for caution in part.noted)),
+            forest=None,
+            place=slice(None),
+            _averages=None,
+            _of_training=self._cautions,
+        )
+
     def by_groups(self, groups: Groups) -> TreeOutputs:
         """What the trees say of the same rows where others belong together."""
         asked = TreeOutputs.of(replace(self.asked_again, groups=groups))
@@ -318,21 +391,11 @@ class TreeOutputs:
         """The forest on the rows, whose trees may be asked again; ``ValueError`` where there is no model."""
         if self.forest is None:
             raise ValueError(
-                "the trees cannot be asked again: counted Votes, forests in training and outputs that were pickled "
-                "refer to no model. Take rfsize.tree_outputs(model, X, ...)"
+                "the trees cannot be asked again: counted Votes, forests in training, and outputs that were pickled, "
+                "joined by concat or made by cross-validation refer to no model. Take rfsize.tree_outputs(model, X, "
+                "...) of a trained one"
             )
         return self.forest
-
-    @property
-    def averaging_predictor(self) -> Predictor:
-        """What the model predicts from mean scores; `NotAForestError` where it averages what is not read of members."""
-        adapter = self.asked_again.adapter
-        if not adapter.averages_scores and adapter.predict_obeys == "soft":
-            raise NotAForestError(
-                "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
-                "predict averages: train it with oob_score=True, and take its own oob_decision_function_"
-            )
-        return self.predictor
 
     def by_tree(self) -> NDArray[np.int32]:
         """The vote of each tree on each row.
@@ -370,131 +433,37 @@ class TreeOutputs:
         self.votes  # noqa: B018 - regression has none, and says so
         return self.asked_again.tree_votes()
 
-    def predict(self, fill: Any = None) -> NDArray[Any]:
-        """What the model's own ``predict`` gives, by the trees that were asked about each row.
 
-        Parameters
-        ----------
-        fill : scalar, optional
-            What rows get that no tree was asked about. By default it is NaN, and where labels are predicted such rows
-            are refused.
-
-        Returns
-        -------
-        ndarray, shape (n_rows,) or (n_rows, n_classes)
-            Labels, probabilities or numbers, as ``predict`` of the model gives them.
-
-        Raises
-        ------
-        FewVotesError
-            If labels are predicted, no tree was asked about some rows, and ``fill`` does not name their label.
-        NotAForestError
-            If the model averages probabilities of members that are no trees.
-
-        Warns
-        -----
-        NoVotesWarning
-            If rows have no prediction, or those that have tell nothing of the others.
-        """
-        gives, predictor = self.asked_again.adapter.predict_gives, self.averaging_predictor
-        if gives == "labels":
-            return self.predict_labels(fill)
-        predicted = predictor.predictions(self.averages.mean)
-        if gives == "class numbers":
-            predicted = predictor.labels(predicted).astype(np.float64)
-        elif gives != "probabilities" or self.averages.mean.shape[1] == 1:
-            predicted = predicted[:, -1]
-        return self._filled(predicted, fill)
-
-    def predict_labels(self, fill: Any = None) -> NDArray[Any]:
-        """Labels by the trees that were asked about each row, averaged as the model does.
-
-        Parameters
-        ----------
-        fill : label, optional
-            What rows get that no tree was asked about; by default such rows are refused.
-
-        Returns
-        -------
-        ndarray, shape (n_rows,)
-            Labels in the encoding of the model.
-
-        Raises
-        ------
-        FewVotesError
-            If no tree was asked about some rows, and ``fill`` does not name their label.
-        NotAForestError
-            Of a regression forest; or if the model averages probabilities of members that are no trees.
-
-        Warns
-        -----
-        NoVotesWarning
-            If the rows that have labels tell nothing of the others.
-        """
-        predictor = self.averaging_predictor
-        labels = self.votes.classes[predictor.labels(predictor.predictions(self.averages.mean))]
-        is_asked = self.averages.is_asked
-        self._warn_of_scores(None)
-        if fill is not None:
-            return np.where(is_asked, labels, fill)
-        if not is_asked.all():
-            raise FewVotesError(
-                f"{self._unasked()}, and have no label: name one by fill=, such as fill=-1, or take "
-                "predict_proba, which is NaN there"
+def _check_batches(parts: list[TreeOutputs]) -> None:
+    """Raise ``ValueError`` where these are not outputs of one forest on batches of fresh rows."""
+    for part in parts:
+        if not isinstance(part, TreeOutputs):
+            raise ValueError(f"concat takes tree outputs, found {type(part).__name__}: give what tree_outputs returns")
+        if part.source != "rows given" or part.groups.index is not None:
+            raise ValueError(
+                f"concat joins batches of rows that the forest was not trained on, found {part}: out of bag and in "
+                "cross-validation, ask about all training rows at once"
             )
-        return np.asarray(labels)
+        for name, value in _asked_as(parts[0]).items():
+            other = _asked_as(part)[name]
+            if other != value:
+                raise ValueError(
+                    f"concat joins what one forest says of batches of rows, but {name} is {value} of the first and "
+                    f"{other} of another: ask one forest about all batches, in the same way"
+                )
+    if len({part.forest.adapter.digest for part in parts if part.forest is not None}) > 1:
+        raise ValueError("concat joins what one forest says of batches of rows, and these are of several forests")
 
-    def predict_proba(self, fill: float | None = None) -> Floats:
-        """Probabilities by the trees that were asked about each row, averaged as the model does.
 
-        Parameters
-        ----------
-        fill : float, optional
-            What rows get that no tree was asked about; NaN by default.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rows, n_classes)
-            In the order of the model's classes.
-
-        Raises
-        ------
-        NotAForestError
-            If the model averages probabilities of members that are no trees.
-        ValueError
-            Of a regression forest, or where the outputs refer to no model.
-
-        Warns
-        -----
-        NoVotesWarning
-            As of `predict`.
-        """
-        predictor = self.averaging_predictor
-        if not len(self.classes):
-            raise ValueError("a regression forest predicts no probabilities: take predict()")
-        return self._filled(predictor.predictions(self.averages.mean), fill)
-
-    def _filled(self, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
-        """Predictions, and on rows that no tree was asked about NaN, or what is to be there."""
-        is_asked = self.averages.is_asked
-        self._warn_of_scores(is_asked if fill is None else None)
-        return np.where(
-            is_asked if predicted.ndim == 1 else is_asked[:, None], predicted, np.nan if fill is None else fill
-        )
-
-    def _warn_of_scores(self, is_asked: NDArray[np.bool_] | None) -> None:
-        """Warn where a score of the predictions would mislead, or rows are NaN since no tree ``is_asked``."""
-        lack = self.by_averages().of_some_rows("how good the forest is on fresh rows")
-        if lack is not None:
-            warn(lack.message, NoVotesWarning)
-        elif is_asked is not None and not is_asked.all():
-            warn(
-                f"{self._unasked()}, and have NaN for a prediction: leave them out, or train more trees, or with a "
-                "smaller bagging fraction",
-                NoVotesWarning,
-            )
-
-    def _unasked(self) -> str:
-        """What to say of rows without a tree."""
-        n_rows = np.count_nonzero(~self.averages.is_asked)
-        return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"
+def _asked_as(outputs: TreeOutputs) -> dict[str, Any]:
+    """What is the same of all batches of rows that one forest is asked about."""
+    return {
+        "n_trees": outputs.n_trees,
+        "classes": outputs.classes.tolist(),
+        "link": outputs.link,
+        "cut": outputs.cut,
+        "threshold": None if outputs.voted is None else outputs.voted.threshold,
+        "predict_obeys": outputs.predict_obeys,
+        "whether y is known": outputs.y is not None,
+        "whether sample_weight is known": outputs.sample_weight is not None,
+    }

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
 from rfsize.counting.copies import resolved
+from rfsize.counting.training_data import TrainingData
 from rfsize.stopping.certificate import fewest_rows
-from rfsize.training.estimator_data import TrainingData
 from rfsize.voting.groups import Groups
 
 CONFIDENCE = 0.95

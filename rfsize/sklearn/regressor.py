@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from rfsize.counting.training_data import TrainingData
 from rfsize.sizing.goal import check_goal, goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sklearn.right_sized import RightSizedForest
-from rfsize.training.estimator_data import TrainingData
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.words import how_many
 

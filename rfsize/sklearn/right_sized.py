@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize.adapters.base import Adapter, Holder, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.cross_validation import folds_of, of_estimator
+from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.base import Report
 from rfsize.sizing.goal import Goal
 from rfsize.sizing.reports import report_for
-from rfsize.training.cross_validation import folds_of, held_out_outputs
-from rfsize.training.estimator_data import OutOfBagPredictions, TrainingData, of_size, tree_counts
+from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import grown_model
 from rfsize.utils.matrix import as_rows
 from rfsize.utils.table import from_polars
@@ -202,7 +202,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                     raise
                 self.oob_refusal_ = str(refused)
         outputs, report = self._cross_validated(data, goal)
-        return data.fitted(self.estimator, report.n_kept), report, outputs
+        return data.fitted(of_size(self.estimator, report.n_kept)), report, outputs
 
     def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[TreeOutputs, Report]:
         """What forests of the other folds say, with more trees until these are enough."""
@@ -210,14 +210,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         folds = folds_of(self.cv, data.label, groups, stratified=len(data.classes) > 0)
         n_trees = min(self.min_trees, self.max_trees)
         while True:
-            parts = []
-            for train, held_out in folds:
-                part = data.part(train)
-                adapter = adapter_for(part.fitted(self.estimator, n_trees), casts_votes=False)
-                parts.append(
-                    (held_out, part.classes, TreeOutputs.of(ForestOnRows.of(adapter, _safe_indexing(data.X, held_out))))
-                )
-            outputs = held_out_outputs(parts, data.classes, len(data.label), groups)
+            outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups)
             outputs = outputs.with_truth(data.truth, data.weight)
             try:
                 report = report_for(goal, outputs)

@@ -267,7 +267,8 @@ def grow(
     NotAForestError
         If the parameters or the model are not those of a forest of independent trees.
     InbagError
-        If the bags cannot be rebuilt and proven; that is asked of every forest grown here. `cv_votes` sizes the others.
+        If the bags cannot be rebuilt and proven; that is asked of every forest grown here. Outputs by
+        cross-validation, ``cv=`` of `tree_outputs`, size the others.
     FewVotesError
         If the training rows get too few out-of-bag votes to size a forest.
     ValueError

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.scores import Scores
+from rfsize.voting.scores import Scores, in_proportion
 
 N_BLOCKS = 20
 N_FIRST = 74
@@ -84,6 +84,17 @@ class TreeBlocks:
         arrays = zip(*(part._arrays() for part in parts), strict=True)
         scores = Scores.stacked([part.scores for part in parts])
         return parts[0]._with(scores, [np.concatenate(array) for array in arrays])
+
+    @classmethod
+    def of_batches(cls, batches: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
+        """Those of the rows of batches of so many rows each, which the same trees were asked about.
+
+        Of many rows a part is kept, of all batches the same share.
+        """
+        first = np.cumsum([0, *n_rows[:-1]])
+        whole = cls.stacked([replace(one, rows=one.rows + start) for one, start in zip(batches, first, strict=True)])
+        most = _most_rows(whole.votes.shape[2], whole.total.shape[2])
+        return whole.where(in_proportion([len(one.rows) for one in batches], n_rows, most))
 
     @classmethod
     def of_forests(cls, forests: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
@@ -211,8 +222,11 @@ def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 def rows_in_blocks(n_rows: int, n_classes: int, n_scores: int) -> slice:
     """Which of so many rows are looked at block by block."""
-    most = min(_ROWS, max(1, _CELLS // (N_BLOCKS * (n_classes + n_scores))))
-    return slice(None, None, -(-n_rows // most) if n_rows else 1)
+    return slice(None, None, -(-n_rows // _most_rows(n_classes, n_scores)) if n_rows else 1)
+
+
+def _most_rows(n_classes: int, n_scores: int) -> int:
+    return min(_ROWS, max(1, _CELLS // (N_BLOCKS * (n_classes + n_scores))))
 
 
 def dealt(values: NDArray[Any]) -> NDArray[Any]:

@@ -27,6 +27,28 @@ def most_scored(n_rows: int, n_scores: int) -> int:
     return min(n_rows, 1 + _HELD // n_scores**2)
 
 
+def in_proportion(n_kept: Sequence[int], n_rows: Sequence[int], most: int | None = None) -> NDArray[np.bool_]:
+    """Of rows that are kept of several parts, a mask of those to keep on: of all parts the same share of their rows.
+
+    Parameters
+    ----------
+    n_kept, n_rows : sequence of int
+        Rows that are kept of each part, and all of its rows.
+    most : int, optional
+        Rows to keep on in all, at most.
+
+    Returns
+    -------
+    ndarray of bool, shape (sum of n_kept,)
+    """
+    shares = [kept / rows for kept, rows in zip(n_kept, n_rows, strict=True) if rows]
+    share = min([*shares, 1.0 if most is None else most / max(1, sum(n_rows))])
+    of_each = [share * rows / max(1, kept) for kept, rows in zip(n_kept, n_rows, strict=True)]
+    # Over all parts, so that of many small ones some are kept.
+    upto = np.concatenate([[0.0], np.cumsum(np.repeat(of_each, n_kept))])
+    return np.diff(np.floor(upto + 1e-9)) > 0
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """What the trees score on each row, before the link.

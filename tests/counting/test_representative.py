@@ -137,10 +137,12 @@ def test_rows_of_no_fold_are_not_out_of_bag() -> None:
     X, y = rare(0.3)
     params = {"boosting": "rf", "objective": "binary", "bagging_freq": 1, "bagging_fraction": 0.6, "verbose": -1}
     folds = [(np.arange(200), np.arange(200, 300))]
-    votes = rfsize.cv_votes({**params, "num_threads": 1}, lgb.Dataset(X, y), folds=folds, n_trees=30)
-    report = rfsize.size(votes, alpha=0.9)
-    assert (report.source, report.n_rows, report.n_dropped) == ("rows given", 100, 400)
-    assert rfsize.StopTable.build(30, prior=votes).n_trees == 30
+    params |= {"num_threads": 1, "num_iterations": 30}
+    outputs = rfsize.tree_outputs(params, lgb.Dataset(X, y), cv=folds)
+    for counted, source in ((outputs, "cross-validation"), (outputs.votes, "rows given")):
+        report = rfsize.size(counted, alpha=0.9)
+        assert (report.source, report.n_rows, report.n_dropped) == (source, 100, 400)
+        assert rfsize.StopTable.build(30, prior=counted).n_trees == 30
 
 
 @pytest.mark.parametrize("seed", range(5))

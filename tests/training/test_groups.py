@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from lightgbm import LGBMClassifier
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold, StratifiedKFold
 from xgboost import XGBClassifier
 
 import rfsize
@@ -36,9 +37,11 @@ ALL = {"alpha": 0.9999, "min_trees": 110, "max_trees": 110}  # which are not eno
 @pytest.fixture(params=["LightGBM", "XGBoost"])
 def framework(request: pytest.FixtureRequest) -> Any:
     """Parameters, and what makes training data."""
-    if request.param == "LightGBM":
-        return LIGHTGBM, lambda X, y: lgb.Dataset(X, y, free_raw_data=False)
-    return XGBOOST, lambda X, y: xgb.DMatrix(X, y)
+    return (LIGHTGBM, of_lightgbm) if request.param == "LightGBM" else (XGBOOST, xgb.DMatrix)
+
+
+def of_lightgbm(X: np.ndarray, y: np.ndarray) -> lgb.Dataset:
+    return lgb.Dataset(X, y, free_raw_data=False)
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
@@ -148,7 +151,7 @@ def test_rows_in_external_memory_are_not_compared() -> None:
     with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which none can be taken"):
         rfsize.size(booster, xgb.DMatrix(InTwo(X, y)), oob=True)
     with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which none can be taken"):
-        rfsize.cv_votes(XGBOOST, xgb.DMatrix(InTwo(X, y)), n_trees=5)
+        rfsize.tree_outputs(XGBOOST | {"num_parallel_tree": 5}, xgb.DMatrix(InTwo(X, y)), cv=5)
 
 
 def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
@@ -237,24 +240,46 @@ def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_pa
 
 def test_folds_hold_out_whole_groups(framework: Any) -> None:
     params, make = framework
+    params = params | {"num_iterations" if make is of_lightgbm else "num_parallel_tree": 15}
     X, y = twice(*continuous(300))
-    alone = rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups="rows")
-    found = rfsize.cv_votes(params, make(X, y), 3, n_trees=15)
-    assert found == rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups="copies")
-    assert found != alone
+
+    def outputs(cv: Any = 3, **options: Any) -> rfsize.TreeOutputs:
+        return rfsize.tree_outputs(params, make(X, y), cv=cv, **options)
+
+    found = outputs()
+    assert (found.groups.by, rfsize.size(found, alpha=0.8).n_rows) == ("copies", 300)
+    assert found.votes == outputs(groups="copies").votes
+    alone = outputs(groups="rows")
+    assert alone.votes != found.votes
+    # A row that was seen as its copy is known by heart.
+    assert np.mean(alone.votes.winner() == y) > np.mean(found.votes.winner() == y) + 0.02
     labels = np.random.default_rng(0).integers(0, 50, len(X))
-    folds = list(StratifiedGroupKFold(3, shuffle=True, random_state=0).split(X, y, labels))
-    assert rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups=labels) == rfsize.cv_votes(
-        params, make(X, y), n_trees=15, folds=folds
+    folds = list(StratifiedGroupKFold(3).split(X, y, labels))
+    assert outputs(groups=labels).votes == outputs(folds, groups="rows").votes
+    assert (
+        outputs(GroupKFold(3), groups=labels).votes == outputs(GroupKFold(3).split(X, y, labels), groups="rows").votes
     )
-    plain = rfsize.cv_votes(params, make(X, y), 3, n_trees=15, groups=labels, stratified=False)
-    assert plain == rfsize.cv_votes(
-        params, make(X, y), n_trees=15, folds=GroupKFold(3, shuffle=True, random_state=0).split(X, y, labels)
-    )
-    with pytest.raises(ValueError, match="groups would have no effect: folds say"):
-        rfsize.cv_votes(params, make(X, y), groups=labels, folds=folds)
+    with pytest.raises(ValueError, match=r"forests are trained on copies: .*or groups='rows'"):
+        outputs(folds)
+    with pytest.raises(ValueError, match="others of the same group"):
+        outputs(StratifiedKFold(3), groups=labels)
     with pytest.raises(ValueError, match="5 folds cannot hold out whole groups of which there are 4"):
-        rfsize.cv_votes(params, make(X, y), 5, groups=labels % 4)
+        outputs(5, groups=labels % 4)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_folds_of_an_estimator_hold_out_whole_groups(kind: str) -> None:
+    X, y = twice(*continuous(300))
+    forest = ESTIMATORS[kind]
+    if kind == "XGBoost":
+        forest = clone(forest).set_params(num_parallel_tree=10)
+    found = rfsize.tree_outputs(forest, X, y, cv=3)
+    copies = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    given = rfsize.tree_outputs(forest, X, y, cv=3, groups=copies)
+    assert (found.groups.by, given.groups.by) == ("copies", "given")
+    assert np.bincount(copies).tolist() == [2] * 300
+    alone = rfsize.tree_outputs(forest, X, y, cv=3, groups="rows")
+    assert np.mean(alone.votes.winner() == y) > np.mean(found.votes.winner() == y) + 0.02
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")

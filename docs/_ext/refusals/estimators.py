@@ -320,15 +320,36 @@ def truth_of_no_rows(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "folds, and how to make them",
+    "cross-validation beside out-of-bag votes",
     ValueError,
-    "nfold would have no effect: folds say which rows are held out together",
-    why="one of the two would be ignored",
+    "oob would have no effect: with cv forests are trained without the rows that they are asked about",
+    why="one of the two would be ignored; the same of `seed`, `subsample`, `missing` and `max_memory`",
     instead="one of them",
 )
-def folds_and_their_number(at: AtHand) -> object:
-    folds = [(np.arange(200), np.arange(200, 400))]
-    return rfsize.cv_votes(LIGHTGBM, lgb.Dataset(at.X, at.y), 3, folds=folds)
+def two_ways_of_asking(at: AtHand) -> object:
+    return rfsize.tree_outputs(RandomForestClassifier(), at.X, at.y, cv=3, oob=True)
+
+
+@GROUP.refuses(
+    "cross-validation of a trained booster",
+    NotAForestError,
+    "cv trains a forest without each fold, and found a Booster to train",
+    why="its trees have seen all rows, or nobody knows which",
+    instead="an estimator, or parameters with a `Dataset` or `DMatrix`",
+)
+def folds_of_a_booster(at: AtHand) -> object:
+    return rfsize.tree_outputs(at.model, at.X, at.y, cv=3)
+
+
+@GROUP.refuses(
+    "cross-validation of parameters that name no number of trees",
+    ValueError,
+    "nothing tells how many trees the forest of each fold is to have: set num_iterations",
+    why="nobody has chosen the framework's default",
+    instead="`num_iterations`, or of XGBoost `num_parallel_tree`",
+)
+def folds_of_no_number_of_trees(at: AtHand) -> object:
+    return rfsize.tree_outputs(LIGHTGBM, lgb.Dataset(at.X, at.y), cv=3)
 
 
 @GROUP.refuses(
@@ -340,7 +361,19 @@ def folds_and_their_number(at: AtHand) -> object:
 )
 def folds(at: AtHand) -> object:
     folds = [(np.arange(300), np.arange(200, 400))]
-    return rfsize.cv_votes(LIGHTGBM, lgb.Dataset(at.X, at.y, free_raw_data=False), folds=folds, n_trees=5)
+    return rfsize.tree_outputs(RandomForestClassifier(), at.X, at.y, cv=folds)
+
+
+@GROUP.refuses(
+    "folds that part rows which belong together",
+    ValueError,
+    "cv holds out rows of which forests are trained on others of the same group",
+    why="a tree that saw a row of a group says nothing new of the others",
+    instead="a splitter that keeps groups together, or `cv=5`, which does",
+)
+def folds_through_groups(at: AtHand) -> object:
+    folds = [(np.arange(200), np.arange(200, 400))]
+    return rfsize.tree_outputs(RandomForestClassifier(), at.X, at.y, cv=folds, groups=np.arange(400) % 50)
 
 
 @GROUP.refuses(

@@ -13,7 +13,8 @@ from rfsize import FewVotesError, InbagError
 GROUP = Group(
     "Out-of-bag votes",
     "With `oob=True`, and wherever forests are grown, the rows of each bag are rebuilt and proven against what the "
-    "model keeps of them. What cannot be proven is not counted. Validation rows, or `cv_votes`, do without.",
+    "model keeps of them. What cannot be proven is not counted. Validation rows do without, and so does "
+    "`rfsize.tree_outputs(estimator, X, y, cv=5)`.",
 )
 _VALIDATION = "validation rows, and `oob=False`"
 
@@ -320,7 +321,7 @@ def copies_of_nothing(at: AtHand) -> object:
     FewVotesError,
     "trees would leave 99.7% of the rows without out-of-bag votes, since they belong to groups of up to 21 rows",
     why="no tree is left to vote on a group",
-    instead="validation rows, `cv_votes`, a smaller bagging fraction, or each row once with weights for its copies",
+    instead="validation rows, `cv=5`, a smaller bagging fraction, or each row once with weights for its copies",
 )
 def large_groups(at: AtHand) -> object:
     groups = np.where(np.arange(400) < 20, np.arange(400), np.arange(400) // 20)

@@ -1,0 +1,164 @@
+"""What trees say of training rows by cross-validation: on each row, those of a forest that was trained on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
+from sklearn.utils import _safe_indexing
+
+from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.adapters.trainer import trees_to_train
+from rfsize.counting.copies import resolved
+from rfsize.counting.elsewhere import rows_elsewhere
+from rfsize.counting.folds import of_folds
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.training_data import TrainingData, tree_counts
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.errors import NotAForestError
+from rfsize.utils import matrix
+from rfsize.utils.labels import checked_labels
+from rfsize.utils.pieces import Pieces
+from rfsize.utils.tags import is_regression
+from rfsize.utils.typing import Int64s
+from rfsize.utils.validation import refuse_unused, sample_weights, training_labels, whole
+from rfsize.voting.groups import Groups
+
+Fold = tuple[Int64s, Int64s]
+"""Numbers of the rows to train on, and of those held out."""
+
+
+def cross_validated(
+    model: Any, X: Any, y: Any, cv: Any, *, groups: Any, sample_weight: Any, threshold: float
+) -> TreeOutputs:
+    """What forests of the other folds say of each row; arguments as in `rfsize.tree_outputs`."""
+    if isinstance(model, dict):
+        refuse_unused(
+            f"the {type(X).__name__} has its labels and weights. Leave them out", y=y, sample_weight=sample_weight
+        )
+        return _of_parameters(model, X, cv, groups, threshold)
+    if not hasattr(model, "fit") or not tree_counts(model):
+        raise NotAForestError(
+            f"cv trains a forest without each fold, and found a {type(model).__name__} to train: give an estimator, "
+            "such as RandomForestClassifier(200), or params as a dict with a lightgbm.Dataset or xgboost.DMatrix"
+        )
+    integration_for(model).check_estimator(model)
+    names = tree_counts(model)
+    told = [value for name, value in model.get_params().items() if name in names and value is not None]
+    trees_to_train(told[0] if told else None, " or ".join(sorted(names)))
+    data = _training_data(model, X, y, sample_weight, groups)
+    belong = resolved(groups, data.X, len(data.label))
+    folds = folds_of(cv, data.label, belong, stratified=len(data.classes) > 0)
+    return of_estimator(model, data, folds, belong, threshold).with_truth(data.truth, data.weight)
+
+
+def of_estimator(
+    estimator: Any, data: TrainingData, folds: Sequence[Fold], groups: Groups, threshold: float = 0.5
+) -> TreeOutputs:
+    """What the forests say that an estimator fits without each fold."""
+    parts = []
+    for train, held_out in folds:
+        part = data.part(train)
+        adapter = adapter_for(part.fitted(estimator), casts_votes=False)
+        adapter.classes = part.classes  # which XGBoost numbers
+        rows = ForestOnRows.of(adapter, _safe_indexing(data.X, held_out), threshold=threshold)
+        parts.append((held_out, TreeOutputs.of(rows)))
+    return of_folds(parts, data.classes, len(data.label), groups)
+
+
+def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, threshold: float) -> TreeOutputs:
+    """What the forests say that a framework trains without each fold of its training data."""
+    integration = integration_for(data)
+    X = integration.rows_of(data)
+    label, weight = integration.truth_of(params, data)
+    belong = resolved(groups, X, len(label))
+    are_classes = label.dtype.kind == "i"
+    parts = []
+    for train, held_out in folds_of(cv, label, belong, stratified=are_classes):
+        outputs: TreeOutputs = integration.held_out_outputs(params, data, train, held_out, threshold=threshold)
+        parts.append((held_out, outputs))
+    return of_folds(parts, parts[0][1].classes, len(label), belong).with_truth(label, weight)
+
+
+def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
+    """What an estimator is to be fitted on, checked."""
+    if y is None:
+        raise ValueError("y is missing: cv trains forests, which takes the labels of the rows")
+    rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
+    if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
+        raise ValueError(
+            f"X is a {type(X).__name__}, and cv fits an estimator on rows in memory: give an array or a table, or of "
+            "a DMatrix the params in place of the estimator"
+        )
+    n_rows = matrix.n_rows(rows)
+    classes, label = np.zeros(0), None
+    if is_regression(estimator):
+        label = training_labels(classes, y, n_rows)
+    else:
+        classes, label = checked_labels(y, n_rows)
+    weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
+    return TrainingData(rows, classes, label, weight, groups)
+
+
+def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
+    """Folds by what scikit-learn takes for ``cv``, each of which holds out all rows of a group, or none.
+
+    Raises
+    ------
+    ValueError
+        If a row is held out twice, or rows are of which others of the same group are not; or there are no folds.
+    """
+    rows, splitter = np.zeros((label.size, 1)), None
+    belong = None if groups.index is None else groups.numbers
+    if isinstance(cv, int | np.integer):
+        cv = whole("cv", cv, at_least=2, at_most=label.size)
+        if belong is not None:
+            n_groups = len(np.unique(belong))
+            if cv > n_groups:
+                raise ValueError(
+                    f"{cv} folds cannot hold out whole groups of which there are {n_groups}: give a smaller cv"
+                )
+            splitter = (StratifiedGroupKFold if stratified else GroupKFold)(cv)
+    if splitter is None:
+        splitter = check_cv(cv, label, classifier=stratified)
+    folds = list(_checked(splitter.split(rows, label, belong), label.size))
+    if not folds:
+        raise ValueError("cv makes no folds: give an int, such as cv=5, or a splitter")
+    if belong is not None:
+        _refuse_split_groups(folds, groups)
+    return folds
+
+
+def _refuse_split_groups(folds: list[Fold], groups: Groups) -> None:
+    number = groups.numbers
+    for train, held_out in folds:
+        if np.isin(number[held_out], number[train]).any():
+            others = "copies" if groups.by == "copies" else "others of the same group"
+            raise ValueError(
+                f"cv holds out rows of which forests are trained on {others}: give a splitter that keeps groups "
+                "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
+            )
+
+
+def _checked(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Iterator[Fold]:
+    """The folds; ``ValueError`` where a row is held out twice, or is trained on where it is held out."""
+    held_out_before = np.zeros(n_rows, dtype=np.bool_)
+    for train, held_out in folds:
+        train, held_out = _checked_rows(train, n_rows), _checked_rows(held_out, n_rows)
+        if np.isin(held_out, train).any() or held_out_before[held_out].any():
+            raise ValueError("a row must not be held out twice, nor be trained on where it is held out")
+        held_out_before[held_out] = True
+        yield train, held_out
+
+
+def _checked_rows(rows: ArrayLike, n_rows: int) -> Int64s:
+    index = np.asarray(rows)
+    if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+        raise ValueError(f"folds must be pairs of arrays of row indices, found {index.dtype} of shape {index.shape}")
+    if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
+        raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
+    # In order, as the frameworks take subsets.
+    return np.sort(index).astype(np.int64)

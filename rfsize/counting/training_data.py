@@ -1,0 +1,66 @@
+"""What forests that an estimator describes are fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from rfsize.adapters.registry import integration_for, integration_of
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows, what to predict of them, their weights, and which of them belong together.
+
+    Labels are indices into the sorted classes, or where there are no classes numbers.
+    """
+
+    X: Any
+    classes: NDArray[Any]
+    label: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    groups: Any = None
+
+    def part(self, rows: NDArray[np.int64]) -> TrainingData:
+        """Some of the rows, and the classes that these have."""
+        weight = None if self.weight is None else self.weight[rows]
+        if not len(self.classes):
+            return TrainingData(_safe_indexing(self.X, rows), self.classes, self.label[rows], weight)
+        present, label = np.unique(self.label[rows], return_inverse=True)
+        if len(present) < 2:
+            raise ValueError(
+                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
+                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
+            )
+        return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
+
+    @property
+    def truth(self) -> NDArray[Any]:
+        """Labels as they were given, or numbers."""
+        return self.classes[self.label] if len(self.classes) else self.label
+
+    def target(self, estimator: Any) -> NDArray[Any]:
+        """Labels as the estimator takes them."""
+        return self.label if integration_for(estimator).labels_are_indices else self.truth
+
+    def fitted(self, estimator: Any) -> Any:
+        """The forest that an estimator describes, trained on the rows; the estimator stays as it is."""
+        return clone(estimator).fit(self.X, self.target(estimator), sample_weight=self.weight)
+
+
+def tree_counts(estimator: Any) -> set[str]:
+    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
+    integration = integration_of(estimator)
+    return (
+        set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
+    )
+
+
+def of_size(estimator: Any, n_trees: int) -> Any:
+    """A copy, not fitted, that will train so many trees."""
+    return clone(estimator).set_params(**dict.fromkeys(tree_counts(estimator), n_trees))

@@ -1,0 +1,56 @@
+"""What a forest that an estimator has fitted predicts of its training rows, out of bag."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import r2_score
+
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.training_data import TrainingData
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.errors import InbagError, NotAForestError
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagPredictions:
+    """What a forest predicts of its training rows.
+
+    Attributes
+    ----------
+    predicted : ndarray of float64, shape (n_rows, n_classes), or of regression (n_rows, 1)
+        NaN on rows that every tree saw.
+    score : float or str
+        Share of the other rows whose label is right, of regression their R²; or why these rows do not tell it.
+    """
+
+    predicted: NDArray[np.float64]
+    score: float | str
+
+    @classmethod
+    def of(cls, forest: Any, data: TrainingData) -> OutOfBagPredictions | str:
+        """What a forest predicts, or why that is not known."""
+        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+        try:
+            adapter = adapter_for(forest, casts_votes=False)
+            rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
+            outputs = replace(TreeOutputs.of(rows, "all"), y=data.truth)
+            predictor, averages = outputs.averaging_predictor, outputs.averages
+        except (InbagError, NotAForestError) as refused:
+            return str(refused)
+        asked, predicted = averages.is_asked, predictor.predictions(averages.mean)
+        lack = outputs.by_averages().of_some_rows("the out-of-bag score")
+        score: float | str = math.nan
+        if lack is not None:
+            score = lack.message
+        elif asked.any() and len(data.classes):
+            score = float(np.mean(predictor.labels(predicted[asked]) == data.label[asked]))
+        elif np.count_nonzero(asked) > 1:
+            weight = None if data.weight is None else data.weight[asked]
+            score = float(r2_score(data.label[asked], predicted[asked, 0], sample_weight=weight))
+        return cls(np.where(asked[:, None], predicted, np.nan), score)

@@ -1,0 +1,335 @@
+"""Outputs by cross-validation, of parameters and estimators of the three frameworks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from xgboost import XGBClassifier, XGBRegressor
+
+import rfsize
+from helpers.forests import LIGHTGBM, XGBOOST, Data, only_tree
+from helpers.reports import same
+from rfsize.voting.blocks import N_BLOCKS
+
+N_TREES = 15
+BY_LIGHTGBM = {**LIGHTGBM, "num_iterations": N_TREES}
+BY_XGBOOST = {**XGBOOST, "num_parallel_tree": N_TREES}
+
+CLASSIFIERS: dict[str, Any] = {
+    "LightGBM": LGBMClassifier(
+        n_estimators=12, boosting_type="rf", subsample=0.6, subsample_freq=1, colsample_bytree=0.6, verbose=-1
+    ),
+    "XGBoost": XGBClassifier(
+        n_estimators=1, num_parallel_tree=12, learning_rate=1, subsample=0.6, colsample_bynode=0.6, max_depth=4
+    ),
+    "scikit-learn": RandomForestClassifier(12, max_depth=5, random_state=0),
+}
+
+Training = tuple[dict[str, Any], Callable[[], Any]]
+
+
+@pytest.fixture(params=["LightGBM", "XGBoost"])
+def training(request: pytest.FixtureRequest, data: Data) -> Training:
+    """Parameters, and what makes training data."""
+    if request.param == "LightGBM":
+        return BY_LIGHTGBM, lambda: lgb.Dataset(data.X, data.y, free_raw_data=False)
+    return BY_XGBOOST, lambda: xgb.DMatrix(data.X, data.y)
+
+
+def forest_and_scores(
+    params: dict[str, Any], X: np.ndarray, y: np.ndarray, train: np.ndarray, held_out: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By hand: the votes of single trees of a forest, and their mean score."""
+    if "boosting" in params:
+        # Rows of the fold are binned with all rows, as lightgbm.cv does.
+        part = lgb.Dataset(X, y, free_raw_data=False).construct().subset(train)
+        forest = lgb.train(params, part)
+        alone = [{"start_iteration": tree, "num_iteration": 1} for tree in range(N_TREES)]
+        of_trees = np.array([forest.predict(X[held_out], **tree) for tree in alone])
+        return of_trees > 0.5, np.mean([forest.predict(X[held_out], raw_score=True, **tree) for tree in alone], axis=0)
+    forest = xgb.train(params, xgb.DMatrix(X[train], y[train]), 1)
+    rows = xgb.DMatrix(X[held_out])
+    of_trees = np.array([only_tree(forest, tree).predict(rows) for tree in range(N_TREES)])
+    return of_trees > 0.5, forest.predict(rows, output_margin=True)
+
+
+def test_each_row_is_judged_by_the_forest_of_the_other_folds(training: Training, data: Data) -> None:
+    params, make = training
+    before = dict(params)
+    outputs = rfsize.tree_outputs(params, make(), cv=3)
+    assert params == before
+    assert repr(outputs) == "TreeOutputs(1,500 rows (cross-validation), 2 classes, 15 trees)"
+    assert outputs.y.tolist() == data.y.tolist()
+    for train, held_out in StratifiedKFold(3).split(data.X, data.y):
+        votes, scores = forest_and_scores(params, data.X, data.y, train, held_out)
+        assert outputs.votes.counts[held_out].tolist() == np.stack([(~votes).sum(0), votes.sum(0)], axis=1).tolist()
+        assert outputs.scores.mean[held_out, 0] == pytest.approx(scores, abs=1e-5)
+    assert (outputs.scores.asked == N_TREES).all()
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_estimators_predict_what_scikit_learn_cross_validates(kind: str, classes: int, data: Data) -> None:
+    label = data.y if classes == 2 else data.three
+    is_told_by_name = kind != "XGBoost"
+    y = np.array(["no", "yes", "maybe"])[label] if is_told_by_name else label
+    outputs = rfsize.tree_outputs(CLASSIFIERS[kind], data.X, y, cv=4)
+    expected = cross_val_predict(CLASSIFIERS[kind], data.X, y, cv=4, method="predict_proba")
+    assert outputs.classes.tolist() == np.unique(y).tolist()
+    assert outputs.predictor.predictions(outputs.scores.mean) == pytest.approx(expected, abs=1e-5)
+    if kind == "scikit-learn":
+        for train, held_out in StratifiedKFold(4).split(data.X, y):
+            forest = RandomForestClassifier(12, max_depth=5, random_state=0).fit(data.X[train], y[train])
+            votes = np.array([tree.predict(data.X[held_out]) for tree in forest.estimators_]).astype(int)
+            expected = [np.bincount(of_row, minlength=classes).tolist() for of_row in votes.T]
+            assert outputs.votes.counts[held_out].tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["scikit-learn", "XGBoost", "LightGBM's parameters", "XGBoost's parameters"])
+def test_numbers(kind: str, data: Data) -> None:
+    y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
+    forest = {
+        "scikit-learn": RandomForestRegressor(30, max_depth=5, random_state=0),
+        "XGBoost": XGBRegressor(n_estimators=1, num_parallel_tree=30, learning_rate=1, subsample=0.6, random_state=0),
+    }.get(kind)
+    if forest is not None:
+        outputs = rfsize.tree_outputs(forest, data.X, y, cv=3)
+        assert outputs.scores.mean[:, 0] == pytest.approx(cross_val_predict(forest, data.X, y, cv=3), abs=1e-5)
+    elif kind == "LightGBM's parameters":
+        params = {**LIGHTGBM, "objective": "regression", "n_estimators": 30}
+        outputs = rfsize.tree_outputs(params, lgb.Dataset(data.X, y), cv=3)
+    else:
+        params = {**XGBOOST, "objective": "reg:squarederror", "num_parallel_tree": 30}
+        outputs = rfsize.tree_outputs(params, xgb.DMatrix(data.X, y), cv=3)
+    assert repr(outputs) == "TreeOutputs(1,500 rows (cross-validation), regression, 30 trees)"
+    assert np.corrcoef(outputs.scores.mean[:, 0], y)[0, 1] > 0.7
+    for options in ({"criterion": "score", "tolerance": 0.2}, {"criterion": "rmse", "tolerance": 0.05}):
+        assert 1 <= rfsize.size(outputs, **options).n_trees < 500
+
+
+def test_counts_that_are_numbers_are_no_classes(data: Data) -> None:
+    y = np.random.default_rng(0).poisson(3.0, len(data.X))
+    params = {**LIGHTGBM, "objective": "poisson", "num_iterations": 5}
+    assert rfsize.tree_outputs(params, lgb.Dataset(data.X, y), cv=3).voted is None
+
+
+def test_they_size_as_outputs_out_of_bag_do(training: Training, data: Data) -> None:
+    params, make = training
+    params = params | dict.fromkeys(params.keys() & {"num_iterations", "num_parallel_tree"}, 100)
+    outputs = rfsize.tree_outputs(params, make(), cv=5)
+    report = rfsize.size(outputs, alpha=0.95)
+    assert (report.source, report.n_rows, report.available) == ("cross-validation", 1500, 100)
+    assert report.converged
+    assert 5 < report.n_trees < 60
+    assert report.other.n_trees > 5
+    assert rfsize.size(outputs, criterion="auc", tolerance=0.01).n_trees < 100
+    assert rfsize.size(outputs, criterion="probability", tolerance=0.05).n_trees < 100
+    assert rfsize.size(outputs, criterion="score", tolerance=0.2).n_trees < 1000
+    assert rfsize.StopTable.build(100, prior=outputs).expected_trees() < 50
+    with pytest.raises(ValueError, match=r"trees cannot be asked again: .*cross-validation"):
+        rfsize.truncate(outputs, alpha=0.95)
+
+
+def test_each_forest_has_blocks_of_its_own(data: Data) -> None:
+    outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3)
+    blocks = outputs.blocks
+    assert blocks.total.shape[1] == 3 * N_BLOCKS
+    fold = np.zeros(len(data.y), dtype=int)
+    for number, (_, held_out) in enumerate(StratifiedKFold(3).split(data.X, data.y)):
+        fold[held_out] = number
+    of_forest = blocks.asked[:, :, 0].reshape(-1, 3, N_BLOCKS).sum(axis=2)
+    assert of_forest.tolist() == (12 * np.eye(3, dtype=int)[fold[blocks.rows]]).tolist()
+    assert blocks.total.sum(axis=1) / 12 == pytest.approx(outputs.scores.mean[blocks.rows])
+    assert blocks.counts.tolist() == outputs.votes.counts[blocks.rows].tolist()
+
+
+def test_pickles_hold_what_is_said_of_the_training(data: Data) -> None:
+    params = {**BY_LIGHTGBM, "bagging_freq": 2}
+    with pytest.warns(rfsize.SharedBagsWarning):
+        outputs = rfsize.tree_outputs(params, lgb.Dataset(data.X, data.y), cv=2)
+    slow = {**BY_XGBOOST, "eta": 0.3, "base_score": 0.4}
+    with pytest.warns(rfsize.ShrunkenScoresWarning):
+        slow_outputs = rfsize.tree_outputs(slow, xgb.DMatrix(data.X, data.y), cv=2)
+    for found, category in ((outputs, rfsize.SharedBagsWarning), (slow_outputs, rfsize.ShrunkenScoresWarning)):
+        with pytest.warns(category):
+            expected = rfsize.size(found, alpha=0.8)
+        with pytest.warns(category):
+            report = rfsize.size(pickle.loads(pickle.dumps(found)), alpha=0.8)
+        assert same(report.to_dict(), expected.to_dict())
+
+
+def test_forests_without_bags_and_of_more_classes(data: Data) -> None:
+    no_bags = {**BY_LIGHTGBM, "bagging_freq": 0, "bagging_fraction": 1.0, "objective": "multiclass", "num_class": 3}
+    outputs = rfsize.tree_outputs(no_bags, lgb.Dataset(data.X, data.three), cv=5)
+    assert outputs.votes.counts.shape == (len(data.X), 3)
+    assert np.mean(outputs.votes.winner() == data.three) > 0.6
+    no_bags = {**BY_XGBOOST, "subsample": 1.0, "objective": "multi:softprob", "num_class": 3}
+    outputs = rfsize.tree_outputs(no_bags, xgb.DMatrix(data.X, data.three), cv=5)
+    assert np.mean(outputs.votes.winner() == data.three) > 0.6
+    outputs = rfsize.tree_outputs(ExtraTreesClassifier(30, random_state=0), data.X, data.three, cv=5)
+    assert np.mean(outputs.votes.winner() == data.three) > 0.55
+
+
+def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
+    outputs = rfsize.tree_outputs(BaggingClassifier(KNeighborsClassifier(), 12), data.X[:300], data.y[:300], cv=3)
+    assert (outputs.votes.asked == 12).all()
+    assert outputs.scores is None
+    assert rfsize.size(outputs, alpha=0.7).n_trees > 0
+
+
+def test_a_class_that_a_forest_does_not_know(data: Data) -> None:
+    y = np.where(np.arange(1500) < 10, 7, data.y)
+    folds = [(np.arange(10, 1500), np.arange(10)), (np.arange(700), np.arange(700, 1500))]
+    outputs = rfsize.tree_outputs(CLASSIFIERS["LightGBM"], data.X, y, cv=folds)
+    assert outputs.classes.tolist() == [0, 1, 7]
+    assert (outputs.votes.counts[:10, 2] == 0).all()
+    assert outputs.votes.asked.tolist() == np.repeat([12, 0, 12], [10, 690, 800]).tolist()
+    assert outputs.scores.asked.tolist() == np.repeat([0, 0, 12], [10, 690, 800]).tolist()
+
+
+def test_threshold_moves_the_votes(training: Training) -> None:
+    params, make = training
+    low, high = (rfsize.tree_outputs(params, make(), cv=3, threshold=threshold) for threshold in (0.2, 0.8))
+    assert low.votes.counts[:, 1].sum() > 1.2 * high.votes.counts[:, 1].sum()
+    assert low.predictor.threshold == pytest.approx(0.2)
+    assert low.votes.threshold == 0.2
+
+
+def test_weights_train_and_weigh(data: Data) -> None:
+    weight = np.where(data.y == 1, 5.0, 1.0)
+    plain = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3)
+    outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3, sample_weight=weight)
+    assert outputs.votes.counts[:, 1].sum() > 1.2 * plain.votes.counts[:, 1].sum()
+    assert outputs.sample_weight.tolist() == weight.tolist()
+    for params, make in ((BY_LIGHTGBM, lgb.Dataset), (BY_XGBOOST, xgb.DMatrix)):
+        outputs = rfsize.tree_outputs(params, make(data.X, data.y, weight=weight), cv=3)
+        assert outputs.sample_weight.tolist() == weight.tolist()
+
+
+def test_a_splitter_and_folds_of_ones_own(training: Training, data: Data) -> None:
+    params, make = training
+    splitter = KFold(3, shuffle=True, random_state=0)
+    by_splitter = rfsize.tree_outputs(params, make(), cv=splitter)
+    folds = list(splitter.split(data.X))
+    assert rfsize.tree_outputs(params, make(), cv=folds).votes == by_splitter.votes
+    rows = np.arange(1500)
+    folds = [(rows[500:], rows[:400]), (rows[:1000], rows[:999:-1])]
+    outputs = rfsize.tree_outputs(params, make(), cv=iter(folds))
+    assert (
+        outputs.votes.asked.tolist()
+        == outputs.scores.asked.tolist()
+        == np.repeat([15, 0, 15], [400, 600, 500]).tolist()
+    )
+
+
+def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many rows and classes a part is scored, which here are few."""
+    whole = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
+    monkeypatch.setattr("rfsize.voting.scores._HELD", 1000)
+    outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
+    scored = np.arange(1500)[outputs.scored]
+    assert 300 < len(scored) == len(outputs.scores) < 500
+    assert outputs.scores.mean.tolist() == whole.scores.mean[scored].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": 1}, "cv must be a whole number from 2 to 1500"),
+        ({"cv": True}, "cv must be"),
+        ({"cv": 3, "threshold": 1.0}, "threshold must be"),
+        ({"cv": []}, "no folds"),
+        ({"cv": [(np.arange(10), np.arange(9, 20))]}, "held out"),
+        ({"cv": [(np.arange(10), np.arange(20, 30)), (np.arange(10), np.arange(25, 40))]}, "held out twice"),
+        ({"cv": [(np.arange(10), np.array([1500]))]}, "from 0 to 1499"),
+        ({"cv": [(np.arange(10), np.array([20, 20]))]}, "each once"),
+        ({"cv": [(np.arange(10), np.zeros(1500, dtype=bool))]}, "row indices"),
+    ],
+)
+def test_refusals(training: Training, options: dict[str, Any], message: str) -> None:
+    params, make = training
+    with pytest.raises(ValueError, match=message):
+        rfsize.tree_outputs(params, make(), **options)
+
+
+def test_the_number_of_trees_is_asked_for(data: Data) -> None:
+    with pytest.raises(ValueError, match="set num_iterations, such as num_iterations=200"):
+        rfsize.tree_outputs(LIGHTGBM, lgb.Dataset(data.X, data.y), cv=3)
+    with pytest.raises(ValueError, match="set num_parallel_tree, such as num_parallel_tree=200"):
+        rfsize.tree_outputs(XGBOOST, xgb.DMatrix(data.X, data.y), cv=3)
+    with pytest.raises(ValueError, match="set num_parallel_tree"):
+        rfsize.tree_outputs(XGBClassifier(n_estimators=1, subsample=0.6), data.X, data.y, cv=3)
+    with pytest.raises(ValueError, match="num_iterations must be a whole number"):
+        rfsize.tree_outputs({**LIGHTGBM, "n_iter": 0}, lgb.Dataset(data.X, data.y), cv=3)
+
+
+@pytest.mark.filterwarnings("ignore:.*num_parallel_tree")
+def test_other_models_data_and_parameters_are_refused(data: Data, lgb_booster: Any) -> None:
+    with pytest.raises(ValueError, match=r"give a lightgbm\.Dataset"):
+        rfsize.tree_outputs(BY_LIGHTGBM, data.X, cv=3)
+    with pytest.raises(ValueError, match=r"give a lightgbm\.Dataset"):
+        rfsize.tree_outputs(BY_LIGHTGBM, lgb_booster, cv=3)
+    with pytest.raises(ValueError, match="QuantileDMatrix"):
+        rfsize.tree_outputs(BY_XGBOOST, xgb.QuantileDMatrix(data.X, data.y), cv=3)
+    with pytest.raises(ValueError, match="base_margin"):
+        rfsize.tree_outputs(BY_XGBOOST, xgb.DMatrix(data.X, data.y, base_margin=data.X[:, 0]), cv=3)
+    with pytest.raises(rfsize.NotAForestError, match="gbdt"):
+        rfsize.tree_outputs({**BY_LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), cv=3)
+    linear = {"booster": "gblinear", "objective": "binary:logistic", "num_parallel_tree": 5}
+    with pytest.raises(rfsize.NotAForestError, match="gblinear"):
+        rfsize.tree_outputs(linear, xgb.DMatrix(data.X, data.y), cv=3)
+    for model in (lgb_booster, LogisticRegression(), rfsize.RightSizedClassifier(CLASSIFIERS["scikit-learn"])):
+        with pytest.raises(rfsize.NotAForestError, match="cv trains a forest without each fold"):
+            rfsize.tree_outputs(model, data.X, data.y, cv=3)
+    with pytest.raises(rfsize.NotAForestError, match="boosted for 20 rounds"):
+        rfsize.tree_outputs(XGBClassifier(n_estimators=20), data.X, data.y, cv=3)
+    numbers = {**BY_LIGHTGBM, "objective": "regression"}
+    with pytest.raises(ValueError, match=r"threshold=0\.3 decides labels, and the forest predicts numbers"):
+        rfsize.tree_outputs(numbers, lgb.Dataset(data.X, data.y), cv=3, threshold=0.3)
+
+
+def test_rows_that_no_estimator_is_fitted_on_are_refused(data: Data) -> None:
+    forest = CLASSIFIERS["scikit-learn"]
+    with pytest.raises(ValueError, match="y is missing: cv trains"):
+        rfsize.tree_outputs(forest, data.X, cv=3)
+    for X in (xgb.DMatrix(data.X), [lgb_sequence(data.X)]):
+        with pytest.raises(ValueError, match=f"X is a {type(X).__name__}, and cv fits an estimator on rows in memory"):
+            rfsize.tree_outputs(forest, X, data.y, cv=3)
+    with pytest.raises(ValueError, match="one class only"):
+        rfsize.tree_outputs(forest, data.X, np.zeros(1500), cv=3)
+    with pytest.raises(ValueError, match="all rows outside a fold are of the class"):
+        rfsize.tree_outputs(forest, data.X, np.arange(1500) < 100, cv=[(np.arange(200, 1500), np.arange(200))])
+
+
+def lgb_sequence(X: np.ndarray) -> lgb.Sequence:
+    class Rows(lgb.Sequence):
+        batch_size = 100
+
+        def __getitem__(self, index: Any) -> np.ndarray:
+            return X[index]
+
+        def __len__(self) -> int:
+            return len(X)
+
+    return Rows()
+
+
+def test_labels_of_a_dataset_that_is_not_binned_yet(data: Data, tmp_path: Path) -> None:
+    file = tmp_path / "train.csv"
+    np.savetxt(file, np.column_stack([data.y, data.X]), delimiter=",")
+    outputs = rfsize.tree_outputs(BY_LIGHTGBM, lgb.Dataset(str(file)), cv=3)
+    assert (outputs.votes.asked == N_TREES).all()
+    with pytest.raises(ValueError, match="class indices 0 to 1"):
+        rfsize.tree_outputs(BY_LIGHTGBM, lgb.Dataset(data.X, data.y + 1), cv=3)
