@@ -82,6 +82,14 @@ def test_what_was_noticed_of_a_batch_is_kept(lgb_booster: Any, data: Data) -> No
     assert len(seen.noted) == 1
 
 
+def test_what_is_to_be_said_of_the_training_is_kept(data: Data) -> None:
+    forest = train_lightgbm(data.X, data.y, bagging_freq=2)
+    with pytest.warns(rfsize.SharedBagsWarning):
+        parts = [rfsize.tree_outputs(forest, data.fresh[rows]) for rows in BATCHES]
+    with pytest.warns(rfsize.SharedBagsWarning):
+        rfsize.size(parts[0].concat(*parts[1:]), alpha=0.8)
+
+
 def test_many_rows_are_kept_in_part(lgb_booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of trees are kept of some rows, and of very many rows and classes scores too: few are many here."""
     monkeypatch.setattr("rfsize.voting.blocks._ROWS", 50)
