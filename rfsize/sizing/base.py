@@ -404,8 +404,9 @@ class Report(Result, ABC):
     def _not_told(self) -> str:
         """What to say of them."""
         return (
-            f"{self._untold()}, and they may be the ones that take most trees. Give validation rows, count "
-            "rfsize.cv_votes, lower the bagging fraction, or train on each row once with weights for its copies"
+            f"{self._untold()}, and they may be the ones that take most trees. Give validation rows, or "
+            "rfsize.tree_outputs(estimator, X, y, cv=5), lower the bagging fraction, or train on each row once with "
+            "weights for its copies"
             f"{by_nature_advice(self.groups)}. All {self.available:,} trees are kept"
         )
 

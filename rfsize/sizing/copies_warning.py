@@ -27,7 +27,7 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
     """
     if groups.of_copies is None:
         return report
-    other, why = math.inf, "the trees cannot be asked again of outputs that were pickled"
+    other, why = math.inf, "these outputs refer to no model whose trees could be asked again"
     if size_by is not None:
         why = "too few trees saw none of a row's copies"
         with suppress(FewVotesError):

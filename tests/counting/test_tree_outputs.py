@@ -184,7 +184,7 @@ def test_copies_that_decide_are_warned_of() -> None:
         rfsize.size(counted, alpha=0.97)
     assert str(found[0].message) == str(expected[0].message)
     assert found[0].filename == __file__
-    with pytest.warns(rfsize.CopiesWarning, match="cannot be asked again of outputs that were pickled"):
+    with pytest.warns(rfsize.CopiesWarning, match="refer to no model whose trees could be asked again"):
         again = rfsize.size(pickle.loads(pickle.dumps(counted)), alpha=0.97)
     assert again.n_trees == rfsize.size(counted, alpha=0.97).n_trees
 
