@@ -114,7 +114,7 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
     rows, splitter = np.zeros((label.size, 1)), None
     belong = None if groups.index is None else groups.numbers
     if isinstance(cv, int | np.integer):
-        cv = whole("cv", int(cv), at_least=2, at_most=label.size)
+        cv = whole("cv", int(cv), at_least=2)
         if belong is not None:
             n_groups = len(np.unique(belong))
             if cv > n_groups:

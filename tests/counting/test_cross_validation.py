@@ -247,7 +247,8 @@ def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, mon
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cv": 1}, "cv must be a whole number from 2 to 1500"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"cv": 1501}, "n_splits=1501 greater than the number of samples"),
         ({"cv": True}, "cv must be"),
         ({"cv": 3, "threshold": 1.0}, "threshold must be"),
         ({"cv": []}, "no folds"),
