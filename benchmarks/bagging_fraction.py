@@ -58,7 +58,7 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
     """Best fraction, and test error at the standard fraction and at that."""
     params, dtrain = prepared(framework, *training, seed)
-    found = select_bagging_fraction(params, dtrain, n_trees=TREES, voting="hard", max_trees=TREES, progress=False)
+    found = select_bagging_fraction(params, dtrain, n_trees=TREES, voting="hard", progress=False)
     errors = [held_out_error(params, dtrain, fraction, test) for fraction in (STANDARD, found.best)]
     return found.best, errors[0], errors[1]
 
@@ -125,9 +125,7 @@ def both_searches(
     """Held-out error at the fraction found, trees and seconds to find it: in full, and by elimination."""
     params, dtrain = prepared(framework, *training, seed, **settings)
     searches: list[FractionSearch] = [
-        select_bagging_fraction(
-            params, dtrain, n_trees=TREES, search=kind, voting="hard", max_trees=TREES, progress=False
-        )
+        select_bagging_fraction(params, dtrain, n_trees=TREES, search=kind, voting="hard", progress=False)
         for kind in ("full", "elimination")
     ]
     return [

@@ -111,18 +111,18 @@ class Truth(NamedTuple):
 def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
     """T* of each repetition."""
     fresh = [repetition.fresh for repetition in repetitions]
-    reports = [rfsize.size(votes, estimator="plugin") for votes in fresh]
+    reports = [rfsize.size(votes, method="plugin") for votes in fresh]
     errors = [[spread(report, alpha) for alpha in ALPHAS] for report in reports]
     if problem.is_table:
         # The halves are of the same rows: together they say as much as one whole table.
-        reports = [rfsize.size(reduce(Votes.concat, fresh), estimator="plugin")] * len(fresh)
+        reports = [rfsize.size(reduce(Votes.concat, fresh), method="plugin")] * len(fresh)
         errors = [(np.median(errors, axis=0) / math.sqrt(min(len(fresh), 2))).tolist()] * len(fresh)
     return [
         Truth([report.size_at(alpha) for alpha in ALPHAS], error) for report, error in zip(reports, errors, strict=True)
     ]
 
 
-def spread(report: rfsize.SizeReport, alpha: float) -> float:
+def spread(report: rfsize.Report, alpha: float) -> float:
     """Standard deviation of log T*, from the bootstrap's 95 % interval."""
     low, high = replace(report, alpha=alpha, n_trees=report.size_at(alpha)).interval
     return math.log(high / low) / 3.92
@@ -139,13 +139,13 @@ class Outcome(NamedTuple):
 
 def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> Outcome:
     """Compare one estimate with the truth."""
-    report = rfsize.size(votes, alpha=alpha, estimator=estimator)
+    report = rfsize.size(votes, alpha=alpha, method=estimator)
     low, high = report.interval
     return Outcome(
         min(math.log(report.n_trees / truth), math.log(INFINITE)),
         low <= truth <= high,
         math.log(high / low) if math.isfinite(high) else math.inf,
-        report.estimator == "smooth",
+        report.answer.estimate.name == "smooth",
     )
 
 

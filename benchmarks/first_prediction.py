@@ -73,7 +73,7 @@ def imported():
 
 rfsize = step("import", imported)
 step("size", lambda: rfsize.size(model, X))
-step("size by AUC", lambda: rfsize.size(model, X, y, criterion="auc", tolerance=0.005))
+step("size by AUC", lambda: rfsize.size(model, X, y, metric="auc", tolerance=0.005))
 small = step("truncate", lambda: rfsize.truncate(model, X))
 fast = step("compile", lambda: rfsize.compile(model))
 step("10,000 rows", lambda: fast.predict_proba(X))

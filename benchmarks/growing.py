@@ -71,17 +71,17 @@ def stops(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, asked: argpa
         large = lgb.train(params, lgb.Dataset(X, y), TREES)
     else:
         large = xgb.train({**params, "num_parallel_tree": TREES}, xgb.DMatrix(X, y), 1)
-    target = rfsize.size(large, X, oob=True, alpha=asked.alpha, voting="hard", estimator=asked.estimator)
+    outputs = rfsize.tree_outputs(large, X, oob=True)
     found = {}
     for voting in ("hard", "soft"):
-        options = {"alpha": asked.alpha, "voting": voting, "estimator": asked.estimator}
+        options = {"alpha": asked.alpha, "voting": voting}
         if framework == "LightGBM":
             callback = rfsize.SizeCallback(**options)
             lgb.train(params, lgb.Dataset(X, y), TREES, callbacks=[callback])
             report = callback.report_
         else:
-            _, report = rfsize.grow(params, xgb.DMatrix(X, y), max_trees=TREES, return_report=True, **options)
-        of_large = target if voting == "hard" else target.other
+            _, report = rfsize.grow(params, xgb.DMatrix(X, y), max_trees=TREES, **options)
+        of_large = rfsize.size(outputs, alpha=asked.alpha, voting=voting)
         found[voting] = Stop(min(report.n_trees, TREES), report.available, min(of_large.n_trees, TREES))
     return found
 
@@ -98,7 +98,6 @@ def main() -> None:
     parser.add_argument("--frameworks", nargs="+", default=["LightGBM", "XGBoost"])
     parser.add_argument("--alpha", type=float, default=0.99)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--estimator", default="auto")
     options = parser.parse_args()
     warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
     print("| table | framework | voting | stopped at | T* of 5000 trees | log of the ratio | trained / T* |")

@@ -70,7 +70,7 @@ def main() -> None:
         for framework, forest in forests(options.trees).items():
             whole = forest.fit(X, y)
             of_training: dict[str, Any] = {"X": X, "y": y, "oob": True}
-            metric: dict[str, Any] = {"criterion": "auc", "tolerance": _TOLERANCE}
+            metric: dict[str, Any] = {"metric": "auc", "tolerance": _TOLERANCE}
             cut = {
                 "whole": whole.set_params,
                 "labels, α = 0.99": partial(rfsize.truncate, whole, **of_training),

@@ -152,12 +152,11 @@ def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
     return replace(one, votes=one.votes.merge(other.votes), scores=one.scores.plus(other.scores))
 
 
-def four(report: rfsize.SizeReport) -> Iterator[tuple[rfsize.SizeReport, float]]:
-    """The report by both rules of voting, at both confidences."""
-    for one in (report, report.other):
-        assert one is not None
+def four(outputs: rfsize.TreeOutputs) -> Iterator[tuple[rfsize.Report, float]]:
+    """Reports by both rules of voting, at both alphas."""
+    for voting in ("soft", "hard"):
         for alpha in ALPHAS:
-            yield replace(one, alpha=alpha, n_trees=one.size_at(alpha)), alpha
+            yield rfsize.size(outputs, voting=voting, alpha=alpha), alpha
 
 
 def prepare(what: Callable[[Case, Path], Any], case: Case, folder: Path) -> None:
@@ -169,23 +168,23 @@ def outcomes(case: Case, folder: Path) -> list[dict[str, Any]]:
     """What the case came to: a record for both rules of voting, at both confidences."""
     model, sizes = forest(case, folder), truth(case, folder)
     if case.rows == FEW:
-        report = rfsize.size(model, *case.training_rows(), oob=True)
+        outputs = rfsize.tree_outputs(model, *case.training_rows(), oob=True)
     else:
-        report = rfsize.size(model, case.rows_given())
+        outputs = rfsize.tree_outputs(model, case.rows_given())
     records = []
-    for one, alpha in four(report):
+    for one, alpha in four(outputs):
         low, high = one.interval
         records.append(
             {
                 **case._asdict(),
                 "classes": "many" if case.problem in OF_MANY_CLASSES else "two",
-                "voting": one.voting,
+                "voting": one.goal.voting,
                 "alpha": alpha,
-                "truth": finite(sizes[one.voting, alpha]),
+                "truth": finite(sizes[one.goal.voting, alpha]),
                 "estimate": finite(one.n_trees),
                 "low": finite(low),
                 "high": finite(high),
-                "estimator": one.estimator,
+                "estimator": one.answer.estimate.name,
             }
         )
     return records

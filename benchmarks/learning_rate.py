@@ -44,7 +44,7 @@ def line(share: float, base_score: float | None, rate: float, labels_of_one: np.
     labels = probability > 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.ShrunkenScoresWarning)
-        size = rfsize.size(model, fresh, criterion="probability", tolerance=0.02).n_trees
+        size = rfsize.size(model, fresh, metric="probabilities", tolerance=0.02).n_trees
     other = 0.0 if labels_of_one is None else np.mean(labels != labels_of_one)
     print(
         f"{share:>8.0%} {'share' if base_score is None else base_score:>10} {rate:>13} "

@@ -89,12 +89,12 @@ def compare(name: str, framework: str, n_forests: int) -> None:
         [rfsize.tree_outputs(one, given) for one in small],
     ]
     for voting in ("hard", "soft"):
-        truth = rfsize.size(large, voting=voting, average="macro", estimator="plugin")
+        truth = rfsize.size(large, voting=voting, average="macro", method="plugin")
         for alpha in ALPHAS:
             size = truth.size_at(alpha)
             judged = [_judged(each, voting, alpha, size) for each in counted]
-            shares = min(truth.label_shares.values())
-            sizes = f"{alpha}, {truth.size_at(alpha, 'micro')}, {size}"
+            shares = min(truth.answer.label_shares.values())
+            sizes = f"{alpha}, {rfsize.size(large, voting=voting, alpha=alpha, method='plugin').n_trees}, {size}"
             print(f"{name}, {framework}, {voting}, {shares:.1%} | {sizes} | {' | '.join(judged)}", flush=True)
 
 

@@ -33,23 +33,19 @@ REGRESSION = 0
 
 Ask = Callable[..., Any]
 ASKED: dict[str, Ask] = {
-    "votes": lambda model, X, y, **more: rfsize.tree_outputs(model, X, **more).votes,
     "tree outputs": lambda model, X, y, **more: rfsize.tree_outputs(model, X, y, **more),
-    "size, labels": lambda model, X, y, **more: rfsize.size(model, X, alpha=0.95, **more),
-    "size, probabilities": lambda model, X, y, **more: rfsize.size(
-        model, X, criterion="probability", tolerance=0.02, **more
-    ),
+    "size, labels": lambda model, X, y, **more: rfsize.size(rfsize.tree_outputs(model, X, y, **more), alpha=0.95),
     "size, log loss": lambda model, X, y, **more: rfsize.size(
-        model, X, y, criterion="logloss", tolerance=0.001, **more
+        rfsize.tree_outputs(model, X, y, **more), metric="log_loss", tolerance=0.001
     ),
 }
 ASKED_OF_REGRESSION: dict[str, Ask] = {
     "tree outputs": ASKED["tree outputs"],
-    "size, scores": lambda model, X, y, **more: rfsize.size(model, X, criterion="score", tolerance=0.05, **more),
-    "size, RMSE": lambda model, X, y, **more: rfsize.size(model, X, y, criterion="rmse", tolerance=0.001, **more),
+    "size, RMSE": lambda model, X, y, **more: rfsize.size(
+        rfsize.tree_outputs(model, X, y, **more), metric="rmse", tolerance=0.001
+    ),
 }
 OUT_OF_BAG: dict[str, Ask] = {
-    "size, labels, out of bag": lambda model, X, y, **more: rfsize.size(model, X, oob=True, alpha=0.95, **more),
     "tree outputs, out of bag": lambda model, X, y, **more: rfsize.tree_outputs(model, X, y, oob=True, **more),
     "oob_score": lambda model, X, y, **more: rfsize.oob_score(rfsize.tree_outputs(model, X, y, oob=True, **more)),
 }

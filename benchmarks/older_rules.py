@@ -44,9 +44,9 @@ def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Row
     report = rfsize.size(forest, X, oob=True, alpha=0.99, voting="hard")
     n_trees = len(forest.estimators_)
     return {
-        "McNemar, all pairs": (pairs.n_trees, pairs.converged),
-        "McNemar, by 10": (growing.n_trees, growing.converged),
-        "Banfield": (batches.n_trees, batches.converged),
+        "McNemar, all pairs": (pairs.n_trees, pairs.enough),
+        "McNemar, by 10": (growing.n_trees, growing.enough),
+        "Banfield": (batches.n_trees, batches.enough),
         "T*(0.99)": (int(min(report.n_trees, n_trees)), report.n_trees <= n_trees),
         "all trees": (n_trees, True),
     }

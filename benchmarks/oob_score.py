@@ -109,7 +109,7 @@ def one(case: tuple[str, str, int, argparse.Namespace]) -> list[Found]:
         probability = model.predict_proba(X_fresh)
         fresh = {
             "accuracy": accuracy_score(y_fresh, probability.argmax(axis=1)),
-            "logloss": log_loss(y_fresh, probability),
+            "log_loss": log_loss(y_fresh, probability),
         }
         if probability.shape[1] == 2:
             fresh["auc"] = roc_auc_score(y_fresh, probability[:, 1])
@@ -118,7 +118,7 @@ def one(case: tuple[str, str, int, argparse.Namespace]) -> list[Found]:
         try:
             score = rfsize.oob_score(counted, metric=metric)
         except ValueError:
-            if metric != "logloss":
+            if metric != "log_loss":
                 raise
             continue
         of = problem, framework, n_rows, n_trees, score.value, score.at_all_trees, *score.interval, real

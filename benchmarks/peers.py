@@ -58,13 +58,13 @@ POOL, INTERVAL, STEP, DRAWN = 2000, 5, 20, 2000
 LEAST = 1e-15
 GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
     "rfsize, labels": lambda n_classes: {"alpha": 0.99},
-    "rfsize, probabilities": lambda n_classes: {"criterion": "probability", "tolerance": 0.02},
+    "rfsize, probabilities": lambda n_classes: {"metric": "probabilities", "tolerance": 0.02},
     "rfsize, metric": lambda n_classes: (
-        {"criterion": "auc", "tolerance": 0.001} if n_classes == 2 else {"criterion": "logloss", "tolerance": 0.002}
+        {"metric": "auc", "tolerance": 0.001} if n_classes == 2 else {"metric": "log_loss", "tolerance": 0.002}
     ),
 }
 # What the refusal of an infinite log loss says to take.
-INSTEAD, BRIER = "rfsize, Brier score", {"criterion": "brier", "tolerance": 0.002}
+INSTEAD, BRIER = "rfsize, Brier score", {"metric": "brier", "tolerance": 0.002}
 WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS, INSTEAD)
 
 
@@ -163,8 +163,8 @@ def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
         "500 trees": Choice(500, 500),
         "plateau": plateau(errors[STEP // INTERVAL - 1 :: STEP // INTERVAL], STEP),
         "H2O's rule": h2o(losses, INTERVAL),
-        "McNemar": Choice(int(tested.sizes[-1]), tested.n_trees, tested.converged),
-        "Banfield": Choice(batches.grown, batches.n_trees, batches.converged),
+        "McNemar": Choice(int(tested.sizes[-1]), tested.n_trees, tested.enough),
+        "Banfield": Choice(batches.grown, batches.n_trees, batches.enough),
     }
 
 
@@ -195,11 +195,11 @@ def found(
     """Labels that differ and what is lost, from probabilities."""
     lost = {metric: LOSS[metric](y, one) - LOSS[metric](y, infinite) for metric in metrics(one.shape[1])}
     differ = float((one.argmax(axis=1) != infinite.argmax(axis=1)).mean())
-    return Found(way, *choice, seconds, differ, lost.get("auc"), lost["logloss"])
+    return Found(way, *choice, seconds, differ, lost.get("auc"), lost["log_loss"])
 
 
 def metrics(n_classes: int) -> tuple[str, ...]:
-    return ("auc", "logloss") if n_classes == 2 else ("logloss",)
+    return ("auc", "log_loss") if n_classes == 2 else ("log_loss",)
 
 
 def of_the_pool(pool: list[Grown], y: NDArray[Any]) -> Iterator[Found]:
@@ -227,7 +227,7 @@ def of_the_pool(pool: list[Grown], y: NDArray[Any]) -> Iterator[Found]:
 def grown(framework: str, rows: Set, seed: int, goal: dict[str, Any]) -> tuple[Any, Any]:
     """The forest that rfsize grows, and its report."""
     model = new_forest(framework, 100, seed, rows.n_classes)
-    model, report = rfsize.grow(model, *rows.train, **goal, return_report=True)
+    model, report = rfsize.grow(model, *rows.train, **goal)
     return model, report
 
 
@@ -243,7 +243,7 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
                 model, report = grown(framework, rows, seed, BRIER)
                 called = INSTEAD
             seconds = time.perf_counter() - start
-            choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.converged))
+            choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.enough))
             yield found(called, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
 
 
@@ -296,7 +296,7 @@ def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
         settled,
         mean("differ", ".2%"),
         mean("auc", ".4f"),
-        mean("logloss", ".4f"),
+        mean("log_loss", ".4f"),
     ]
 
 

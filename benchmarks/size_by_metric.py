@@ -68,14 +68,14 @@ def friedman3(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 # Problems, and the tolerance of each metric.
-TWO_CLASSES = {"auc": 0.001, "logloss": 0.002, "average_precision": 0.002}
+TWO_CLASSES = {"auc": 0.001, "log_loss": 0.002, "average_precision": 0.002}
 PROBLEMS: dict[str, tuple[Callable[[int, np.random.Generator], Rows], dict[str, float]]] = {
     "rare, 5 %": (rare, TWO_CLASSES),
     "rare, 2 %": (two_percent, TWO_CLASSES),
     "flipped": (flipped, TWO_CLASSES),
     "few of many": (few_of_many, TWO_CLASSES),
     "clusters": (clusters, TWO_CLASSES),
-    "five clouds": (five_clouds, {"logloss": 0.002, "brier": 0.002}),
+    "five clouds": (five_clouds, {"log_loss": 0.002, "brier": 0.002}),
     "Friedman 1": (friedman1, {"rmse": 0.01, "mae": 0.01}),
     "Friedman 3": (friedman3, {"rmse": 0.0005, "mae": 0.0005}),
 }
@@ -83,7 +83,7 @@ PROBLEMS: dict[str, tuple[Callable[[int, np.random.Generator], Rows], dict[str, 
 LOSS: dict[str, Callable[[NDArray[Any], NDArray[Any]], float]] = {
     "auc": lambda y, p: 1.0 - roc_auc_score(y, p[:, 1]),
     "average_precision": lambda y, p: 1.0 - average_precision_score(y, p[:, 1]),
-    "logloss": lambda y, p: log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])),
+    "log_loss": lambda y, p: log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])),
     "brier": lambda y, p: (
         brier_score_loss(y, p[:, 1])
         if p.shape[1] == 2
@@ -156,7 +156,7 @@ def one_split(
         c = truth.c(metric)
         for source, n_trees in SIZED.items():
             small = rfsize.truncate(whole, n_trees=n_trees)
-            of = {"criterion": metric, "tolerance": tolerance}
+            of = {"metric": metric, "tolerance": tolerance}
             X, y = train if source == "out of bag" else given
             try:
                 report = rfsize.size(small, X, y, oob=source == "out of bag", **of)
@@ -198,7 +198,7 @@ def rows_of_tables(paths: list[Path]) -> dict[str, tuple[Callable[[int], tuple[R
             return tuple((X[some], y[some]) for some in order)
 
         two = len(np.unique(y)) == 2
-        found[path.name.split(".")[0]] = cut, TWO_CLASSES if two else {"logloss": 0.002, "brier": 0.002}
+        found[path.name.split(".")[0]] = cut, TWO_CLASSES if two else {"log_loss": 0.002, "brier": 0.002}
     return found
 
 

@@ -32,7 +32,7 @@ from xgboost import XGBClassifier
 import rfsize
 
 OTHERS, FRESH = 500, 10_000
-TOLERANCES = {"accuracy": (0.002, 0.01), "brier": (0.0005, 0.003), "auc": (0.001, 0.01), "logloss": (0.002, 0.02)}
+TOLERANCES = {"accuracy": (0.002, 0.01), "brier": (0.0005, 0.003), "auc": (0.001, 0.01), "log_loss": (0.002, 0.02)}
 TOLD = ("told", "too small", "cannot tell", "refused")
 
 
@@ -127,12 +127,12 @@ def of_forest(number: int) -> list[dict[str, Any]]:
             one |= {"number": number, "tolerance": tolerance, "told": "refused", "trees": n_trees, "size": np.nan}
             found.append(one)
             try:
-                report = rfsize.size(counted, criterion=metric, tolerance=tolerance)
+                report = rfsize.size(counted, metric=metric, tolerance=tolerance)
             except rfsize.UndefinedMetricError:
                 continue
             one["size"], one["interval"] = report.n_trees, report.interval
-            one["told"] = "cannot tell" if np.isinf(report.n_trees) else "told" if report.converged else "too small"
-            if report.converged:
+            one["told"] = "cannot tell" if np.isinf(report.n_trees) else "told" if report.enough else "too small"
+            if report.enough:
                 one["real"] = truth.real(metric, int(report.n_trees)) / tolerance
                 low, high = (min(end, OTHERS // 2) for end in report.interval)
                 one["held"] = (

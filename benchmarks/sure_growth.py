@@ -51,8 +51,8 @@ def main() -> None:
         truths.append(rfsize.size(votes, alpha=ALPHA).n_trees)
         line = f"seed {seed}: T* = {truths[-1]}"
         for sure, sizes in grown.items():
-            options = {"alpha": ALPHA, "voting": "hard", "min_trees": FIRST_LOOK, "sure": sure}
-            forest = rfsize.grow(settings, lgb.Dataset(X, y), **options)
+            options = {"alpha": ALPHA, "voting": "hard", "min_trees": FIRST_LOOK, "confidence": sure}
+            forest = rfsize.grow(settings, lgb.Dataset(X, y), **options)[0]
             sizes.append(forest.num_trees())
             differ = np.mean(rfsize.tree_outputs(forest, fresh).votes.winner() != votes.winner())
             line += f"; sure={sure}: {sizes[-1]} trees, {differ:.1%} of the labels differ"

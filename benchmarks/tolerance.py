@@ -41,7 +41,7 @@ def regressor(framework: str, n_trees: int, seed: int) -> Any:
     kind = {"LightGBM": LGBMRegressor, "random forest": RandomForestRegressor}.get(framework, XGBRegressor)
     settings = {name: value for name, value in like.get_params().items() if name in kind().get_params()}
     settings.pop("objective", None)
-    settings |= {"LightGBM": {"verbose": -1}, "random forest": {"criterion": "squared_error"}}.get(framework, {})
+    settings |= {"LightGBM": {"verbose": -1}, "random forest": {"metric": "squared_error"}}.get(framework, {})
     return kind(**settings)
 
 
@@ -74,20 +74,21 @@ def one_split(name: str, framework: str, split: int, options: argparse.Namespace
             return regressor(framework, n_trees, seed).fit(X, y)
         return forest(framework, n_trees, seed, 0.5).fit(X, y)
 
-    wanted = {"criterion": "score" if options.regression else "probability", "tolerance": options.tolerance}
+    wanted = {"metric": "scores" if options.regression else "probabilities", "tolerance": options.tolerance}
     other = trained(options.others, 1000 + split)
     limit = predictions(other, X_held)
     report = rfsize.size(trained(FIRST, split), X, oob=True, **wanted)
+    sizes = report.answer._deviations.sizes(options.tolerance)
     # LightGBM's trees do not depend on how many follow; XGBoost's are drawn by the same seed as well.
-    whole = trained(int(min(max(report.sizes), options.most)), split)
+    whole = trained(int(min(max(sizes), options.most)), split)
     off = []
-    for size in report.sizes:
+    for size in sizes:
         small = rfsize.truncate(whole, n_trees=int(min(size, options.most)))
         off.append(np.abs(predictions(small, X_held) - limit).max(axis=1))
     truth = rfsize.size(rfsize.truncate(other, n_trees=1000), X_held, **wanted).n_trees
     low, high = report.interval
     return (
-        *report.sizes,
+        *sizes,
         np.mean(off[0] ** 2),
         np.quantile(off[1], 0.95),
         np.log(report.n_trees / truth),

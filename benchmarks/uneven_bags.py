@@ -98,7 +98,7 @@ def told(case: Case, seed: int) -> Iterator[tuple[str, bool | None]]:
     forest, counted, (X, y) = trained(case, seed)
     chance = forest.predict_proba(X)[:, 1]
     on_fresh = {"accuracy": accuracy_score(y, chance > 0.5), "auc": roc_auc_score(y, chance)}
-    on_fresh["logloss"] = log_loss(y, chance)
+    on_fresh["log_loss"] = log_loss(y, chance)
     for metric, value in on_fresh.items():
         try:
             low, high = rfsize.oob_score(counted, metric=metric).interval
@@ -121,7 +121,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print("| | accuracy | AUC | log loss | T*(0.97) |\n|---|---|---|---|---|")
     for case in CASES:
-        found: dict[str, list[bool | None]] = {"accuracy": [], "auc": [], "logloss": [], "T*": []}
+        found: dict[str, list[bool | None]] = {"accuracy": [], "auc": [], "log_loss": [], "T*": []}
         for seed in range(args.forests):
             for what, holds in told(case, seed):
                 found[what].append(holds)

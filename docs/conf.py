@@ -22,6 +22,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "command_help",
+    "interface",
     "refusals",
 ]
 # The gallery's pages are written from examples/*.py; these are its own lists and timings.

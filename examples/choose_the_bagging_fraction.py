@@ -24,14 +24,14 @@ search = rfsize.select_bagging_fraction(
     params,
     train,
     search="elimination",
-    alpha=0.98,
     progress=False,
 )
 print(search)
 
 # %%
-# The forest of the best fraction comes with it, and has T*(0.98) trees.
+# A forest of the best fraction grows to T*(0.98) trees.
 
-wrong = ((search.booster.predict(xgb.DMatrix(X_test)) > 0.5) != y_test).mean()
+booster, report = rfsize.grow(search.params, train, alpha=0.98)
+wrong = ((booster.predict(xgb.DMatrix(X_test)) > 0.5) != y_test).mean()
 print(f"fraction {search.best:.3f}, {wrong:.1%} of the held-out rows labelled wrongly")
 search.plot()

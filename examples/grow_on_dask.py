@@ -20,7 +20,7 @@ X, X_test, y, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
 params = {"objective": "binary:logistic", "subsample": 0.632, "colsample_bynode": 0.3, "max_depth": 8}
-booster, report = rfsize.dask.grow(client, params, X, y, return_report=True)
+booster, report = rfsize.dask.grow(client, params, X, y)
 client.close()
 print(report)
 

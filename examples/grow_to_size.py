@@ -26,20 +26,14 @@ forest = XGBClassifier(
     colsample_bynode=0.3,
     random_state=0,
 )
-grown, report = rfsize.grow(
-    forest,
-    X_train,
-    y_train,
-    alpha=0.98,
-    return_report=True,
-)
+grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98)
 print(report)
 print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.1%}")
 
 # %%
 # Later we want a higher confidence. The finished forest takes more trees, which draw other bags than its own.
 
-more = rfsize.grow(grown, X_train, y_train, alpha=0.99)
+more, _ = rfsize.grow(grown, X_train, y_train, alpha=0.99)
 print(f"{more.num_parallel_tree} trees for alpha=0.99")
 
 # %%

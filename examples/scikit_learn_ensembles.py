@@ -19,7 +19,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # A random forest of ten classes grows by ``warm_start`` until it is large enough, and predicts faster compiled.
 
 forest = RandomForestClassifier(random_state=0)
-grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98, return_report=True)
+grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98)
 print(report)
 
 fast = rfsize.compile(grown)

@@ -34,18 +34,18 @@ report.plot()
 # %%
 # **Probabilities** within 0.02 of those of infinitely many trees, as root mean square and on 95 % of the rows.
 
-deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.02)
+deviation = rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.02)
 print(deviation)
 deviation.plot()
 
 # %%
 # **A metric**: what these trees lose of the log loss against infinitely many.
 
-print(report.loss_at(report.n_kept, "logloss"))
+print(report.loss_at(report.n_kept, "log_loss"))
 
 # %%
 # **A regression**, whose targets go from 25 to 346.
 
 X, y = load_diabetes(return_X_y=True)
 model = LGBMRegressor(**FOREST).fit(X, y)
-print(rfsize.size(model, X, oob=True, criterion="score", tolerance=2.0))
+print(rfsize.size(model, X, oob=True, metric="scores", tolerance=2.0))

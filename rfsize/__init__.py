@@ -33,11 +33,8 @@ from rfsize.errors import (
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.api import size, truncate
-from rfsize.sizing.deviation_report import DeviationReport
-from rfsize.sizing.metric_report import MetricReport
 from rfsize.sizing.oob_score import OobScore, oob_score
-from rfsize.sizing.price import Price
-from rfsize.sizing.size_report import SizeReport
+from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
 from rfsize.training.growing import grow
@@ -54,7 +51,6 @@ __all__ = [
     "BanfieldSize",
     "CompiledForest",
     "CopiesWarning",
-    "DeviationReport",
     "FewVotesError",
     "ForestFileError",
     "FractionSearch",
@@ -62,20 +58,18 @@ __all__ = [
     "InfiniteLossWarning",
     "LabelsOnlyWarning",
     "McNemarSize",
-    "MetricReport",
     "NoVotesWarning",
     "NotAForestError",
     "NotConvergedWarning",
     "OobScore",
-    "Price",
     "RareClassWarning",
+    "Report",
     "RightSizedClassifier",
     "RightSizedRegressor",
     "SeedDependenceWarning",
     "SharedBagsWarning",
     "ShrunkenScoresWarning",
     "SizeCallback",
-    "SizeReport",
     "StopTable",
     "TableError",
     "TrainingRowsWarning",

@@ -76,7 +76,7 @@ class NotConvergedWarning(UserWarning):
     >>> rfsize.truncate(forest, X, oob=True)
     Traceback (most recent call last):
         ...
-    rfsize.errors.NotConvergedWarning: ... Train more trees, or ask for a lower alpha
+    rfsize.errors.NotConvergedWarning: ... train more trees, or ask for a lower alpha
     """
 
 
@@ -185,7 +185,7 @@ class ShrunkenScoresWarning(UserWarning):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = XGBClassifier(n_estimators=1, num_parallel_tree=30, subsample=0.632, n_jobs=1).fit(X, y)
     >>> warnings.simplefilter("error", rfsize.ShrunkenScoresWarning)
-    >>> rfsize.size(forest, X, oob=True, criterion="probability", tolerance=0.01)
+    >>> rfsize.size(forest, X, oob=True, metric="probabilities", tolerance=0.01)
     Traceback (most recent call last):
         ...
     rfsize.errors.ShrunkenScoresWarning: the forest was trained with learning_rate=0.3, ...

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from sklearn.ensemble import RandomForestRegressor
 
 import rfsize
+from helpers.reports import agreement
 from rfsize import theory
 from rfsize.theory import multiclass
 
@@ -157,9 +158,9 @@ def test_stop_tables_of_several_classes(n_classes: int, n_trees: int) -> None:
 def test_votes_near_the_largest_integer(counts: list[list[int]], estimator: str) -> None:
     votes = rfsize.Votes(counts, n_trees=max(map(sum, counts)))
     for alpha in ALPHAS:
-        report = rfsize.size(votes, alpha=alpha, estimator=estimator)
+        report = rfsize.size(votes, alpha=alpha, method=estimator)
         assert report.n_trees >= 1
-        assert 0.0 <= report.agreement(theory.MAX_TREES) <= 1.0
+        assert 0.0 <= agreement(report, theory.MAX_TREES) <= 1.0
         assert str(report)
         assert report.interval[0] <= report.interval[1]
 
@@ -220,7 +221,7 @@ def regression() -> Callable[[float], tuple[RandomForestRegressor, np.ndarray]]:
 
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**60, 2.0**190])
 def test_deviations_do_not_depend_on_the_unit(unit: float, regression: Any) -> None:
-    one, scaled = (rfsize.size(*regression(scale), criterion="score", tolerance=0.05 * scale) for scale in (1.0, unit))
+    one, scaled = (rfsize.size(*regression(scale), metric="scores", tolerance=0.05 * scale) for scale in (1.0, unit))
     assert scaled.n_trees == one.n_trees
     assert scaled.interval == pytest.approx(one.interval, rel=0.05)  # rows are drawn again in groups
 
@@ -228,11 +229,11 @@ def test_deviations_do_not_depend_on_the_unit(unit: float, regression: Any) -> N
 @pytest.mark.parametrize("unit", [1e-200, 1e-310, 1e100, 1e152, 1e300])
 def test_scores_too_large_or_too_small_to_be_multiplied_are_refused(unit: float, regression: Any) -> None:
     with pytest.raises(ValueError, match="train on the target in other units"):
-        rfsize.size(*regression(unit), criterion="score", tolerance=unit)
+        rfsize.size(*regression(unit), metric="scores", tolerance=unit)
 
 
 @pytest.mark.parametrize("tolerance", [5e-324, 1e-300, 1e-17, 1e17, 1e300, np.finfo(np.float64).max])
 def test_tolerances(tolerance: float, regression: Any) -> None:
-    report = rfsize.size(*regression(1.0), criterion="score", tolerance=tolerance)
+    report = rfsize.size(*regression(1.0), metric="scores", tolerance=tolerance)
     assert report.n_trees >= 1
     assert str(report)

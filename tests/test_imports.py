@@ -228,8 +228,8 @@ class TestOnAFaultyPackage:
             "theory/binary.py": "from ..utils.ring import _private",
             "voting/votes.py": "import numpy\nfrom rfsize import theory",
             "integrations/xgboost/forest.py": "import rfsize.integrations.lightgbm.forest",
-            "integrations/lightgbm/forest.py": "import rfsize.sizing.size_report",
-            "integrations/lightgbm/callback.py": "import rfsize.sizing.size_report",
+            "integrations/lightgbm/forest.py": "import rfsize.sizing.report",
+            "integrations/lightgbm/callback.py": "import rfsize.sizing.report",
             "sizing/size_report.py": "",
         }
         for name, text in files.items():
@@ -247,7 +247,7 @@ class TestOnAFaultyPackage:
     def test_a_wrong_arrow_is_named(self, imports: list[Import], tmp_path: Path) -> None:
         lightgbm, xgboost = (tmp_path / "integrations" / name / "forest.py" for name in ("lightgbm", "xgboost"))
         assert against_the_order(imports) == [
-            f"{lightgbm}:1: rfsize.integrations.lightgbm.forest imports size_report of rfsize.sizing.size_report",
+            f"{lightgbm}:1: rfsize.integrations.lightgbm.forest imports report of rfsize.sizing.report",
             f"{xgboost}:1: rfsize.integrations.xgboost.forest imports forest of rfsize.integrations.lightgbm.forest",
             f"{tmp_path / 'voting/votes.py'}:2: rfsize.voting.votes imports theory of rfsize.theory",
         ]

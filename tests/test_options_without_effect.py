@@ -16,8 +16,8 @@ import rfsize
 
 BAGGED = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbosity": -1}
 OF_NUMBERS = BAGGED | {"objective": "regression"}
-AUC = {"criterion": "auc", "tolerance": 0.01}
-RMSE = {"criterion": "rmse", "tolerance": 10.0}
+AUC = {"metric": "auc", "tolerance": 0.01}
+RMSE = {"metric": "rmse", "tolerance": 10.0}
 PROBABILITIES = {"metric": "probabilities", "tolerance": 0.1, "alpha": 0.9}
 WEIGHTS = np.ones(600)
 SCORES = {"metric": "scores", "tolerance": 10.0, "alpha": 0.9}
@@ -55,16 +55,9 @@ def at() -> AtHand:
 
 CALLS: dict[str, Callable[[AtHand], object]] = {
     "tree_outputs: sample_weight": lambda at: rfsize.tree_outputs(at.forest, at.fresh, sample_weight=WEIGHTS),
-    "size: sample_weight": lambda at: rfsize.size(at.forest, at.fresh, sample_weight=WEIGHTS),
-    "size by some rows: sample_weight": lambda at: rfsize.size(
-        at.forest, at.fresh, sample_weight=WEIGHTS, max_rows=300
-    ),
-    "size what was counted: sample_weight": lambda at: rfsize.size(
-        rfsize.tree_outputs(at.forest, at.fresh), sample_weight=WEIGHTS
-    ),
-    "truncate: sample_weight": lambda at: rfsize.truncate(at.forest, at.fresh, sample_weight=WEIGHTS),
-    "size by auc: threshold": lambda at: rfsize.size(at.forest, at.fresh, at.truth, threshold=0.3, **AUC),
-    "size by rmse: threshold": lambda at: rfsize.size(at.numbers, at.fresh, at.truth, threshold=0.3, **RMSE),
+    "size outputs: max_rows": lambda at: rfsize.size(rfsize.tree_outputs(at.forest, at.fresh), max_rows=300),
+    "size outputs: groups": lambda at: rfsize.size(rfsize.tree_outputs(at.forest, at.fresh), groups="rows"),
+    "size: tolerance": lambda at: rfsize.size(at.forest, at.fresh, tolerance=0.1),
     "oob_score of outputs: X": lambda at: rfsize.oob_score(rfsize.tree_outputs(at.forest, at.X, at.y, oob=True), at.X),
     "oob_score of outputs: groups": lambda at: rfsize.oob_score(
         rfsize.tree_outputs(at.forest, at.X, at.y, oob=True), groups="rows"
@@ -72,12 +65,8 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     "calibrate probabilities: threshold": lambda at: rfsize.StopTable.calibrate(
         at.forest, at.fresh, threshold=0.3, **PROBABILITIES
     ),
-    "grow: y_val": lambda at: rfsize.grow(at.forest, at.X, at.y, y_val=at.truth, max_trees=100),
-    "grow by rmse: threshold": lambda at: rfsize.grow(OF_NUMBERS, at.data, threshold=0.3, max_trees=100, **RMSE),
+    "grow by rmse: threshold": lambda at: rfsize.grow(OF_NUMBERS, at.data, threshold=0.3, max_trees=100, **RMSE)[0],
     "SizeCallback by rmse: threshold": lambda at: rfsize.SizeCallback(threshold=0.3, **RMSE),
-    "select_bagging_fraction of numbers: alpha and voting": lambda at: rfsize.select_bagging_fraction(
-        OF_NUMBERS, at.data, [0.3, 0.6], n_trees=40, alpha=0.9, voting="hard"
-    ),
     "tree_outputs by cv: oob": lambda at: rfsize.tree_outputs(at.forest, at.X, at.y, cv=3, oob=True),
     "tree_outputs by cv: seed and subsample": lambda at: rfsize.tree_outputs(
         at.forest, at.X, at.y, cv=3, seed=1, subsample=0.5
@@ -90,7 +79,6 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     ),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
-    "estimator by auc: size_estimator": lambda at: at.estimator(size_estimator="plugin", **AUC),
     "estimator without a table: calibration_fraction": lambda at: at.estimator(alpha=0.9, calibration_fraction=0.3),
     "estimator with a table of votes: calibration_fraction": lambda at: at.estimator(
         alpha=0.9, calibration_fraction=0.3, stop_table="threshold"

@@ -38,7 +38,7 @@ from rfsize import RightSizedClassifier, RightSizedRegressor
 from rfsize.voting.scores import Scores
 
 ROWS = 500
-OOB_OR_CV: list[dict[str, Any]] = [{"votes": "oob"}, {"votes": "cv", "cv": 2}]
+OOB_OR_CV: list[dict[str, Any]] = [{}, {"cv": 2}]
 
 
 @pytest.fixture(params=list(KINDS))
@@ -48,7 +48,7 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 def fitted(estimator: Any, data: Data, tolerance: float | None = 0.1, **options: Any) -> RightSizedRegressor:
     fit = {name: options.pop(name) for name in ("sample_weight", "groups") if name in options}
-    model = RightSizedRegressor(estimator, tolerance, **options)
+    model = RightSizedRegressor(estimator, tolerance=tolerance, **options)
     return model.fit(data.X[:ROWS], numbers(data)[:ROWS], **fit)
 
 
@@ -62,7 +62,7 @@ def for_checks(estimator: Any) -> RightSizedRegressor:
     if isinstance(estimator, LGBMRegressor):
         # Rows by the dozen: with its own bounds LightGBM splits no node, and predicts the mean only.
         estimator.set_params(min_child_samples=1, min_data_in_bin=1)
-    return RightSizedRegressor(estimator, max_trees=6, min_trees=6, cv=2)
+    return RightSizedRegressor(estimator, max_trees=6, min_trees=6)
 
 
 def test_scikit_learns_checks(kind: Any) -> None:
@@ -89,16 +89,11 @@ def test_it_is_the_forest_that_grow_grows(kind: Any, data: Data) -> None:
     model = fitted(kind, data)
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     grown, report = rfsize.grow(
-        clone(kind).set_params(**dict.fromkeys(model_counts(kind), 100)),
-        X,
-        y,
-        criterion="score",
-        tolerance=0.1,
-        return_report=True,
+        clone(kind).set_params(**dict.fromkeys(model_counts(kind), 100)), X, y, metric="scores", tolerance=0.1
     )
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert same(model.report_.to_dict(), report.to_dict())
-    assert model.report_.converged
+    assert model.report_.enough
     assert model.n_trees_ == model.report_.wanted == n_trees(model.estimator_, data)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
     assert model.score(X, y) > 0.4
@@ -109,13 +104,13 @@ def model_counts(estimator: Any) -> list[str]:
 
 
 def n_trees(forest: Any, data: Data) -> int:
-    return rfsize.size(forest, data.fresh, criterion="score", tolerance=1.0).available
+    return rfsize.size(forest, data.fresh, metric="scores", tolerance=1.0).available
 
 
 def test_the_default_tolerance_is_a_share_of_the_scatter(data: Data) -> None:
     y = numbers(data)[:ROWS]
     model = fitted(lightgbm(), data, None)
-    assert model.tolerance_ == model.report_.tolerance == 0.05 * np.std(y)
+    assert model.tolerance_ == model.report_.goal.level == 0.05 * np.std(y)
     assert model.tolerance is None
     in_other_units = RightSizedRegressor(RandomForestRegressor(max_depth=3, random_state=0))
     sizes = [clone(in_other_units).fit(data.X[:ROWS], factor * y).n_trees_ for factor in (1.0, 1024.0)]
@@ -147,7 +142,7 @@ def test_predictions_are_as_near_as_was_asked_for(data: Data) -> None:
 )
 def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(estimator: Any, data: Data) -> None:
     X, y, weight = data.X[:ROWS], numbers(data)[:ROWS], 1.0 + data.y[:ROWS]
-    model = RightSizedRegressor(estimator, 0.15, votes="cv", cv=3, min_trees=25).fit(X, y, weight)
+    model = RightSizedRegressor(estimator, tolerance=0.15, cv=3, min_trees=25).fit(X, y, weight)
     trees = model.report_.available
     alone = np.zeros((trees, ROWS, 1))
     for train, held_out in KFold(3).split(X):
@@ -156,7 +151,7 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(esti
     scores = Scores.of(alone.transpose(1, 0, 2))
     assert model.report_.source == "cross-validation"
     variance = scores.covariance(0, 0).mean()
-    assert model.report_.deviation(1).rms ** 2 == pytest.approx(variance, rel=0.03)
+    assert model.report_.answer._deviations.at(1).rms ** 2 == pytest.approx(variance, rel=0.03)
     # The forest itself was trained on all rows.
     whole = clone(estimator).set_params(n_estimators=model.n_trees_).fit(X, y, weight)
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh))
@@ -164,19 +159,17 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(esti
 
 def test_without_bootstrap_it_is_cross_validated_and_says_so(data: Data) -> None:
     forest = RandomForestRegressor(max_depth=4, bootstrap=False, max_features=0.5, random_state=1)
-    model = fitted(forest, data, 0.15, cv=2)
+    model = fitted(forest, data, 0.15)
     assert model.report_.source == "cross-validation"
     assert "trained on all rows" in model.oob_refusal_
     for name in ("oob_prediction_", "oob_score_"):
         with pytest.raises(AttributeError, match=f"no {name}: .*sized by cross-validation"):
             getattr(model, name)
-    with pytest.raises(rfsize.InbagError, match="trained on all rows"):
-        fitted(forest, data, 0.15, votes="oob")
 
 
 @pytest.mark.parametrize("where", OOB_OR_CV, ids=str)
 def test_too_few_trees_are_warned_of(where: dict[str, Any], data: Data) -> None:
-    model = RightSizedRegressor(lightgbm(), 1e-3, max_trees=40, **where)
+    model = RightSizedRegressor(lightgbm(), tolerance=1e-3, max_trees=40, **where)
     with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
         model.fit(data.X[:ROWS], numbers(data)[:ROWS])
     assert model.n_trees_ == n_trees(model.estimator_, data) == 40
@@ -187,32 +180,32 @@ def test_too_few_trees_are_warned_of(where: dict[str, Any], data: Data) -> None:
 
 
 @pytest.mark.parametrize("where", OOB_OR_CV, ids=str)
-@pytest.mark.parametrize("criterion", ["r2", "rmse", "neg_median_absolute_error"])
-def test_metrics(criterion: str, where: dict[str, Any], data: Data) -> None:
-    model = fitted(lightgbm(), data, 0.02, criterion=criterion, **where)
+@pytest.mark.parametrize("metric", ["r2", "rmse", "neg_median_absolute_error"])
+def test_metrics(metric: str, where: dict[str, Any], data: Data) -> None:
+    model = fitted(lightgbm(), data, 0.02, metric=metric, **where)
     report = model.report_
-    assert isinstance(report, rfsize.MetricReport)
-    assert report.criterion == criterion
-    assert report.source == ("oob" if where["votes"] == "oob" else "cross-validation")
-    assert report.converged
+    assert isinstance(report, rfsize.Report)
+    assert report.goal.name == metric
+    assert report.source == ("cross-validation" if where else "oob")
+    assert report.enough
     assert report.loss_at(model.n_trees_).value <= 0.02
     assert model.n_trees_ == report.wanted == n_trees(model.estimator_, data)
     assert model.tolerance_ == 0.02
 
 
 def test_a_scorer_is_as_good_as_its_name(data: Data) -> None:
-    named = fitted(xgboost(), data, 0.02, criterion="neg_median_absolute_error")
+    named = fitted(xgboost(), data, 0.02, metric="neg_median_absolute_error")
     scorer = make_scorer(median_absolute_error, greater_is_better=False)
-    assert fitted(xgboost(), data, 0.02, criterion=scorer).n_trees_ == named.n_trees_
+    assert fitted(xgboost(), data, 0.02, metric=scorer).n_trees_ == named.n_trees_
 
 
 def test_weights_count_in_metrics(data: Data) -> None:
     X, y, weight = data.X[:ROWS], numbers(data)[:ROWS], np.where(data.X[:ROWS, 0] > 0, 5.0, 0.2)
     with pytest.warns(rfsize.NotConvergedWarning):
-        model = fitted(xgboost(), data, 1e-6, criterion="rmse", sample_weight=weight, max_trees=120)
-    by: dict[str, Any] = {"oob": True, "criterion": "rmse", "tolerance": 1e-6, "sample_weight": weight}
-    expected = rfsize.size(model.estimator_, X, y, **by)
-    assert model.report_.value == pytest.approx(expected.value)
+        model = fitted(xgboost(), data, 1e-6, metric="rmse", sample_weight=weight, max_trees=120)
+    outputs = rfsize.tree_outputs(model.estimator_, X, y, oob=True, sample_weight=weight)
+    expected = rfsize.size(outputs, metric="rmse", tolerance=1e-6)
+    assert model.report_.answer.now == pytest.approx(expected.answer.now)
     assert model.report_.n_trees == pytest.approx(expected.n_trees, rel=1e-3)
 
 
@@ -241,10 +234,6 @@ def test_out_of_bag_predictions_are_scikit_learns(data: Data) -> None:
     own = clone(model.estimator_).set_params(oob_score=True).fit(data.X[:ROWS], numbers(data)[:ROWS])
     np.testing.assert_allclose(model.oob_prediction_, own.oob_prediction_, rtol=1e-12)
     assert model.oob_score_ == pytest.approx(own.oob_score_, rel=1e-12)
-    without = fitted(RandomForestRegressor(max_depth=6, random_state=0), data, oob_score=False)
-    assert not hasattr(without, "oob_prediction_")
-    with pytest.raises(AttributeError, match="oob_score=False"):
-        _ = without.oob_score_
 
 
 def test_groups(data: Data) -> None:
@@ -253,7 +242,7 @@ def test_groups(data: Data) -> None:
     assert model.report_.groups == "given"
     expected = rfsize.oob_predict(model.estimator_, data.X[:ROWS], groups=groups, fill=np.nan)
     np.testing.assert_array_equal(model.oob_prediction_, expected)
-    held_out = fitted(lightgbm(), data, 0.2, groups=groups, votes="cv", cv=3)
+    held_out = fitted(lightgbm(), data, 0.2, groups=groups, cv=3)
     assert held_out.report_.groups == "given"
 
 
@@ -266,17 +255,17 @@ def test_categories_of_a_table_reach_the_framework(data: Data) -> None:
     X = pd.DataFrame(data.X[:, 1:], columns=list("abcdefg")).assign(colour=pd.Categorical(colour))
     y = numbers(data)
     for estimator in (lightgbm(), xgboost(enable_categorical=True)):
-        model = RightSizedRegressor(estimator, 0.2).fit(X, y)
+        model = RightSizedRegressor(estimator, tolerance=0.2).fit(X, y)
         assert model.feature_names_in_.tolist() == [*"abcdefg", "colour"]
         others = X.drop(columns="colour")
-        assert model.score(X, y) > RightSizedRegressor(estimator, 0.2).fit(others, y).score(others, y)
+        assert model.score(X, y) > RightSizedRegressor(estimator, tolerance=0.2).fit(others, y).score(others, y)
         with pytest.raises(ValueError, match="feature names should match"):
             model.predict(X[X.columns[::-1]])
 
 
 def test_pipelines_searches_and_cross_validation(data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
-    pipeline = make_pipeline(StandardScaler(), RightSizedRegressor(lightgbm(), 0.2, min_trees=20))
+    pipeline = make_pipeline(StandardScaler(), RightSizedRegressor(lightgbm(), tolerance=0.2, min_trees=20))
     assert cross_val_score(pipeline, X, y, cv=2).min() > 0.3
     grid = {"rightsizedregressor__tolerance": [0.1, 0.3], "rightsizedregressor__estimator__max_depth": [2, 5]}
     best = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y).best_estimator_[-1]
@@ -295,7 +284,7 @@ def test_it_must_be_fitted_first(data: Data) -> None:
     np.testing.assert_array_equal(found.feature_importances_, found.estimator_.feature_importances_)
 
 
-@pytest.mark.parametrize("votes", ["auto", "oob", "cv"])
+@pytest.mark.parametrize("cv", [None, 2])
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -309,13 +298,13 @@ def test_it_must_be_fitted_first(data: Data) -> None:
         None,
     ],
 )
-def test_other_estimators_are_refused(estimator: Any, votes: str, data: Data) -> None:
+def test_other_estimators_are_refused(estimator: Any, cv: Any, data: Data) -> None:
     with pytest.raises(rfsize.NotAForestError):
-        fitted(estimator, data, votes=votes, min_trees=5)
+        fitted(estimator, data, cv=cv, min_trees=5)
 
 
 def test_regressors_are_no_classifiers(kind: Any, data: Data) -> None:
-    for options in ({}, {"criterion": "auc", "tolerance": 0.01}, {"votes": "cv"}):
+    for options in ({}, {"metric": "auc", "tolerance": 0.01}, {"cv": 5}):
         with pytest.raises(rfsize.NotAForestError, match="predicts numbers: give it to RightSizedRegressor"):
             RightSizedClassifier(kind, **options).fit(data.X, data.y)
     with pytest.raises(rfsize.NotAForestError, match="predicts labels: give it to RightSizedClassifier"):
@@ -326,20 +315,19 @@ def test_regressors_are_no_classifiers(kind: Any, data: Data) -> None:
     ("options", "message"),
     [
         ({"tolerance": 0.0}, "tolerance must be a positive number"),
-        ({"criterion": "rmse", "tolerance": None}, "needs a tolerance"),
-        ({"criterion": "label", "tolerance": None}, "cast no votes"),
-        ({"criterion": "probability"}, "is for classification"),
-        ({"criterion": "auc"}, "metric must be one of 'rmse', 'mae', 'r2'"),
-        ({"criterion": "near"}, "criterion must be one of"),
-        ({"sure": 0.4}, "sure must be at least 0.5"),
-        ({"votes": "both"}, "votes must be one of"),
+        ({"metric": "rmse", "tolerance": None}, "needs a tolerance"),
+        ({"metric": "labels", "tolerance": None}, "cast no votes"),
+        ({"metric": "probabilities"}, "is for classification"),
+        ({"metric": "auc"}, "metric must be one of 'rmse', 'mae', 'r2'"),
+        ({"metric": "near"}, "metric must be one of"),
+        ({"confidence": 0.4}, "confidence must be at least 0.5"),
         ({"max_trees": 0}, "max_trees must be"),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], message: str, data: Data) -> None:
-    for votes in ("oob", "cv"):
+    for cv in (None, 2):
         with pytest.raises(ValueError, match=message):
-            fitted(lightgbm(), data, **{"votes": votes, "cv": 2, "min_trees": 40, **options})
+            fitted(lightgbm(), data, **{"cv": cv, "min_trees": 40, **options})
 
 
 def test_numbers_that_are_none(data: Data) -> None:

@@ -59,7 +59,7 @@ def for_checks(estimator: Any, **params: Any) -> RightSizedClassifier:
     if isinstance(estimator, LGBMClassifier):
         # Rows by the dozen: with its own bounds LightGBM splits no node, and predicts one class only.
         estimator.set_params(min_child_samples=1, min_data_in_bin=1)
-    return RightSizedClassifier(estimator, alpha=0.9, max_trees=6, min_trees=6, cv=2, **params)
+    return RightSizedClassifier(estimator, alpha=0.9, max_trees=6, min_trees=6, **params)
 
 
 def test_scikit_learns_checks(kind: Any) -> None:
@@ -92,8 +92,8 @@ def test_tags_are_those_of_the_estimator() -> None:
 
 def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None:
     model = RightSizedClassifier(booster_kind, alpha=0.97).fit(data.X, data.y)
-    grown, report = rfsize.grow(booster_kind, data.X, data.y, alpha=0.97, voting="soft", return_report=True)
-    assert model.report_.predict_obeys == "soft"
+    grown, report = rfsize.grow(booster_kind, data.X, data.y, alpha=0.97, voting="soft")
+    assert model.report_.answer.predict_obeys == "soft"
     assert model.report_.to_dict() == report.to_dict()
     assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == report.wanted
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
@@ -104,37 +104,37 @@ def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None
 
 def test_every_kind_is_sized(kind: Any, data: Data) -> None:
     before = repr(kind.get_params())
-    model = RightSizedClassifier(kind, alpha=0.9, min_trees=50, cv=2).fit(data.X, data.y)
+    model = RightSizedClassifier(kind, alpha=0.9, min_trees=50).fit(data.X, data.y)
     assert repr(kind.get_params()) == before
-    assert model.report_.converged
+    assert model.report_.enough
     assert model.n_trees_ == model.report_.wanted == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees
     assert model.report_.source == ("cross-validation" if isinstance(kind, ExtraTreesClassifier) else "oob")
     assert model.score(data.X, data.y) > 0.6
 
 
 def test_a_higher_confidence_takes_more_trees(booster_kind: Any, data: Data) -> None:
-    sizes = [RightSizedClassifier(booster_kind, alpha).fit(data.X, data.y).n_trees_ for alpha in (0.9, 0.98)]
+    sizes = [RightSizedClassifier(booster_kind, alpha=alpha).fit(data.X, data.y).n_trees_ for alpha in (0.9, 0.98)]
     assert sizes[0] < sizes[1]
 
 
 def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=4, random_state=1)
     weight = 1.0 + data.y
-    model = RightSizedClassifier(forest, alpha=0.9, votes="cv", cv=3, min_trees=25, stop_table="threshold")
+    model = RightSizedClassifier(forest, alpha=0.9, cv=3, min_trees=25, stop_table="threshold")
     model.fit(data.X, data.three, weight)
     expected = rfsize.Votes(
         reference.counting.cross_validated_votes(forest, data.X, data.three, weight, 3, model.report_.available)
     )
     found, expected_report = as_sure(model.report_), as_sure(rfsize.size(expected, alpha=0.9))
     # Counted votes know neither scores nor a model nor rows, nor how far rows err together, by which more are wanted.
-    apart = {"source", "sizes", "predict_obeys", "copied", "interval", "wanted", "warnings"}
+    apart = {"source", "predict_obeys", "copied", "interval", "n_kept", "loss", "notes"}
     assert {name: found[name] for name in found if name not in apart} == {
         name: expected_report[name] for name in expected_report if name not in apart
     }
     (low, high), (expected_low, expected_high) = found["interval"], expected_report["interval"]
     assert low <= expected_low <= expected_high <= high
     assert expected_report["wanted"] <= found["wanted"] == model.n_trees_ <= high
-    assert model.report_.voting == "hard"
+    assert model.report_.answer.goal.voting == "hard"
     assert model.report_.source == "cross-validation"
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)
     assert model.table_.to_dict() == table.to_dict()
@@ -143,7 +143,7 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
 def test_a_fold_may_lack_a_class(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=2, random_state=1)
     y = np.where(np.arange(300) == 7, -1, data.y[:300])
-    model = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15, stop_table="threshold")
+    model = RightSizedClassifier(forest, alpha=0.8, cv=2, min_trees=15, stop_table="threshold")
     with pytest.warns(UserWarning, match="only 1 member"):
         model.fit(data.X[:300], y, np.ones(300))
     counts = reference.counting.cross_validated_votes(forest, data.X[:300], y, np.ones(300), 2, model.report_.available)
@@ -153,22 +153,21 @@ def test_a_fold_may_lack_a_class(data: Data) -> None:
     assert model.predict_proba(data.fresh).shape == (len(data.fresh), 3)
     # XGBoost knows no class whose index it did not see.
     with pytest.warns(UserWarning, match="only 1 member"):
-        RightSizedClassifier(xgboost(), alpha=0.8, votes="cv", cv=2, min_trees=15).fit(data.X[:300], y)
+        RightSizedClassifier(xgboost(), alpha=0.8, cv=2, min_trees=15).fit(data.X[:300], y)
 
 
 def test_cross_validation_goes_on_until_the_trees_are_enough(data: Data) -> None:
-    model = RightSizedClassifier(lightgbm(), alpha=0.975, votes="cv", cv=2, min_trees=11).fit(data.X, data.y)
-    assert model.report_.converged
+    model = RightSizedClassifier(lightgbm(), alpha=0.975, cv=2, min_trees=11).fit(data.X, data.y)
+    assert model.report_.enough
     assert 11 < model.n_trees_ <= model.report_.available
     # The forest itself was trained on all rows.
     alone = lightgbm(n_estimators=model.n_trees_).fit(data.X, data.y)
     assert np.array_equal(model.predict_proba(data.fresh), alone.predict_proba(data.fresh))
 
 
-@pytest.mark.parametrize("votes", ["oob", "cv"])
-def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) -> None:
-    folds = {"cv": 2} if votes == "cv" else {}
-    model = RightSizedClassifier(booster_kind, 0.999, max_trees=40, votes=votes, **folds)
+@pytest.mark.parametrize("cv", [None, 2])
+def test_too_few_trees_are_warned_of(cv: Any, booster_kind: Any, data: Data) -> None:
+    model = RightSizedClassifier(booster_kind, alpha=0.999, max_trees=40, cv=cv)
     with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
         model.fit(data.X, data.y)
     assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == 40
@@ -177,7 +176,7 @@ def test_too_few_trees_are_warned_of(votes: str, booster_kind: Any, data: Data) 
 def test_the_number_of_trees_has_other_names(data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # LightGBM's, of its alias
-        alias = RightSizedClassifier(lightgbm(num_iterations=3), alpha=0.9, votes="cv", cv=2).fit(data.X, data.y)
+        alias = RightSizedClassifier(lightgbm(num_iterations=3), alpha=0.9, cv=2).fit(data.X, data.y)
     assert alias.report_.available == 100
     forest = XGBClassifier(n_estimators=1, num_parallel_tree=3, learning_rate=1, subsample=0.6, colsample_bynode=0.6)
     model = RightSizedClassifier(forest, alpha=0.95).fit(data.X, data.y)
@@ -192,8 +191,6 @@ def test_bags_of_trees_that_cannot_split_cannot_be_proven(data: Data) -> None:
     model = RightSizedClassifier(lightgbm(), alpha=0.6).fit(data.X[:20], y)
     assert model.report_.source == "cross-validation"
     assert "no tree has more than one leaf" in model.oob_refusal_
-    with pytest.raises(rfsize.InbagError, match="no tree has more than one leaf"):
-        RightSizedClassifier(lightgbm(), alpha=0.6, votes="oob").fit(data.X[:20], y)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -237,7 +234,7 @@ def test_categories_of_a_table_reach_the_framework(data: Data) -> None:
             assert model.predict(X.iloc[:1]).shape == (1,)
             with pytest.raises(ValueError, match="feature names should match"):
                 model.predict(X[X.columns[::-1]])
-    assert RightSizedClassifier(lightgbm(), alpha=0.9, votes="cv", cv=2).fit(X, data.y).n_features_in_ == 8
+    assert RightSizedClassifier(lightgbm(), alpha=0.9, cv=2).fit(X, data.y).n_features_in_ == 8
 
 
 @pytest.mark.parametrize("table", [None, "threshold"])
@@ -247,7 +244,7 @@ def test_rows_may_be_sparse_or_missing_values(table: str | None, booster_kind: A
     expected = model.fit(X, data.y).predict(X)
     assert np.array_equal(model.predict(X.tocoo()), expected)
     assert (expected == data.y).mean() > 0.7
-    assert clone(model).set_params(votes="cv", cv=2).fit(X.tocoo(), data.y).n_features_in_ == 8
+    assert clone(model).set_params(cv=2).fit(X.tocoo(), data.y).n_features_in_ == 8
     holed = np.where(data.X > 2, np.nan, data.X)
     assert (model.fit(holed, data.y).predict(holed) == data.y).mean() > 0.7
     assert model.predict(holed[:1].tolist()).shape == (1,)
@@ -258,7 +255,7 @@ def test_weights_reach_the_forest(booster_kind: Any, data: Data) -> None:
     for table in (None, "threshold"):
         model = RightSizedClassifier(booster_kind, alpha=0.95, stop_table=table).fit(data.X, data.y, weight)
         voting = "soft" if table is None else "hard"
-        grown = rfsize.grow(booster_kind, data.X, data.y, alpha=0.95, voting=voting, sample_weight=weight)
+        grown = rfsize.grow(booster_kind, data.X, data.y, alpha=0.95, voting=voting, sample_weight=weight)[0]
         assert np.array_equal(model.predict_proba(data.fresh), grown.predict_proba(data.fresh))
         assert model.predict(data.fresh).mean() > 0.05 + clone(model).fit(data.X, data.y).predict(data.fresh).mean()
 
@@ -292,11 +289,10 @@ def test_refused_data(what: str, booster_kind: Any, data: Data) -> None:
         ({"alpha": 1.0}, "alpha"),
         ({"max_trees": 0}, "max_trees"),
         ({"min_trees": 0.5}, "min_trees"),
-        ({"votes": "all"}, "votes must be one of 'auto'"),
         ({"stop_table": "none"}, "None predicts as the estimator itself does"),
-        ({"cv": 1, "votes": "cv"}, "cv must be a whole number"),
-        ({"cv": [([0, 1, 2], [2, 3])], "votes": "cv"}, "held out"),
-        ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))], "votes": "cv"}, r"of the class \[0\]"),
+        ({"cv": 1}, "cv must be a whole number"),
+        ({"cv": [([0, 1, 2], [2, 3])]}, "held out"),
+        ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, r"of the class \[0\]"),
     ],
 )
 def test_refused_parameters(params: dict[str, Any], message: str, data: Data) -> None:
@@ -310,7 +306,7 @@ def test_parameters_are_refused_before_anything_is_trained() -> None:
         RightSizedClassifier(lightgbm(), alpha=1.0).fit(None, None)
 
 
-@pytest.mark.parametrize("votes", ["auto", "cv"])
+@pytest.mark.parametrize("cv", [None, 2])
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -325,13 +321,13 @@ def test_parameters_are_refused_before_anything_is_trained() -> None:
     ],
     ids=lambda estimator: getattr(estimator, "__name__", type(estimator).__name__),
 )
-def test_other_estimators_are_refused(estimator: Any, votes: str, data: Data) -> None:
+def test_other_estimators_are_refused(estimator: Any, cv: Any, data: Data) -> None:
     with pytest.raises(rfsize.NotAForestError):
-        RightSizedClassifier(estimator, votes=votes, min_trees=5).fit(data.X[:100], data.y[:100])
+        RightSizedClassifier(estimator, cv=cv, min_trees=5).fit(data.X[:100], data.y[:100])
 
 
 def test_it_must_be_fitted_first(data: Data) -> None:
-    model = RightSizedClassifier(xgboost(), alpha=0.9, max_trees=200, cv=2)
+    model = RightSizedClassifier(xgboost(), alpha=0.9, max_trees=200)
     for predict in (model.predict, model.predict_proba):
         with pytest.raises(NotFittedError):
             predict(data.X)
@@ -359,7 +355,7 @@ def test_pipelines_searches_and_cross_validation(booster_kind: Any, data: Data) 
     assert np.array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     best = search.best_estimator_[-1]
     assert best.estimator_.max_depth == search.best_params_["rightsizedclassifier__estimator__max_depth"]
-    assert best.report_.alpha == search.best_params_["rightsizedclassifier__alpha"]
+    assert best.report_.goal.alpha == search.best_params_["rightsizedclassifier__alpha"]
 
 
 @pytest.mark.parametrize("table", [None, "optimal"])

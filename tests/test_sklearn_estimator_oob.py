@@ -63,9 +63,8 @@ def test_members_that_answer_with_labels(data: Data) -> None:
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (lightgbm(), {"votes": "cv", "cv": 3}, "sized by cross-validation"),
+        (lightgbm(), {"cv": 3}, "sized by cross-validation"),
         (lightgbm(subsample_freq=0), {"cv": 3}, "sized by cross-validation"),
-        (lightgbm(), {"oob_score": False}, "oob_score=False"),
         (BaggingClassifier(LogisticRegression(), random_state=0), {}, "are no trees, and only their votes are read"),
     ],
 )

@@ -32,7 +32,7 @@ def model(data: Data) -> RightSizedClassifier:
 @pytest.fixture(scope="module")
 def numbers(data: Data) -> RightSizedRegressor:
     limits = {"min_trees": 30}
-    return RightSizedRegressor(regressors.xgboost(), 0.3, **limits).fit(data.X, regressors.numbers(data))
+    return RightSizedRegressor(regressors.xgboost(), tolerance=0.3, **limits).fit(data.X, regressors.numbers(data))
 
 
 def test_all_answer_in_the_words_of_the_labels(model: RightSizedClassifier, data: Data) -> None:
@@ -57,7 +57,7 @@ def test_sizes_and_tables_and_bags_are_those_of_the_forest_inside(model: RightSi
     inside = model.estimator_
     assert np.array_equal(rfsize.inbag(model, data.X, y), rfsize.inbag(inside, data.X, index))
     assert rfsize.size(model, data.X, oob=True).n_trees == rfsize.size(inside, data.X, oob=True).n_trees
-    options: dict[str, Any] = {"oob": True, "criterion": "brier", "tolerance": 0.02}
+    options: dict[str, Any] = {"oob": True, "metric": "brier", "tolerance": 0.02}
     assert rfsize.size(model, data.X, y, **options).n_trees == rfsize.size(inside, data.X, index, **options).n_trees
     table = rfsize.StopTable.calibrate(model, data.fresh, alpha=0.9)
     assert table.certificate == rfsize.StopTable.calibrate(inside, data.fresh, alpha=0.9).certificate

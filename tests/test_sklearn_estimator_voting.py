@@ -21,7 +21,7 @@ from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from helpers.outputs import outputs_of
 from rfsize import RightSizedClassifier
-from rfsize.sizing.goal import LabelGoal
+from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
@@ -31,24 +31,24 @@ def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
     sizes = {}
     for table, voting in ((None, "soft"), ("lossless", "soft"), ("threshold", "hard")):
         report = RightSizedClassifier(forest, alpha=0.95, stop_table=table).fit(data.X, data.y).report_
-        assert (report.voting, report.predict_obeys) == (voting, "soft")
+        assert (report.answer.goal.voting, report.answer.predict_obeys) == (voting, "soft")
         sizes[voting] = report.n_trees
     assert sizes["hard"] != sizes["soft"]
-    named = RightSizedClassifier(forest, alpha=0.95, voting="hard", size_estimator="plugin").fit(data.X, data.y)
-    assert (named.report_.voting, named.report_.estimator) == ("hard", "plugin")
+    named = RightSizedClassifier(forest, alpha=0.95, voting="hard").fit(data.X, data.y)
+    assert named.report_.answer.goal.voting == "hard"
     with pytest.raises(ValueError, match="predicts by the majority vote, and voting='soft' sizes the averaged scores"):
         RightSizedClassifier(forest, voting="soft", stop_table="threshold").fit(data.X, data.y)
     with pytest.raises(ValueError, match="voting must be"):
         RightSizedClassifier(forest, voting="averaged").fit(data.X, data.y)
     others = BaggingClassifier(LogisticRegression(), max_samples=0.5, random_state=1)
-    assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_.voting == "hard"
+    assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_.answer.goal.voting == "hard"
     with pytest.raises(ValueError, match="members that are no trees"):
         RightSizedClassifier(others, alpha=0.9, voting="soft").fit(data.X, data.y)
 
 
 def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=4, random_state=1)
-    model = RightSizedClassifier(forest, alpha=0.9, votes="cv", cv=3, min_trees=25).fit(data.X, data.three)
+    model = RightSizedClassifier(forest, alpha=0.9, cv=3, min_trees=25).fit(data.X, data.three)
     trees = model.report_.available
     alone = np.zeros((trees, len(data.X), 3))
     folds, blocks = list(StratifiedKFold(3).split(data.X, data.three)), []
@@ -60,31 +60,28 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     together = TreeBlocks.of_forests(blocks, [len(held_out) for _, held_out in folds])
     together.rows = np.concatenate([held_out for _, held_out in folds])[together.rows]
     told = outputs_of(votes, Scores.of(alone.transpose(1, 0, 2)), blocks=together)
-    expected = rfsize.SizeReport.of(replace(told, n_trees=trees, source=""), LabelGoal(0.9, "soft"))
+    expected = rfsize.Report.of(replace(told, n_trees=trees, source=""), LabelGoal(0.9, "soft"))
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval
     # Forests that lack a class tell no scores that could be compared.
     y = np.where(np.arange(300) == 7, -1, data.y[:300])
-    lacking = RightSizedClassifier(forest, alpha=0.8, votes="cv", cv=2, min_trees=15)
+    lacking = RightSizedClassifier(forest, alpha=0.8, cv=2, min_trees=15)
     with pytest.warns(UserWarning, match="only 1 member"):
         report = lacking.fit(data.X[:300], y).report_
     assert (report.n_rows, report.n_dropped) == (150, 150)
-    assert report.other.n_rows == 300
+    with pytest.warns(UserWarning, match="only 1 member"):
+        assert lacking.set_params(voting="hard").fit(data.X[:300], y).report_.n_rows == 300
 
 
 def test_what_cannot_be_out_of_bag_is_cross_validated_and_says_so(data: Data) -> None:
     for no_bagging in (lightgbm(subsample=1.0, subsample_freq=0), xgboost(subsample=1.0)):
-        model = RightSizedClassifier(no_bagging, alpha=0.9, cv=2).fit(data.X, data.y)
+        model = RightSizedClassifier(no_bagging, alpha=0.9).fit(data.X, data.y)
         assert model.report_.source == "cross-validation"
         assert "no row is out of bag" in model.oob_refusal_
-        with pytest.raises(rfsize.InbagError, match="no row is out of bag"):
-            RightSizedClassifier(no_bagging, votes="oob").fit(data.X, data.y)
     large_bags = xgboost(subsample=0.95)
-    three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30, cv=2).fit(data.X, data.three)
+    three = RightSizedClassifier(large_bags, alpha=0.9, max_trees=100, min_trees=30).fit(data.X, data.three)
     assert three.report_.source == "cross-validation"
     assert "too few to size a forest by" in three.oob_refusal_
-    with pytest.raises(rfsize.FewVotesError, match="too few to size a forest by"):
-        RightSizedClassifier(large_bags, votes="oob", max_trees=100).fit(data.X, data.three)
     # The next fit forgets it.
     assert three.set_params(estimator=xgboost(), max_trees=200).fit(data.X, data.three).oob_refusal_ is None
 

@@ -74,14 +74,14 @@ auc_of_all = judge("all 300 trees", forest)
 # %%
 # **The right question**: how many trees does the ranking need? Name the metric, and how much of it you would not miss.
 
-report = rfsize.size(counted, criterion="auc", tolerance=0.005)
+report = rfsize.size(counted, metric="auc", tolerance=0.005)
 print(report)
 report.plot()
 
 # %%
 # The average precision asks for more: it goes by the few rows that rank highest.
 
-precision = rfsize.size(counted, criterion="average_precision", tolerance=0.005)
+precision = rfsize.size(counted, metric="average_precision", tolerance=0.005)
 print(precision.headline())
 
 # %%

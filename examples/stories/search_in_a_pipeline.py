@@ -68,7 +68,7 @@ forest = LGBMClassifier(
     n_jobs=1,
     verbose=-1,
 )
-right_sized = rfsize.RightSizedClassifier(forest, criterion="logloss", tolerance=0.001)
+right_sized = rfsize.RightSizedClassifier(forest, metric="log_loss", tolerance=0.001)
 pipeline = make_pipeline(prepare, right_sized)
 
 
@@ -128,7 +128,7 @@ ax.set_xlabel("gain of the splits")
 # ``best.report_``.
 
 X_prepared = search.best_estimator_[:-1].transform(X)
-score = rfsize.oob_score(best.estimator_, X_prepared, y, metric="logloss")
+score = rfsize.oob_score(best.estimator_, X_prepared, y, metric="log_loss")
 page = Path(tempfile.mkdtemp()) / "report.html"
 best.report_.to_html(page, score)
 

@@ -54,7 +54,7 @@ loss_of_all = judge("all trees", forest, "all.txt")
 # trees that did not see it. A loss of 0.001 we would not miss.
 
 counted = rfsize.tree_outputs(forest, X, y, oob=True)
-report = rfsize.size(counted, criterion="logloss", tolerance=0.001)
+report = rfsize.size(counted, metric="log_loss", tolerance=0.001)
 print(report)
 
 # %%
@@ -112,7 +112,7 @@ for what, table in (("probabilities", probabilities), ("labels", labels)):
 #
 # **Next time, stop in time.** A callback ends the training once it is 80 % sure that the trees are enough.
 
-callback = rfsize.SizeCallback(criterion="logloss", tolerance=0.001)
+callback = rfsize.SizeCallback(metric="log_loss", tolerance=0.001)
 trained = LGBMClassifier(**forest.get_params()).set_params(n_estimators=5000)
 trained.fit(X, y, callbacks=[callback])
 rfsize.compile(trained, n_jobs=1).save(folder / "submission.npz")

@@ -77,7 +77,7 @@ sizes = np.unique(2 * np.geomspace(1, 4000, 50).astype(int) + 1)
 others = {}
 figure, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 for color, (name, (X, X_fresh, y, _)) in zip(("C0", "C1", "C2", "C3"), problems.items(), strict=True):
-    expected = [1 - reports[name].agreement(int(size)) for size in sizes]
+    expected = [reports[name].loss_at(int(size)).value for size in sizes]
     ax.plot(sizes, expected, color=color)
     ax.plot(sizes, theory.asymptotic_disagreement(sizes, near[name]), color=color, linestyle="--", linewidth=1)
     above = {"digits": 6, "twonorm": -6}.get(name, 0)

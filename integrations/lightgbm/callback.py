@@ -20,11 +20,12 @@ from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.sizing.base import Report
 from rfsize.sizing.copies_warning import noting_copies
-from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_by, report_for
+from rfsize.sizing.report import Report
+from rfsize.sizing.sized import report_by
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
 from rfsize.voting.groups import ALONE, Groups
@@ -34,11 +35,11 @@ class SizeCallback:
     """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
-    ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, for
-    ``"oob"``, counts on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
+    ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, counts
+    on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
     long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
-    until it is 80 % sure (``sure``) that the forest has T* trees; ``lgb.train`` then returns a booster of
-    ``report_.wanted`` trees.
+    until it is 80 % sure (``confidence``) that the forest has T* trees; ``lgb.train`` then returns a booster of
+    ``report_.n_kept`` trees.
 
     In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
     one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T* of the folds
@@ -47,40 +48,31 @@ class SizeCallback:
     Parameters
     ----------
     alpha : float, default 0.99
-        Confidence α: the share of rows on which the forest agrees with the infinite forest; only for labels.
-    voting : {"auto", "hard", "soft"}, default "auto"
-        Whose T* stops the training: "hard", that of the majority of the trees' votes; "soft" and "auto", that of their
-        averaged scores, which ``predict`` goes by. The report has both. Only for labels.
-    average : {"micro", "macro"}, default "micro"
-        Over what agreement is averaged, as in `rfsize.size`: rows, or the classes that they are given. Only for labels.
-    estimator : {"auto", "plugin", "smooth"}, default "auto"
-        As in `rfsize.size`; only for labels.
-    votes : str, default "oob"
-        ``"oob"``, or the name of a validation set given to the training; in ``lgb.cv``, ``"oob"`` is the rows held out.
+        Share of the rows whose labels equal those of an unlimited forest; only for labels.
+    validation : str, optional
+        Name of a validation set given to the training, whose rows are judged by all trees, in place of the training
+        rows out of bag. In ``lgb.cv`` the rows held out are judged, and no name is needed.
+    metric, tolerance, average, voting
+        What must stay the same as in an unlimited forest, as in `rfsize.size`.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
+    confidence : float, default 0.8
+        How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
+        agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
+        ends at T* itself.
     min_trees : int, default 100
         Trees before the first estimate.
     log_every : int, default 0
         Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` every so many trees; 0 prints
         nothing.
-    threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `rfsize.size`; for out-of-bag votes only. By default copies are looked
         for where the Dataset has kept its rows (``free_raw_data=False``); where it has not, ``report_`` says that they
         were not. In ``lgb.cv`` the folds say which rows belong together, and copies are not looked for.
-    sure : float, default 0.8
-        How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
-        agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
-        ends at T* itself.
-    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
-        What is to be near the infinite forest's, as in `rfsize.size`. A regression forest is sized by its "score",
-        which is what it predicts, or by a metric, with the labels and weights of the Dataset.
-    tolerance : float, optional
-        How far off it may be, as in `rfsize.size`; needed with all criteria but labels.
 
     Attributes
     ----------
-    report_ : SizeReport, DeviationReport, MetricReport or None
+    report_ : Report or None
         The estimate from all votes read so far; None while there are none.
     seconds_to_go_ : float or None
         How much longer the training was to take at the last estimate, from the trees still to train and the time of
@@ -126,7 +118,7 @@ class SizeCallback:
     averaged scores of more than 50,000 rows are sized on a part of them.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
-    cannot warn, so look at ``report_.converged``.
+    cannot warn, so look at ``report_.enough``.
 
     Examples
     --------
@@ -137,7 +129,7 @@ class SizeCallback:
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
     >>> callback = rfsize.SizeCallback(alpha=0.95)
     >>> booster = lgb.train(params, lgb.Dataset(X, y), 1000, callbacks=[callback])
-    >>> callback.report_.n_trees <= booster.num_trees() == callback.report_.wanted
+    >>> callback.report_.n_trees <= booster.num_trees() == callback.report_.n_kept
     True
     """
 
@@ -148,26 +140,25 @@ class SizeCallback:
         self,
         alpha: float | None = None,
         *,
-        voting: str | None = None,
+        validation: str | None = None,
+        metric: MetricLike = "auto",
+        tolerance: float | None = None,
         average: str | None = None,
-        estimator: str | None = None,
-        votes: str = "oob",
+        voting: str | None = None,
+        threshold: float | None = None,
+        confidence: float = 0.8,
         min_trees: int = 100,
         log_every: int = 0,
-        threshold: float | None = None,
         groups: ArrayLike | str | None = None,
-        sure: float = 0.8,
-        criterion: MetricLike = "label",
-        tolerance: float | None = None,
     ) -> None:
-        of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
-        self.goal = goal_of(criterion, tolerance, sure=sure, threshold=threshold, **of_labels)
+        of_labels = {"alpha": alpha, "average": average, "voting": voting}
+        self.goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
-        self.votes, self.groups = votes, groups
-        if groups is not None and votes != "oob":
+        self.validation, self.groups = validation, groups
+        if groups is not None and validation is not None:
             raise ValueError(
-                f"groups say on which training rows a tree may not vote, and votes={votes!r} are those on a validation "
-                "set: leave out one of the two"
+                f"groups say on which training rows a tree may not vote, and all trees vote on the rows of "
+                f"validation={validation!r}: leave out one of the two"
             )
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
@@ -200,7 +191,7 @@ class SizeCallback:
         if env.iteration == env.begin_iteration:
             self._report, self._next_estimate = None, self.min_trees
             self.seconds_to_go_, self._began = None, time.perf_counter()
-            self._reader = _Readers(env, self.votes, self.goal, self.threshold, self.groups)
+            self._reader = _Readers(env, self.validation, self.goal, self.threshold, self.groups)
         assert self._reader is not None
         self._reader.read(env)
         last = trees == env.end_iteration
@@ -209,14 +200,13 @@ class SizeCallback:
         if not (due or logs):
             return
         self._reader.prove_newest()
-        # What ends the training is the size that was asked for; of labels, the other one is told when it ends.
         self._report = None
         try:
-            report = self._reader.report(self.goal, both=False)
+            report = self._reader.report(self.goal)
         except FewVotesError as too_few:
             self._put_off(too_few, last)
             return
-        enough = due and report.converged
+        enough = due and report.enough
         if due and not enough:
             self._next_estimate = report.next_look()
         # The estimate may have fallen below the trees at hand since the next look was settled.
@@ -225,8 +215,6 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
         if last or enough:
-            if isinstance(self.goal, LabelGoal):
-                report = self._reader.report(self.goal)
             report = self._reader.noting_rows(report, self.goal)
             give(report.warnings, through="lightgbm")
             self._report, self._reader = report.noting(*self._reader.dependence), None
@@ -258,13 +246,12 @@ class _Readers:
     """Reads the votes of the forest in training, or of each forest of a cross-validation."""
 
     def __init__(
-        self, env: CallbackEnv, votes: str, goal: Goal, threshold: float, groups: ArrayLike | str | None
+        self, env: CallbackEnv, valid: str | None, goal: Goal, threshold: float, groups: ArrayLike | str | None
     ) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError(
                 "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
             )
-        valid = None if votes == "oob" else votes
         self._source = "oob" if valid is None else f"validation set '{valid}'"
         boosters: list[Any] = [env.model]
         if isinstance(env.model, lgb.CVBooster):
@@ -285,7 +272,7 @@ class _Readers:
             )
             for booster in boosters
         ]
-        check_goal(goal, len(self._each[0].counts), in_training=True)
+        self._checked(goal)
         forest = self._each[0].forest
         self.dependence = dependence(shared_bags(forest), seed_dependence(forest))
         give(self.dependence, through="lightgbm")
@@ -323,22 +310,27 @@ class _Readers:
         for one in self._each:
             one.prove_newest()
 
-    def report(self, goal: Goal, *, both: bool = True) -> Report:
-        """The estimate from what has been read so far; of labels by both rules of voting, or that of the goal alone."""
+    def _checked(self, goal: Goal) -> Goal:
+        """The goal for this forest; raises where it cannot reach it."""
+        truth = None if self._truth is None else self._truth[0]
+        return goal.checked(len(self._each[0].counts), truth, in_training=True)
+
+    def report(self, goal: Goal) -> Report:
+        """The estimate from what has been read so far."""
         each = [one.outputs(self._source) for one in self._each]
         outputs = each[0]
         if len(each) > 1:  # folds, whose rows stand one after another
             ends = np.cumsum([len(one) for one in each])
             rows = [np.arange(end - len(one), end) for end, one in zip(ends, each, strict=True)]
             outputs = of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
-        return report_for(goal, outputs if self._truth is None else outputs.with_truth(*self._truth), both=both)
+        return Report.of(outputs if self._truth is None else outputs.with_truth(*self._truth), self._checked(goal))
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:
         """The report, with warnings where copies among the rows decide, or rows of validation are those of training."""
         if any(one.reads_training_rows for one in self._each):
             text = (
                 f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give "
-                "votes='oob', or a validation set of other rows"
+                "no validation, or a validation set of other rows"
             )
             report = report.noting(Caution(TrainingRowsWarning, text))
 

@@ -64,7 +64,7 @@ class ForestText:
             raise NotAForestError(
                 f"the forest's objective is '{objective}', whose trees cast no votes"
                 + (
-                    ": size it by what it predicts, with criterion='score' and a tolerance"
+                    ": size it by what it predicts, with metric='scores' and a tolerance"
                     if objective.partition(" ")[0] in LINKS
                     else ""
                 )

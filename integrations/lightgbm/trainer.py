@@ -105,6 +105,9 @@ class LightGbmTrainer(Trainer):
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
         return LightGbmInTraining(self, params, threshold, groups)
 
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        return self._with_bags(fraction, None)
+
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         if number == 0:
             return self.start(threshold=threshold, groups=groups)

@@ -104,7 +104,7 @@ def _why_not(model: Any) -> str:
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
         return f"found a {name} that is not fitted: fit it first, which grows its forest"
     if is_regression(model):
-        sized = ": size it by what it predicts, with criterion='score' and a tolerance"
+        sized = ": size it by what it predicts, with metric='scores' and a tolerance"
         return f"found a {name}, whose members cast no votes{sized if isinstance(model, _REGRESSORS) else ''}"
     if isinstance(model, AdaBoostClassifier):
         return (

@@ -448,7 +448,7 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
     if casts_votes and objective not in VOTING:
         raise NotAForestError(
             f"the forest's objective is '{objective}', whose trees cast no votes: size it by what it predicts, with "
-            f"criterion='score' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
+            f"metric='scores' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
         )
 
 

@@ -98,6 +98,9 @@ class XgboostTrainer(Trainer):
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
         return XgboostInTraining(self, fraction, seed, threshold, groups)
 
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        return {**self.params, "subsample": fraction}
+
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
         seed = next(itertools.islice(_seeds(self.seed), number, None))
         return self.start(seed=seed, threshold=threshold, groups=groups)

@@ -152,7 +152,7 @@ def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
         if casts_votes and not own.classes.size:
             raise NotAForestError(
                 f"the {type(model).__name__} predicts numbers, for which its trees cast no votes: size it by what it "
-                "predicts, with criterion='score' and a tolerance"
+                "predicts, with metric='scores' and a tolerance"
             )
         return own
     if isinstance(model, type):

@@ -107,6 +107,10 @@ class Trainer(ABC):
         """
 
     @abstractmethod
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        """The parameters with another bagging fraction."""
+
+    @abstractmethod
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
         """The forest without trees that comes after ``number`` others of these parameters, with bags of its own.
 

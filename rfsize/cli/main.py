@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from rfsize.adapters.registry import integration_of
 from rfsize.cli.demo import run_demo
-from rfsize.cli.options import ASKED, KEPT, PREDICTED, SIZED_BY, TRAINED, add_options
+from rfsize.cli.options import ASKED, KEPT, PREDICTED, SIZED_BY, TRAINED, TRAINED_ON, add_options
 from rfsize.cli.serving import predict, write_compiled, write_table
 from rfsize.cli.sizing import print_size, write_page, write_truncated
 from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import find_fraction, grow_forest
 from rfsize.cli.warned import each_warning_once
-from rfsize.sizing.base import Report
+from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
@@ -53,7 +53,7 @@ _COMMANDS = {
     "fraction": _Command(
         find_fraction,
         "find the bagging fraction of least out-of-bag error",
-        (*TRAINED, "--fractions", "--n-trees", "--search", "--rule", "--scoring", "--resume", "-o --output", "--json"),
+        (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
     ),
     "table": _Command(
         write_table,
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__module__.partition(".")[0] not in readers and integration_of(error) is None:
             raise
         return _refuse(error)
-    return DONE if report is None or report.converged else NOT_CONVERGED
+    return DONE if report is None or report.enough else NOT_CONVERGED
 
 
 def _parser() -> argparse.ArgumentParser:

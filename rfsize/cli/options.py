@@ -12,20 +12,16 @@ from rfsize.cli.predictions import PREDICTION_FORMATS
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.sizing.goal import AVERAGES
-from rfsize.sizing.named_metrics import METRICS, one_name
+from rfsize.sizing.goals.labels import AVERAGES
+from rfsize.sizing.named_metrics import GOALS, one_name
 from rfsize.utils.validation import choice
-
-# What a forest may be sized by besides metrics, and what `rfsize.size` calls it.
-_CRITERIA = {"labels": "label", "probabilities": "probability", "scores": "score"}
-_METRICS = (*_CRITERIA, *METRICS)
 
 
 def _metric(text: str) -> str:
     """A metric by whichever of its names."""
-    name = text if text in _CRITERIA else str(one_name(text))
+    name = str(one_name(text))
     try:
-        choice("metric", name, _METRICS)
+        choice("metric", name, GOALS)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return name
@@ -74,8 +70,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--subsample": _number("subsample of an XGBoost forest, whose file does not keep it; for --oob"),
     "--missing": _number("value that an XGBoost forest took for missing, besides NaN"),
     "--metric": _text(
-        "what is to come near the infinite forest's, or all trees' (default labels)",
-        f"{{{','.join(_METRICS)}}}",
+        "what must stay the same (default labels, of a regressor scores)",
+        f"{{{','.join(GOALS)}}}",
         type=_metric,
     ),
     "--alpha": _number("share of labels to agree on (default 0.99)"),
@@ -88,7 +84,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--method": _word("how agreement is estimated", list(ESTIMATORS)),
     "--json": _flag("print what is found as JSON"),
     "-o --output": _file("file to write", "OUT", required=True),
-    "fraction -o --output": _file("file to write the chosen forest to", "OUT"),
     "--score": _text(
         "metric of the out-of-bag score, with --oob and --labels (default: the metric, accuracy or r2)", "NAME"
     ),
@@ -108,7 +103,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "fraction --rule": _word(
         "least error, or the smallest fraction within its error (default best)", ("best", "one-se")
     ),
-    "--scoring": _text("scikit-learn scorer to go by (default: the error)", "NAME"),
+    "fraction --metric": _text("metric or scikit-learn scorer to go by (default: the error)", "NAME"),
     "--resume": _file("file to keep what is done in, and to go on from"),
     "table --rule": _word("default threshold", ("threshold", "optimal", "robust")),
     "--target": _word("agree with all trees of this forest (default), or of an infinite one", ("forest", "limit")),
@@ -132,7 +127,10 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 SIZED_BY = (*KEPT, "--method")
 """What a forest is to be large enough for: see `sized_by`."""
 
-TRAINED = (*_ROWS, *_COLUMNS, "--framework", "--params", "--seed", *SIZED_BY, "--max-trees")
+TRAINED_ON = (*_ROWS, *_COLUMNS, "--framework", "--params", "--seed")
+"""What a forest is trained on."""
+
+TRAINED = (*TRAINED_ON, *KEPT, "--max-trees")
 """What a forest is trained on and to."""
 
 PREDICTED = ("forest", *_ROWS)
@@ -156,12 +154,11 @@ def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[
 
 def sized_by(options: argparse.Namespace) -> dict[str, Any]:
     """`SIZED_BY` as arguments of `rfsize.size` and its like."""
-    found = given(options, "alpha", "tolerance", "voting", "average", estimator="method", criterion="metric")
-    return {name: _CRITERIA.get(value, value) for name, value in found.items()}
+    return given(options, *(name.removeprefix("--") for name in SIZED_BY if hasattr(options, name.removeprefix("--"))))
 
 
 def asked(options: argparse.Namespace, loaded: LoadedModel) -> dict[str, Any]:
-    """`ASKED` as arguments of `rfsize.size` and its like."""
+    """`ASKED` as arguments of `rfsize.tree_outputs`."""
     X, y, groups = table_of(options)
     found = given(options, "oob", "threshold", "seed", "subsample", "missing")
     found |= {
@@ -169,7 +166,7 @@ def asked(options: argparse.Namespace, loaded: LoadedModel) -> dict[str, Any]:
         "X": loaded.integration.features_of(loaded.model, X),
         "groups": groups,
     }
-    return {**found, "y": y if options.oob or options.metric in METRICS else None}
+    return {**found, "y": y}
 
 
 def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:

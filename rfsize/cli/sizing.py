@@ -13,15 +13,15 @@ from rfsize.counting.api import tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.result import Result
 from rfsize.sizing.api import size, truncate
-from rfsize.sizing.base import Report
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.oob_score import oob_score
+from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 
 
 def print_size(options: argparse.Namespace) -> Report:
     """Print how many trees are enough."""
-    report = size(**asked(options, load_model(options.model)), **sized_by(options))
+    report = size(tree_outputs(**asked(options, load_model(options.model))), **sized_by(options))
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return report
 
@@ -31,7 +31,7 @@ def write_truncated(options: argparse.Namespace) -> Report:
     refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
     loaded.integration.check_path(options.output)
-    report = size(**asked(options, loaded), **sized_by(options))
+    report = size(tree_outputs(**asked(options, loaded)), **sized_by(options))
     names = None if loaded.class_names is None else loaded.class_names.tolist()
     save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
     print(report)

@@ -15,8 +15,8 @@ from rfsize.adapters.registry import integration_named
 from rfsize.cli.models import load_model, save_model
 from rfsize.cli.options import given, refuse_to_overwrite, sized_by, table_of, wrote
 from rfsize.cli.tables import Table, like_table, load_table
-from rfsize.sizing.base import Report
 from rfsize.sizing.named_metrics import METRICS
+from rfsize.sizing.report import Report
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
 from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
@@ -62,8 +62,6 @@ class _Training(NamedTuple):
             If labels are missing, of one class only, or numbers for which no objective is named.
         """
         integration = integration_named(options.framework)
-        if options.output is not None:
-            integration.check_path(options.output)
         X, y, groups = table_of(options)
         wanted, classes = load_params(options.params), None
         objective = integration.objective_of(wanted)
@@ -74,24 +72,21 @@ class _Training(NamedTuple):
         params, data = integration.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
         return cls(integration, X, groups, params | seed, data, classes)
 
-    def tell(self, options: argparse.Namespace, found: Report | FractionSearch, booster: Any) -> None:
-        """Write the forest, and print what was found."""
-        if options.output is not None:
-            save_model(booster, self.integration, options.output, self.classes)
+    def tell(self, options: argparse.Namespace, found: Report | FractionSearch) -> None:
+        """Print what was found."""
         if options.json:
             print(json.dumps({**found.to_dict(), "classes": self.classes}, indent=2))
             return
         if self.classes is not None and self.classes != list(range(len(self.classes))):
             print("classes: " + ", ".join(f"{code} = {printable(label)}" for code, label in enumerate(self.classes)))
         print(found)
-        if options.output is not None:
-            print(wrote(options.output))
 
 
 def grow_forest(options: argparse.Namespace) -> Report:
     """Train a forest until it has T* trees, or add trees to one."""
     refuse_to_overwrite(options.output, options.data, options.model, options.validation, params_file(options.params))
     training = _Training.of(options, bagged=True, **given(options, "seed"))
+    training.integration.check_path(options.output)
     if not options.json:
         _print_categories(training.X)
     booster, report = grow(
@@ -99,28 +94,27 @@ def grow_forest(options: argparse.Namespace) -> Report:
         training.data,
         **_validation_rows(options, training),
         **sized_by(options),
-        **given(options, "threshold", "max_trees", "min_trees", sure="confidence"),
+        **given(options, "threshold", "max_trees", "min_trees", "confidence"),
         groups=training.groups,
         init_model=None if options.model is None else _grown_before(options.model, training.classes),
-        return_report=True,
     )
-    training.tell(options, report, booster)
+    save_model(booster, training.integration, options.output, training.classes)
+    training.tell(options, report)
+    if not options.json:
+        print(wrote(options.output))
     return report
 
 
-def find_fraction(options: argparse.Namespace) -> Report | None:
+def find_fraction(options: argparse.Namespace) -> None:
     """Find the bagging fraction of least out-of-bag error."""
-    refuse_to_overwrite(options.output, options.data, options.resume, params_file(options.params))
     training = _Training.of(options)
     found = select_bagging_fraction(
         training.params,
         training.data,
-        **given(options, "fractions", "n_trees", "search", "rule", "scoring", "seed", "resume", "max_trees"),
-        **sized_by(options),
+        **given(options, "fractions", "metric", "voting", "n_trees", "search", "rule", "seed", "resume"),
         groups=training.groups,
     )
-    training.tell(options, found, found.booster)
-    return found.report
+    training.tell(options, found)
 
 
 def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[str, Any]:
@@ -131,7 +125,7 @@ def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[s
     X, y = load_table(table, options.labels, may_lack=not by_metric)
     if by_metric and training.classes is not None:
         y = class_indices(np.asarray(training.classes), y, len(y))
-    return {"X_val": like_table(X, training.X), "y_val": y if by_metric else None}
+    return {"validation": (like_table(X, training.X), y if by_metric else None)}
 
 
 def _grown_before(path: Path, classes: list[Any] | None) -> Any:

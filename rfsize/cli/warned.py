@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rfsize.sizing.base import Report
+from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
 

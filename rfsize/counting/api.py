@@ -151,7 +151,7 @@ def tree_outputs(
         return outputs
     adapter = adapter_for(model, casts_votes=False)
     of_training: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-    limit = MemoryLimit.of(max_memory, "all")
+    limit = MemoryLimit.of(max_memory)
     of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "groups": groups, **of_training}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, missing=missing, limit=limit, **of_bags)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)

@@ -16,10 +16,11 @@ from rfsize.counting.copies import resolved
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
 from rfsize.dask.sent import RowsForWorkers, joined
-from rfsize.sizing.base import Report
-from rfsize.sizing.goal import Goal, check_goal, goal_of
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_by
+from rfsize.sizing.report import Report
+from rfsize.sizing.sized import report_by
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.utils.matrix import n_rows
@@ -39,17 +40,15 @@ def grow(
     alpha: float | None = None,
     voting: str | None = None,
     average: str | None = None,
-    estimator: str | None = None,
     threshold: float | None = None,
-    criterion: MetricLike = "label",
+    metric: MetricLike = "auto",
     tolerance: float | None = None,
-    sure: float = 0.8,
+    confidence: float = 0.8,
     max_trees: int = 5000,
     min_trees: int = 100,
     groups: ArrayLike | str | None = None,
     trees_per_block: int = 20,
-    return_report: bool = False,
-) -> Any:
+) -> tuple[Any, Report]:
     """Train a random forest on Dask's workers until it has T* trees, in blocks of trees.
 
     Each worker holds all rows, and trains one block of trees at a time with all of its threads. The forest does not
@@ -70,19 +69,17 @@ def grow(
         Their labels: numbers, of classes 0 to K − 1.
     weight : dask or NumPy array, or Series, shape (n_rows,), optional
         Their weights.
-    alpha, voting, average, estimator, threshold, criterion, tolerance, sure, max_trees, min_trees, groups
+    alpha, voting, average, threshold, metric, tolerance, confidence, max_trees, min_trees, groups
         As in `rfsize.grow`.
     trees_per_block : int, default 20
         Trees that a worker trains at a time. Another number gives another forest.
-    return_report : bool, default False
-        Whether to return the estimate as well.
 
     Returns
     -------
     booster
         As of `rfsize.grow`; all bags are proven, and known to `rfsize.inbag`.
-    report : SizeReport, DeviationReport or MetricReport
-        The estimate that ended the growth; only with ``return_report``.
+    report : Report
+        The estimate that ended the growth.
 
     Raises
     ------
@@ -105,11 +102,8 @@ def grow(
     and what they say of the rows out of bag: 28 bytes a row where one score tells two classes, and besides, of all
     rows, up to 12 MB that tell how far they err together; more of more classes.
 
-    Forest and report are equal to those of ``rfsize.grow(params, dtrain, trees_per_block=20)`` in this process, where
-    the parameters of LightGBM have ``deterministic=True`` and ``force_col_wise=True`` too.
-
     XGBoost adds up rounded numbers in the order of its threads, but for classes without weights. With weights, and in
-    regression, each worker trains with the ``nthread`` that ``params`` name, or with one; so must `rfsize.grow`.
+    regression, each worker trains with the ``nthread`` that ``params`` name, or with one.
 
     Examples
     --------
@@ -120,13 +114,13 @@ def grow(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "verbosity": -1}
     >>> with Client(processes=False, dashboard_address=None) as client:
-    ...     booster, report = rfsize.dask.grow(client, params, X, y, alpha=0.95, return_report=True)
-    >>> booster.num_trees() == report.wanted
+    ...     booster, report = rfsize.dask.grow(client, params, X, y, alpha=0.95)
+    >>> booster.num_trees() == report.n_kept
     True
     """
     framework, client = name_of_taker(_checked_parameters(params)), checked_client(client)
-    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
-    goal = goal_of(criterion, tolerance, sure=sure, threshold=threshold, **of_labels)
+    of_labels = {"alpha": alpha, "voting": voting, "average": average}
+    goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     max_trees = whole("max_trees", max_trees, at_least=1)
     min_trees = whole("min_trees", min_trees, at_least=1)
     trees_per_block = whole("trees_per_block", trees_per_block, at_least=1)
@@ -143,11 +137,11 @@ def grow(
         given.check(rows.n_rows)
     with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
         growth = _growth(workers, given, goal, trees_per_block)
-        model, report = growth.to(goal, max_trees=max_trees, min_trees=min_trees)
+        model, report = growth.to_size(max_trees=max_trees, min_trees=min_trees)
     adapter = adapter_for(model, casts_votes=False)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     give(shrinking_of(adapter))
-    return (model, report) if return_report else model
+    return model, report
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,14 +204,14 @@ class _TrainerOnWorker:
 def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: int) -> Growth:
     """The forest without trees, which takes them from the workers."""
     beginning = workers.once(_TrainerOnWorker.beginning)
-    check_goal(goal, len(beginning.classes), in_training=True)
+    goal = goal.checked(len(beginning.classes), given.label, in_training=True)
     train = partial(workers.each, _TrainerOnWorker.trained)
     forest = ForestInBlocks(beginning, train, integration_named(given.framework).merged, trees_per_block)
 
     def by(groups: Groups, model: Any) -> Report:
         return workers.once(_TrainerOnWorker.report_by, groups, model, goal)
 
-    return Growth(forest, (beginning.label, beginning.weight), by)
+    return Growth(goal, forest, (beginning.label, beginning.weight), by)
 
 
 def _checked_parameters(params: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rfsize.errors import CopiesWarning, FewVotesError
-from rfsize.sizing.base import Report
+from rfsize.sizing.report import Report
 from rfsize.sizing.words import in_words
 from rfsize.utils.warn import Caution
 from rfsize.voting.groups import Groups

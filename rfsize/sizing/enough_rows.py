@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.memory import MemoryLimit
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.sizing.base import Report
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.reports import sized
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.report import Report
+from rfsize.sizing.sized import sized
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
 from rfsize.utils.warn import Caution
@@ -25,25 +24,21 @@ _FIRST, _GROW = 10_000, 4
 _KEPT = 0.9
 
 
-def sized_on_enough_rows(
-    goal: Goal, forest: ForestOnRows, y: Any, sample_weight: Any, max_rows: int | str, limit: MemoryLimit | None
-) -> Report:
+def sized_on_enough_rows(goal: Goal, forest: ForestOnRows, y: Any, max_rows: int | str) -> Report:
     """The report on ``max_rows`` of the rows, drawn at random, or with "auto" on as many as narrow its interval.
-
-    Those that would be too many for the ``limit`` are not drawn.
 
     Raises
     ------
     ValueError
-        If ``max_rows`` is neither, or the rows are those of training, or may take more memory than the limit.
+        If ``max_rows`` is neither, or the rows are those of training.
     """
     if forest.bags is not None:
         raise ValueError(
             "max_rows draws some of the rows, and out of bag all take part in the proof of the bags: leave max_rows "
             "out, or give rows that the forest was not trained on"
         )
-    y, sample_weight = forest.here(y), forest.here(sample_weight)
-    drawn = _Drawn(forest, y, sample_weight, limit, noting_training_rows(forest, y, sample_weight))
+    y = forest.here(y)
+    drawn = _Drawn(forest, y, noting_training_rows(forest, y))
     if not isinstance(max_rows, str):
         return sized(drawn.outputs(whole("max_rows", max_rows, at_least=1)), goal)
     choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
@@ -62,19 +57,13 @@ class _Drawn(NamedTuple):
 
     forest: ForestOnRows
     y: Any
-    sample_weight: Any
-    limit: MemoryLimit | None
     noted: tuple[Caution, ...]
 
     def outputs(self, n_rows: int) -> TreeOutputs:
         """What the trees say of this many rows, or of all."""
-        forest, y, sample_weight = self.forest, self.y, self.sample_weight
-        if self.limit is not None:
-            self.limit.check(forest.adapter, min(n_rows, forest.n_rows), oob=False)
+        forest, y = self.forest, self.y
         if n_rows < forest.n_rows:
             drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
-            y, sample_weight = (
-                None if values is None else one_per_row(values, forest.n_rows)[drawn] for values in (y, sample_weight)
-            )
+            y = None if y is None else one_per_row(y, forest.n_rows)[drawn]
             forest = forest.on(matrix.pick(forest.X, drawn))
-        return TreeOutputs.of(forest).with_truth(y, sample_weight).noting(*self.noted)
+        return TreeOutputs.of(forest).with_truth(y).noting(*self.noted)

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,34 +66,6 @@ _MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
 _UNFOLLOWED = 0.1
 _COVERAGE = 0.95
 _STEP = 1e-4  # of derivatives
-
-
-class Loss(NamedTuple):
-    """What a forest of some size is expected to lose against the infinite forest.
-
-    Attributes
-    ----------
-    value : float
-        Of labels the share that still changes; of probabilities and scores how far off they are, as root mean square
-        and on 95 % of the rows, the larger of both; of a metric by how much it is worse. The mean over forests.
-    interval : tuple of float
-        95 % interval of it, for other rows and other trees. Between 0 and the most that it may be where halves of the
-        trees lose too little of a metric to be told from none; ``value`` is then that most.
-    spread : float or None
-        By what the metric of single forests moves from seed to seed, a standard deviation; None of other losses.
-    by_class : dict of class label to float, or None
-        Of labels, the share that still changes of the rows that the infinite forest gives each class.
-    """
-
-    value: float
-    interval: tuple[float, float]
-    spread: float | None = None
-    by_class: dict[Any, float] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write."""
-        by_class = None if self.by_class is None else {str(of): changed for of, changed in self.by_class.items()}
-        return {**self._asdict(), "interval": list(self.interval), "by_class": by_class}
 
 
 class Law(NamedTuple):
@@ -192,12 +164,6 @@ class MetricLoss:
         between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
         below = losses[0] * sizes[0] / trees
         return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
-
-    def at_size(self, n_trees: int) -> Loss:
-        """The loss of so many trees with its interval, and how single forests scatter."""
-        tail = (1.0 - _COVERAGE) / 2.0
-        low, middle, high = (float(self.loss(n_trees, one)) for one in (tail, 0.5, 1.0 - tail))
-        return Loss(middle, (low, high), self.of_a_tree / math.sqrt(n_trees))
 
     def size(self, tolerance: float, quantile: float = 0.5) -> int:
         """The smallest forest within the tolerance, of those that were measured or are larger."""

@@ -271,7 +271,9 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
     if math.isfinite(found):
         return found
     if isinstance(judge, MeanMetric):
-        raise infinite(judge.name, int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum()))
+        raise infinite(
+            judge.name.replace("_", " "), int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum())
+        )
     raise one_class_only(judge.name)
 
 

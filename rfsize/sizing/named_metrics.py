@@ -27,16 +27,19 @@ from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_
 from rfsize.voting.predictor import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-_OF_CLASSES, _OF_NUMBERS = ("logloss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
+_OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
 METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
 """Those of what is predicted against the truth."""
 
-CRITERIA = ("label", "probability", "score", *METRICS)
+GOALS = ("labels", "probabilities", "scores", *METRICS)
 """What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
+
+METRIC_WORDS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+"""What sentences call them, where that is not their name."""
 
 # Names that scikit-learn has for them, as scorers or as functions; what is found is the same by either name.
 _ALIASES = {
-    **dict.fromkeys(("log_loss", "neg_log_loss"), "logloss"),
+    **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
     **dict.fromkeys(("roc_auc", "roc_auc_score"), "auc"),
     "accuracy_score": "accuracy",
     **dict.fromkeys(("brier_score", "neg_brier_score", "brier_score_loss"), "brier"),
@@ -47,7 +50,7 @@ _ALIASES = {
 }
 
 _SCORERS = {
-    "logloss": "neg_log_loss",
+    "log_loss": "neg_log_loss",
     "auc": "roc_auc",
     "brier": "neg_brier_score",
     "rmse": "neg_root_mean_squared_error",
@@ -67,7 +70,7 @@ def one_name(metric: MetricLike) -> MetricLike:
         return metric
     name = metric.strip().lower().replace("-", "_").replace(" ", "_")
     name = _ALIASES.get(name, name)
-    return name if name in CRITERIA or scorer_of(name, METRICS) is not None else metric
+    return name if name in GOALS or scorer_of(name, METRICS) is not None else metric
 
 
 def scorer_name(metric: str) -> str:
@@ -77,19 +80,19 @@ def scorer_name(metric: str) -> str:
     if name not in scorer_names():
         meant = did_you_mean(metric, [*METRICS, *scorer_names()])
         raise ValueError(
-            f"scoring={metric!r} is no scorer that scikit-learn knows{meant}; "
+            f"metric={metric!r} is no scorer that scikit-learn knows{meant}; "
             "sklearn.metrics.get_scorer_names() has them"
         )
     return name
 
 
-def check_metric(criterion: MetricLike) -> None:
-    """Raise ``ValueError`` where a criterion is neither a metric nor a scorer."""
-    criterion = one_name(criterion)
-    if callable(criterion) or (isinstance(criterion, str) and scorer_of(criterion, METRICS) is not None):
+def check_metric(metric: MetricLike) -> None:
+    """Raise ``ValueError`` where it is neither a metric nor a scorer."""
+    metric = one_name(metric)
+    if callable(metric) or (isinstance(metric, str) and scorer_of(metric, METRICS) is not None):
         return
     advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
-    choice("criterion", criterion, CRITERIA, advice, others=[*_ALIASES, *scorer_names()])
+    choice("metric", metric, ("auto", *GOALS), advice, others=[*_ALIASES, *scorer_names()])
 
 
 def goes_by_labels(metric: MetricLike) -> bool:
@@ -151,7 +154,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
     classes = forest.classes
     truth = class_indices(classes, y, len(weight))
     positive = (0.0, math.inf)
-    if metric == "logloss":
+    if metric == "log_loss":
         averages = forest.link.kind == "identity"
         by_row = _logloss_of_averages if averages else _logloss
         return MeanMetric(metric, truth, weight, positive, by_row)

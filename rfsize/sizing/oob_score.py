@@ -30,11 +30,11 @@ from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.sizing.accounts import score_account
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
+from rfsize.sizing.page import score_account
 from rfsize.sizing.plots import plot_score
 from rfsize.sizing.words import decimals
 from rfsize.utils.typing import Floats, Int64s
@@ -194,9 +194,9 @@ def oob_score(
     y : array_like, shape (n_rows,)
         Their labels or numbers, in the encoding of the model.
     metric : str or callable, optional
-        "accuracy" (the default), "logloss", "brier", of two classes also "auc" and "average_precision"; of a regression
-        forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that returns a
-        number. It is given the probability of the second class, of more classes an array of shape
+        "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and "average_precision"; of a
+        regression forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that
+        returns a number. It is given the probability of the second class, of more classes an array of shape
         (n_rows, n_classes), of a regression forest its predictions.
     groups
         As in `tree_outputs`. Rows of a group are alike, and the interval takes them as one draw.

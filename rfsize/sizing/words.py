@@ -1,18 +1,17 @@
-"""How reports print numbers, and when they call a forest too small to tell."""
+"""How reports print numbers."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from rfsize.counting.representative import by_nature_advice
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.utils.words import how_many, printable
+from rfsize.utils.words import how_many
 
-# A class of fewer of the labels is rare; of many classes, only so many are spoken of.
-RARE, _CLASSES_SAID = 0.05, 5
+RARE = 0.05
+"""A class of fewer of the labels is rare."""
 
 VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
@@ -29,10 +28,10 @@ def decimals(interval: tuple[float, float]) -> int:
 
 
 def in_percent(share: float) -> str:
-    """A share as reports print it: with two decimals, or as many as tell it from 1."""
-    missing = 1.0 - share
-    decimals = 2 if missing <= 0.0 else min(max(2, math.ceil(round(-math.log10(missing), 6)) - 2), 10)
-    return f"{share:.{decimals}%}"
+    """A share such as "99 %" or "99.03 %": with two decimals at most, or as many as tell it from 0 and 100 %."""
+    away = min(share, 1.0 - share)
+    decimals = 2 if away <= 0.0 else min(max(2, math.ceil(round(-math.log10(away), 6)) - 2), 10)
+    return f"{round(100.0 * share, decimals):.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def in_round_percent(share: float) -> str:
@@ -45,6 +44,12 @@ def in_words(size: int | float) -> str:
     return f"{size:,}" if math.isfinite(size) else "inf"
 
 
+def from_to(interval: tuple[int | float, int | float]) -> str:
+    """An interval of sizes, such as "19 to 45" or "190 or more"."""
+    low, high = interval
+    return f"{in_words(low)} to {in_words(high)}" if math.isfinite(high) else f"{in_words(low)} or more"
+
+
 def no_votes_advice(outputs: TreeOutputs) -> str:
     """What to do where no row has votes or scores enough, as the end of a sentence."""
     if outputs.n_trees < 2:
@@ -54,25 +59,3 @@ def no_votes_advice(outputs: TreeOutputs) -> str:
         by_nature = by_nature_advice(outputs.groups.by)
         return f": every tree saw {saw}; lower the bagging fraction or give validation rows{by_nature}"
     return ": nothing to size a forest from"
-
-
-def in_a_sentence(size: int | float) -> str:
-    """A size as sentences and pages say it."""
-    return in_words(size) if math.isfinite(size) else "not known"
-
-
-def by_class_in_words(agreement: dict[Any, float], shares: dict[Any, float], n_trees: int) -> str:
-    """Agreement by class of so many trees, of those that agree least where they are many, and who gets few labels."""
-    some, which = list(agreement), "by class"
-    if len(some) > _CLASSES_SAID:
-        some = sorted(some, key=lambda of: agreement[of])[:_CLASSES_SAID]
-        which = f"by class, the lowest of {len(agreement)}"
-    said = [f"{printable(of)} {in_percent(agreement[of])}{_if_rare(shares[of])}" for of in some]
-    never = [printable(of) for of in shares if of not in agreement]
-    left_out = f"; no row is given {', '.join(never)}" if never else ""
-    return f"{which}, at {how_many(n_trees, 'tree')}: {', '.join(said)}{left_out}"
-
-
-def _if_rare(share: float) -> str:
-    """What to say beside a class of so small a share of the labels."""
-    return f" ({in_round_percent(share)} of the labels)" if share < RARE else ""

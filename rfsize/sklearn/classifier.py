@@ -21,8 +21,10 @@ from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.errors import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
-from rfsize.sizing.goal import Goal, LabelGoal, goal_of
-from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.goals.named import goal_of
+from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.held_out import CONFIDENCE, check_enough, split
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.stopping.table import Rule, StopTable
@@ -58,25 +60,22 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     average : {"micro", "macro"}, default "micro"
         Over what agreement is averaged, as in `size`: rows, or the classes that they are given. A certificate is then
         of each class by itself.
-    size_estimator : {"auto", "plugin", "smooth"}, default "auto"
-        The ``estimator`` of `size`; of labels.
-    criterion : {"label", "probability", "score"}, metric or scorer, default "label"
-        What is to be near the infinite forest's, as in `grow`.
+    metric : str or scorer, default "labels"
+        What must stay the same as in an unlimited forest, as in `size`.
     tolerance : float, optional
-        How far off it may be, as in `grow`; needed with all criteria but labels.
-    sure : float, default 0.8
+        How far off it may be, as in `size`; needed for all but labels.
+    confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
         Trees before the first estimate.
-    votes : {"auto", "oob", "cv"}, default "auto"
-        Votes and scores that T* is read from. "oob": of each training row, those of the trees that did not see it,
-        whose bags are proven. "cv": those of forests that were trained on the other folds. "auto": out-of-bag votes, or
-        where they cannot be had (no bagging, bags that cannot be proven, too few votes), those of
-        cross-validation; ``report_.source`` says which, and `oob_refusal_` why.
-    cv : int, splitter or iterable of (train, held out) pairs, default 5
-        Folds for cross-validation, as in `sklearn.model_selection.cross_validate`; an int means stratified folds.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        By default T* is read from out-of-bag votes, each training row judged by the trees that did not see it, whose
+        bags are proven; or where these cannot be had (no bagging, bags that cannot be proven, too few votes), from
+        cross-validation with five folds: ``report_.source`` says which, and `oob_refusal_` why. Folds that you give are
+        always cross-validated: each row is judged by a forest that was trained on the other folds. An int means
+        stratified folds, as in `sklearn.model_selection.cross_validate`.
     stop_table : {None, "lossless", "certified", "threshold", "optimal", "robust"}, default None
         How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
         Otherwise in a compiled forest, many times faster, in which a row asks trees in turn until its label is settled.
@@ -90,20 +89,17 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         on; refused beside ``X_calibration``, and with another ``stop_table``.
     random_state : int, RandomState instance or None, default None
         Draws these rows; the trees are drawn by the estimator's own.
-    oob_score : bool, default True
-        Whether `fit` ends with one more pass down the trees, for ``oob_decision_function_`` and ``oob_score_``. Of
-        bagging over learners that predict probabilities but are no trees it makes none, and there are none.
 
     Attributes
     ----------
     estimator_ : estimator
         The forest of T* trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
         `classes_`; `rfsize.compile` and its like take the fitted RightSizedClassifier itself, and answer in its labels.
-    report_ : SizeReport, DeviationReport or MetricReport
+    report_ : Report
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
         of the forest of one fold.
     oob_refusal_ : str or None
-        With ``votes="auto"``, why the out-of-bag votes gave way to those of cross-validation; None where they did not.
+        Why the out-of-bag votes gave way to cross-validation; None where they did not.
     n_trees_ : int
         Trees of the forest.
     classes_ : ndarray, shape (n_classes,)
@@ -132,7 +128,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     Notes
     -----
     The estimators themselves predict from averaged scores or probabilities, and stop tables of votes by the majority
-    vote. Each rule has a size of its own; ``report_`` has both.
+    vote. Each rule has a size of its own.
 
     References
     ----------
@@ -152,7 +148,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
     ... )
     >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X, y)
-    >>> model.n_trees_ == model.report_.wanted == model.estimator_.num_parallel_tree
+    >>> model.n_trees_ == model.report_.n_kept == model.estimator_.num_parallel_tree
     True
 
     Any forest of scikit-learn does as well, and a stop table predicts faster:
@@ -168,39 +164,33 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     def __init__(
         self,
         estimator: Any,
-        alpha: float = 0.99,
         *,
-        voting: str = "auto",
-        average: str = "micro",
-        size_estimator: str = "auto",
-        criterion: MetricLike = "label",
+        metric: MetricLike = "labels",
+        alpha: float = 0.99,
         tolerance: float | None = None,
-        sure: float = 0.8,
+        average: str = "micro",
+        voting: str = "auto",
+        confidence: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
-        votes: str = "auto",
-        cv: Any = 5,
+        cv: Any = None,
         stop_table: str | None = None,
         calibration_fraction: float = 0.2,
         random_state: Any = None,
-        oob_score: bool = True,
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
         self.voting = voting
         self.average = average
-        self.size_estimator = size_estimator
-        self.criterion = criterion
+        self.metric = metric
         self.tolerance = tolerance
-        self.sure = sure
+        self.confidence = confidence
         self.max_trees = max_trees
         self.min_trees = min_trees
-        self.votes = votes
         self.cv = cv
         self.stop_table = stop_table
         self.calibration_fraction = calibration_fraction
         self.random_state = random_state
-        self.oob_score = oob_score
 
     def fit(
         self,
@@ -239,7 +229,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         NotAForestError
             If the estimator is not a forest of independent trees.
         InbagError, FewVotesError
-            If ``votes="oob"`` and out-of-bag votes cannot be had.
+            If a forest can be sized neither out of bag nor by cross-validation.
         ValueError
             If the rows, the labels or a parameter do not fit, or the rows held out are too few for a certificate.
 
@@ -352,26 +342,26 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         choice("voting", self.voting, VOTINGS)
         voting = "hard" if self.voting == "auto" and self.stop_table in _OF_VOTES else self.voting
         of_labels = {}
-        if self.criterion == "label":
+        is_of_labels = one_name(self.metric) in ("auto", "labels")
+        if is_of_labels:
             of_labels = {"alpha": self.alpha, "voting": voting, "average": self.average}
-            of_labels["estimator"] = self.size_estimator
-        goal = goal_of(self.criterion, self.tolerance, sure=self.sure, **of_labels)
+        goal = goal_of(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
         if self.stop_table is not None:
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
             if not isinstance(goal, LabelGoal):
                 raise ValueError(
-                    f"stop_table={self.stop_table!r} settles labels, and criterion={self.criterion!r} sizes something "
-                    "else: leave criterion='label', or stop_table=None"
+                    f"stop_table={self.stop_table!r} settles labels, and metric={self.metric!r} sizes something "
+                    "else: leave metric='labels', or stop_table=None"
                 )
             if voting == "soft" and self.stop_table in _OF_VOTES:
                 raise ValueError(
                     f"stop_table={self.stop_table!r} predicts by the majority vote, and voting='soft' sizes the "
                     "averaged scores: use stop_table='certified', which stops on these, or leave voting='auto'"
                 )
-        if self.criterion != "label":
+        if not is_of_labels:
             self._refuse_unused(
-                f"with criterion={self.criterion!r} tolerance says how far off predictions may be. Leave it out",
-                *("alpha", "voting", "average", "size_estimator"),
+                f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out",
+                *("alpha", "voting", "average"),
             )
         share("calibration_fraction", self.calibration_fraction)
         if self.stop_table != "certified":

@@ -10,14 +10,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from rfsize.counting.training_data import TrainingData
-from rfsize.sizing.goal import check_goal, goal_of
-from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.goals.named import goal_of
+from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.words import how_many
 
 # What predictions may be off by, as a share of the standard deviation of y, where nothing is named.
-_TOLERANCE = 0.05
 
 
 class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]
@@ -37,33 +36,27 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     tolerance : float, optional
         How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. Of a metric,
         how much worse it may be; it then needs one.
-    criterion : "score", metric or scorer, default "score"
-        What is to be near the infinite forest's: what is predicted, or "rmse", "mae", "r2" or a scorer, as in `size`.
-    sure : float, default 0.8
+    metric : str or scorer, default "scores"
+        What must stay the same as in an unlimited forest: "scores", which are its predictions, or "rmse", "mae", "r2"
+        or a scorer, as in `size`.
+    confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
         Trees before the first estimate.
-    votes : {"auto", "oob", "cv"}, default "auto"
-        Predictions of single trees that T* is read from. "oob": of each training row, those of the trees that did not
-        see it, whose bags are proven. "cv": those of forests that were trained on the other folds. "auto": out of bag,
-        or where that cannot be (no bagging, bags that cannot be proven, too few trees), by cross-validation;
-        ``report_.source`` says which, and `oob_refusal_` why.
-    cv : int, splitter or iterable of (train, held out) pairs, default 5
-        Folds for cross-validation, as in `sklearn.model_selection.cross_validate`.
-    oob_score : bool, default True
-        Whether `fit` ends with one more pass down the trees, for ``oob_prediction_`` and ``oob_score_``.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        As in `RightSizedClassifier`: by default out-of-bag predictions, or where these cannot be had, five folds.
 
     Attributes
     ----------
     estimator_ : estimator
         The forest of T* trees.
-    report_ : DeviationReport or MetricReport
+    report_ : Report
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
         the forest of one fold.
     oob_refusal_ : str or None
-        With ``votes="auto"``, why cross-validation took the place of out-of-bag predictions; None where it did not.
+        Why cross-validation took the place of out-of-bag predictions; None where it did not.
     n_trees_ : int
         Trees of the forest.
     tolerance_ : float
@@ -87,13 +80,13 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     >>> from sklearn.ensemble import RandomForestRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RightSizedRegressor(RandomForestRegressor(max_features=0.3, random_state=0), tolerance=10).fit(X, y)
-    >>> model.n_trees_ == model.report_.wanted == len(model.estimator_.estimators_)
+    >>> model.n_trees_ == model.report_.n_kept == len(model.estimator_.estimators_)
     True
 
     Or how many trees come within 0.01 of the infinite forest's R²:
 
     >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
-    >>> model = RightSizedRegressor(forest, tolerance=0.01, criterion="r2").fit(X, y)
+    >>> model = RightSizedRegressor(forest, tolerance=0.01, metric="r2").fit(X, y)
     >>> bool(model.report_.loss_at(model.n_trees_).value <= 0.01)
     True
     """
@@ -101,25 +94,21 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     def __init__(
         self,
         estimator: Any,
-        tolerance: float | None = None,
         *,
-        criterion: MetricLike = "score",
-        sure: float = 0.8,
+        metric: MetricLike = "scores",
+        tolerance: float | None = None,
+        confidence: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
-        votes: str = "auto",
-        cv: Any = 5,
-        oob_score: bool = True,
+        cv: Any = None,
     ) -> None:
         self.estimator = estimator
         self.tolerance = tolerance
-        self.criterion = criterion
-        self.sure = sure
+        self.metric = metric
+        self.confidence = confidence
         self.max_trees = max_trees
         self.min_trees = min_trees
-        self.votes = votes
         self.cv = cv
-        self.oob_score = oob_score
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
@@ -134,7 +123,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
             Numbers.
         sample_weight : array_like, shape (n_rows,), optional
             Training weights; they weigh the rows in the training and in metrics, not in the mean over rows that T* by
-            the "score" is about.
+            "scores" is about.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
             Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
             metadata routing, request them by ``set_fit_request(groups=True)``.
@@ -148,7 +137,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         NotAForestError
             If the estimator is not a regression forest of independent trees.
         InbagError, FewVotesError
-            If ``votes="oob"`` and out-of-bag predictions cannot be had.
+            If a forest can be sized neither out of bag nor by cross-validation.
         ValueError
             If the rows, y or a parameter do not fit.
 
@@ -165,12 +154,11 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         X = self._checked_rows(X, reset=True)
         numbers = _checked_numbers(y, n_rows(X))
         data = TrainingData(X, np.zeros(0), numbers, self._checked_weights(sample_weight, len(numbers)), groups)
-        by_default = self.tolerance is None and self.criterion == "score"
-        tolerance = self._default_tolerance(numbers) if by_default else self.tolerance
-        goal = goal_of(self.criterion, tolerance, sure=self.sure)
-        check_goal(goal, 0)
+        is_usual = self.tolerance is None and one_name(self.metric) == "scores"
+        goal = goal_of("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
+        goal = goal.checked(0, numbers)
         self._fit(data, goal)
-        self.tolerance_ = tolerance
+        self.tolerance_ = goal.level
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -205,11 +193,6 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     def oob_score_(self) -> float:
         """R² of the out-of-bag predictions."""
         return self._known_oob_score()
-
-    @staticmethod
-    def _default_tolerance(numbers: NDArray[np.float64]) -> float:
-        """A share of the scatter of y; of a y that is the same everywhere any tolerance will do."""
-        return _TOLERANCE * float(numbers.std()) or 1.0
 
 
 def _checked_numbers(y: Any, n_rows: int) -> NDArray[np.float64]:

@@ -21,21 +21,23 @@ from rfsize.counting.cross_validation import folds_of, of_estimator
 from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError, InbagError, NotAForestError
-from rfsize.sizing.base import Report
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.reports import report_for
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.report import Report
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import grown_model
 from rfsize.utils.matrix import as_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize.utils.validation import choice, refuse_unused, sample_weights, whole
+from rfsize.utils.validation import refuse_unused, sample_weights, whole
 from rfsize.utils.warn import give
 
 _CROSS_VALIDATED = (
-    "the forest was sized by cross-validation, and not by what trees say out of bag; oob_refusal_ says why, or "
-    "votes='cv' did"
+    "the forest was sized by cross-validation, and not by what trees say out of bag; oob_refusal_ says why, or cv did"
 )
+
+
+# Of cross-validation where out-of-bag votes cannot be had.
+_FOLDS = 5
 
 
 class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,9 +50,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator: Any
     max_trees: int
     min_trees: int
-    votes: str
     cv: Any
-    oob_score: bool
 
     def _fit(self, data: TrainingData, goal: Goal) -> TreeOutputs | None:
         """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
@@ -59,10 +59,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             adapter = adapter_for(forest, casts_votes=False)
             report = report.noting(*dependence_of(adapter), *shrinking_of(adapter))
             give(report.warnings)
-        if not self.oob_score:
-            self._out_of_bag: OutOfBagPredictions | str = "fit was told oob_score=False"
-        else:
-            self._out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
+        out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
+        self._out_of_bag: OutOfBagPredictions | str = out_of_bag
         self.estimator_, self.report_, self.n_trees_ = forest, report, report.n_kept
         return held_out
 
@@ -70,7 +68,6 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Raise where a parameter is none; ``examples`` name forests that would do."""
         whole("max_trees", self.max_trees, at_least=1)
         whole("min_trees", self.min_trees, at_least=1)
-        choice("votes", self.votes, ("auto", "oob", "cv"))
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as {examples} (put a pipeline "
@@ -184,7 +181,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, TreeOutputs | None]:
         """The forest, its report, and what cross-validation says of the rows where it was sized by that."""
         self.oob_refusal_ = None
-        if self.votes != "cv":
+        if self.cv is None:
             try:
                 forest, report = grown_model(
                     of_size(self.estimator, min(self.min_trees, self.max_trees)),
@@ -198,8 +195,6 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 )
                 return forest, report, None
             except (InbagError, FewVotesError) as refused:
-                if self.votes == "oob":
-                    raise
                 self.oob_refusal_ = str(refused)
         outputs, report = self._cross_validated(data, goal)
         return data.fitted(of_size(self.estimator, report.n_kept)), report, outputs
@@ -207,19 +202,19 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[TreeOutputs, Report]:
         """What forests of the other folds say, with more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
-        folds = folds_of(self.cv, data.label, groups, stratified=len(data.classes) > 0)
+        folds = folds_of(_FOLDS if self.cv is None else self.cv, data.label, groups, stratified=len(data.classes) > 0)
         n_trees = min(self.min_trees, self.max_trees)
         while True:
             outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups)
             outputs = outputs.with_truth(data.truth, data.weight)
             try:
-                report = report_for(goal, outputs)
+                report = Report.of(outputs, goal)
             except FewVotesError as too_few:
                 if too_few.enough is None or n_trees == self.max_trees:
                     raise
                 n_trees = min(too_few.enough, self.max_trees)
                 continue
-            if report.converged or n_trees == self.max_trees:
+            if report.enough or n_trees == self.max_trees:
                 return outputs, report
             n_trees = min(report.next_look(), self.max_trees)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Protocol
 
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
-from rfsize.training.plots import Search, plot_bagging_fraction, plot_sizes
+from rfsize.training.plots import Search, plot_bagging_fraction
 from rfsize.training.sampling_ratio import ratio_with_replacement
 
 
@@ -27,11 +26,7 @@ def search_account(search: DoneSearch) -> Account:
     which = "the best" if search.rule == "best" else "the smallest within one standard error of the best"
     at = int((search.curve["fraction"] == search.best).argmax())
     error, off = (_number(search, search.curve[name][at]) for name in (search.metric, "standard_error"))
-    pictures = [
-        Picture(f"Out-of-bag {search.metric} over the bagging fraction", partial(plot_bagging_fraction, search))
-    ]
-    if search.report is not None:
-        pictures.append(Picture("T* over the bagging fraction", partial(plot_sizes, search)))
+    picture = Picture(f"Out-of-bag {search.metric} over the bagging fraction", partial(plot_bagging_fraction, search))
     ratio = f"{ratio_with_replacement(search.best):.2f} with replacement"
     left_out = f"; {search.n_dropped:,} left out, which some forest had no such tree for" if search.n_dropped else ""
     return Account(
@@ -41,8 +36,8 @@ def search_account(search: DoneSearch) -> Account:
             Figure("bagging fraction", f"{search.best:.3f}", f"worth {ratio}"),
             Figure(f"out-of-bag {search.metric}", error, f"± {off}"),
         ),
-        sections=(Section("", pictures=tuple(pictures), grids=(_grid(search, at),)),),
-        code="forest = search.booster  # of that bagging fraction, and as many trees as it takes",
+        sections=(Section("", pictures=(picture,), grids=(_grid(search, at),)),),
+        code="forest, report = rfsize.grow(search.params, data)  # of that fraction, and as many trees as it takes",
         origin=(
             ("rows", f"{search.n_rows:,}, judged by the trees that did not see them{left_out}"),
             ("trees grown to compare", f"{search.trees_grown:,}"),
@@ -55,22 +50,18 @@ def _number(search: Search, value: float) -> str:
 
 
 def _grid(search: Search, at: int) -> Grid:
-    """The curve, without T* where there is none."""
-    sized = () if search.report is None else (search.report.target,)
+    """The curve."""
     rows = tuple(
         (
             f"{row['fraction']:.3f}",
             f"{row['trees']:,}",
             f"{_number(search, row[search.metric])} ± {_number(search, row['standard_error'])}",
             f"{_number(search, row['difference'])} ± {_number(search, row['difference_se'])}",
-            *(_size(row["size"]) for _ in sized),
         )
         for row in search.curve
     )
-    return Grid(("fraction", "trees", f"out-of-bag {search.metric}", "worse than the best by", *sized), rows, at)
-
-
-def _size(size: float) -> str:
-    if math.isnan(size):
-        return "–"
-    return f"{size:,.0f}" if math.isfinite(size) else "not known"
+    return Grid(
+        ("fraction", "trees", f"out-of-bag {search.metric}", "worse than the best by"),
+        rows,
+        at,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -12,22 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
-from rfsize.adapters.trainer import Trainer
+from rfsize.adapters.registry import integration_for, trainer_for
 from rfsize.counting.copies import resolved
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.sizing.base import Report
-from rfsize.sizing.copies_warning import noting_copies
-from rfsize.sizing.goal import Goal, LabelGoal, check_goal, goal_of
-from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.reports import report_by, report_for
-from rfsize.training.grown import grown
 from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
-from rfsize.utils.warn import give
+from rfsize.utils.validation import as_numbers, choice, share, whole
 
 if TYPE_CHECKING:
     import pandas
@@ -45,12 +36,6 @@ _SEARCHES = ("full", "elimination")
 _RULES = ("best", "one-se")
 
 
-_SURE = 0.8
-
-
-_UNKNOWN = (math.nan, math.nan, math.nan)
-
-
 @dataclass(frozen=True, eq=False)
 class FractionSearch(Result):
     """The answer of `select_bagging_fraction`.
@@ -66,15 +51,10 @@ class FractionSearch(Result):
         - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
         - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
           standard error, paired row by row;
-        - ``size``, ``size_low``, ``size_high``: T* at this fraction and its 95 % interval; NaN where a regression
-          forest was to have none, and for fractions dropped early, whose few trees do not tell;
         - ``seconds``: spent on growing it;
         - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
-    booster : lightgbm.Booster or xgboost.Booster
-        A forest of the chosen fraction that is 80 % sure to have T* trees (``report.wanted``); a regression forest that
-        was to have no T*, of ``n_trees`` trees.
-    report : SizeReport, DeviationReport or None
-        What that size rests on.
+    params : dict
+        The parameters with this fraction, as `rfsize.grow` takes them.
     metric : str
         "error" where less is better, "score" where more is: the name of the column.
     rule, search : str
@@ -91,7 +71,7 @@ class FractionSearch(Result):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
-    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), [0.2, 0.5], n_trees=50, alpha=0.95)
+    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), fractions=[0.2, 0.5], n_trees=50)
     >>> found.curve["fraction"].tolist(), found.trees_grown
     ([0.2, 0.5], 100)
     >>> bool(found.curve["error"].max() < 0.2)
@@ -99,9 +79,8 @@ class FractionSearch(Result):
     """
 
     best: float
+    params: dict[str, Any]
     curve: NDArray[np.void]
-    booster: Any
-    report: Report | None
     metric: str
     rule: str
     search: str
@@ -111,7 +90,7 @@ class FractionSearch(Result):
 
     @property
     def trees_grown(self) -> int:
-        """Trees that the search grew, without those that the chosen forest took to reach T*."""
+        """Trees that the search grew."""
         return int(self.curve["trees"].sum())
 
     def to_frame(self) -> pandas.DataFrame:
@@ -127,7 +106,7 @@ class FractionSearch(Result):
         return pandas.DataFrame(self.curve)
 
     def to_dict(self) -> dict[str, Any]:
-        """The search as plain Python values that ``json`` can write; sizes that are infinite or unknown are None."""
+        """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
         return {
@@ -137,17 +116,16 @@ class FractionSearch(Result):
             "metric": self.metric,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
-            "curve": [{name: _plain(value) for name, value in row.items()} for row in rows],
-            "report": None if self.report is None else self.report.to_dict(),
+            "curve": rows,
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the out-of-bag curve with its standard errors and the chosen fraction, and T* at each fraction below it.
+        """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the curve, without T*; by default a new figure with both.
+            Where to draw; a new figure by default.
 
         Returns
         -------
@@ -173,53 +151,40 @@ class FractionSearch(Result):
             f"{ratio_with_replacement(self.best):.2f} with replacement",
             f"{self.trees_grown:,} trees grown; {rows}",
         ]
-        return "\n".join(lines if self.report is None else [*lines, str(self.report)])
+        return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _plain(value: float | int) -> float | int | None:
-    return value if math.isfinite(value) else None
 
 
 def _table(search: FractionSearch) -> list[str]:
     """The curve in text, the chosen fraction marked."""
     shares = search.metric == "error" and search.of_labels
     columns = (search.metric, "standard_error", "difference", "difference_se")
-    size = "" if search.report is None else search.report.target
-    heading = f"{'fraction':>9}{'trees':>7}{search.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}{size:>11}"
-    lines = [heading.rstrip()]
+    lines = [f"{'fraction':>9}{'trees':>7}{search.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}"]
     for row in search.curve:
         numbers = "".join(f"{f'{row[name]:.2%}' if shares else f'{row[name]:.4g}':>10}" for name in columns)
-        size = "" if math.isnan(row["size"]) else f"{row['size']:,.0f}"
         dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
         mark = "*" if row["fraction"] == search.best else " "
-        lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}{size:>11}  {dropped}".rstrip())
+        lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}  {dropped}".rstrip())
     return lines
 
 
 def select_bagging_fraction(
     params: dict[str, Any],
-    dtrain: Any,
-    fractions: ArrayLike | None = None,
+    data: Any,
     *,
+    fractions: ArrayLike | None = None,
+    metric: str | Callable[..., Any] | None = None,
+    voting: Literal["auto", "hard", "soft"] = "auto",
     n_trees: int = 200,
     search: Literal["full", "elimination"] = "full",
     rule: Literal["best", "one-se"] = "best",
-    scoring: str | Callable[..., Any] | None = None,
-    alpha: float | None = None,
-    voting: str | None = None,
-    average: str | None = None,
-    estimator: str | None = None,
-    criterion: MetricLike = "label",
-    tolerance: float | None = None,
     groups: ArrayLike | str | None = None,
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
-    max_trees: int = 5000,
 ) -> FractionSearch:
-    """Find the bagging fraction of least out-of-bag error, and grow a forest of it to T*.
+    """Find the bagging fraction of least out-of-bag error.
 
     A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
     trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one is
@@ -229,11 +194,17 @@ def select_bagging_fraction(
     ----------
     params : dict
         Parameters of a LightGBM or XGBoost forest; the bagging fraction that they name is not used.
-    dtrain : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
+    data : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
         Training data with labels.
     fractions : array_like, shape (n_fractions,), optional
         Fractions to compare, of rows drawn without replacement; by default 1/11, 2/12, … 12/22, which are worth 0.1,
         0.2, … 1.2 with replacement (`ratio_with_replacement`).
+    metric : str or callable, optional
+        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
+        regression the mean squared error. Where the training data have weights, they count.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Whether the labels that are judged are the majority of the trees' votes (``"hard"``), or those of their averaged
+        scores, which ``predict`` goes by (``"soft"`` and ``"auto"``).
     n_trees : int, default 200
         Trees of each forest compared, or in a search by elimination of those compared last.
     search : {"full", "elimination"}, default "full"
@@ -242,21 +213,6 @@ def select_bagging_fraction(
     rule : {"best", "one-se"}, default "best"
         The fraction of the least error, or the smallest that is worse by no more than the standard error of its
         difference from the best.
-    scoring : str or callable, optional
-        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
-        regression the mean squared error. Where the training data have weights, they count.
-    alpha : float, default 0.99
-        Confidence α of T*(α), strictly between 0 and 1; only for labels.
-    voting : {"auto", "hard", "soft"}, default "auto"
-        Whether labels are the majority of the trees' votes ("hard"), or those of their averaged scores, which
-        ``predict`` goes by ("soft" and "auto"): what is judged, and what T*(α) is of. Only for labels.
-    average : {"micro", "macro"}, default "micro"
-        Over what agreement is averaged, as in `size`: rows, or the classes that they are given. Only for labels.
-    estimator : {"auto", "plugin", "smooth"}, default "auto"
-        As in `size`; only for labels.
-    criterion, tolerance
-        What T* is of, as in `grow`. A regression forest has a T* by ``criterion="score"`` only, and keeps ``n_trees``
-        trees without one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     seed : int, optional
@@ -265,14 +221,12 @@ def select_bagging_fraction(
         Show a progress bar when the search takes long.
     resume : path, optional
         A file in which every forest's votes are kept as it is done. Run again with the same file, parameters, data
-        and seed, the search takes them from there; another rule, scoring or grid may use it too.
-    max_trees : int, default 5000
-        Trees that the forest returned may grow to on its way to T*.
+        and seed, the search takes them from there; another rule, metric or grid may use it too.
 
     Returns
     -------
     FractionSearch
-        The chosen fraction, the curve, and a sized forest.
+        The chosen fraction, and the curve; ``rfsize.grow(found.params, data)`` trains a forest of it.
 
     Raises
     ------
@@ -284,13 +238,6 @@ def select_bagging_fraction(
         If a fraction would leave rows, or those of a class, fewer than ten out-of-bag votes to be judged by.
     ValueError
         If an option or the data do not fit, or the file was written for others.
-
-    Warns
-    -----
-    NotConvergedWarning
-        If ``max_trees`` are fewer than T*, or leave it unsure.
-    CopiesWarning
-        As in `size`.
 
     References
     ----------
@@ -304,10 +251,12 @@ def select_bagging_fraction(
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
-    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), [0.2, 0.5], n_trees=50, alpha=0.95)
+    >>> data = lgb.Dataset(X, y, free_raw_data=False)
+    >>> found = rfsize.select_bagging_fraction(params, data, fractions=[0.2, 0.5], n_trees=50)
     >>> found.best in (0.2, 0.5)
     True
-    >>> found.booster.num_trees() == found.report.wanted
+    >>> booster, report = rfsize.grow(found.params, data, alpha=0.95)
+    >>> booster.params["bagging_fraction"] == found.best
     True
     """
     # Here, because scikit-learn's scorers take long to import.
@@ -318,49 +267,31 @@ def select_bagging_fraction(
     if not isinstance(params, dict):
         raise ValueError(
             f"params is a {type(params).__name__}; give the parameters of a LightGBM or XGBoost forest, a dict, and "
-            "its training data: select_bagging_fraction(params, dtrain)"
+            "its training data: select_bagging_fraction(params, data)"
         )
     grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
-    of_labels = {"alpha": alpha, "voting": voting, "average": average, "estimator": estimator}
-    goal = goal_of(criterion, tolerance, sure=_SURE, **of_labels)
+    choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
-    max_trees = whole("max_trees", max_trees, at_least=1)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
-    X = integration_for(dtrain).rows_of(dtrain)
-    trainer = trainer_for(params, dtrain)
-    belong = resolved(groups, X, len(trainer.label))
+    trainer = trainer_for(params, data)
+    belong = resolved(groups, integration_for(data).rows_of(data), len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
-    if is_sized := len(trainer.classes) > 0 or not isinstance(goal, LabelGoal):
-        check_goal(goal, len(trainer.classes), in_training=True)
-    else:
-        refuse_unused(
-            "a regression forest has no labels, and no T* unless a criterion and a tolerance are given. Give both, or "
-            f"leave out {' and '.join(name for name, value in of_labels.items() if value is not None)}",
-            **of_labels,
-        )
-    judge = judge_for(trainer, scoring, goal.voting if isinstance(goal, LabelGoal) else "auto")
+    judge = judge_for(trainer, metric, voting)
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
     for candidate in candidates:
         candidate.check_votes_to_come(n_trees)
+
     with progress_bar("bagging fractions", cost(plan), "trees", shown=progress) as bar:
         outcome = run(candidates, judge, plan, rule, bar)
-    sized_by = goal if is_sized else None
-    curve = _curve(trainer, candidates, outcome, judge.name, sized_by)
-    chosen = candidates[outcome.chosen]
-    booster, report = _sized(trainer, chosen, n_trees, sized_by, max_trees, progress)
-    if report is not None:
-        rows = (booster, X, trainer.label, trainer.weight)
-        report = noting_copies(report, belong, lambda groups: report_by(groups, *rows, goal=goal))
-        give(report.warnings)
+    best = candidates[outcome.chosen].fraction
     return FractionSearch(
-        best=chosen.fraction,
-        curve=curve,
-        booster=booster,
-        report=report,
+        best=best,
+        params=trainer.with_fraction(best),
+        curve=_curve(candidates, outcome, judge.name),
         metric=judge.name,
         rule=rule,
         search=search,
@@ -381,12 +312,9 @@ def _checked_grid(fractions: ArrayLike | None) -> list[float]:
     return grid
 
 
-def _curve(
-    trainer: Trainer, candidates: Sequence[Candidate], outcome: Outcome, metric: str, goal: Goal | None
-) -> NDArray[np.void]:
-    numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se")
+def _curve(candidates: Sequence[Candidate], outcome: Outcome, metric: str) -> NDArray[np.void]:
+    numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se", "seconds", "dropped")
     kinds = {"trees": np.int64, "dropped": np.int64}
-    names = (*numbers, "size", "size_low", "size_high", "seconds", "dropped")
     rows = [
         (
             candidate.fraction,
@@ -395,33 +323,9 @@ def _curve(
             verdict.value_se,
             verdict.behind,
             verdict.behind_se,
-            *(_UNKNOWN if verdict.dropped else _size(trainer, candidate, goal)),
             candidate.seconds,
             verdict.dropped,
         )
         for candidate, verdict in zip(candidates, outcome.verdicts, strict=True)
     ]
-    return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in names])
-
-
-def _size(trainer: Trainer, candidate: Candidate, goal: Goal | None) -> tuple[float, float, float]:
-    """T* and its interval from what the candidate was judged by."""
-    if goal is None:
-        return _UNKNOWN
-    of_candidate = candidate.out_of_bag, candidate.n_trees, trainer.link
-    outputs = TreeOutputs.out_of_bag(*of_candidate, groups=candidate.groups)
-    report = report_for(goal, outputs.with_truth(trainer.label, trainer.weight))
-    return report.n_trees, *report.interval
-
-
-def _sized(
-    trainer: Trainer, chosen: Candidate, n_trees: int, goal: Goal | None, max_trees: int, progress: bool
-) -> tuple[Any, Report | None]:
-    """The chosen forest, grown on or cut down to T*."""
-    if goal is None:
-        if chosen.n_trees < n_trees:
-            chosen.grow_to(n_trees)
-        return chosen.forest().booster(), None
-    forest = chosen.forest()
-    report = grown(forest, goal, (trainer.label, trainer.weight), max_trees=max_trees, min_trees=1, progress=progress)
-    return adapter_for(forest.booster(), casts_votes=False).truncated(report.n_kept), report
+    return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in numbers])

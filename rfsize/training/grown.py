@@ -12,9 +12,8 @@ from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.errors import FewVotesError
-from rfsize.sizing.base import Report
-from rfsize.sizing.goal import Goal
-from rfsize.sizing.reports import report_for
+from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.report import Report
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
 
@@ -33,7 +32,6 @@ def grown(
     max_trees: int,
     min_trees: int = 100,
     estimate: Callable[[], Report] | None = None,
-    progress: bool = True,
 ) -> Report:
     """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
 
@@ -43,7 +41,7 @@ def grown(
         If ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
     wanted = max(min_trees, forest.n_trees)
-    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees, shown=progress) as bar:
+    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees) as bar:
         while True:
             more = min(wanted, max_trees) - forest.n_trees
             if more > 0:
@@ -56,7 +54,7 @@ def grown(
                     raise
                 wanted = too_few.enough
                 continue
-            if report.converged or forest.n_trees >= max_trees:
+            if report.enough or forest.n_trees >= max_trees:
                 return report
             wanted = report.next_look()
 
@@ -73,10 +71,10 @@ def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_t
         raise FewVotesError(
             f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so "
             f"{how_many(max_trees, 'tree')} would give it {expected:.1f} out-of-bag votes, too few to size a forest "
-            "by: train with a smaller bagging fraction, give X_val, rows that the forest is not trained on, or allow "
-            "more trees"
+            "by: train with a smaller bagging fraction, give validation rows, which the forest is not trained on, or "
+            "allow more trees"
         )
-    return report_for(goal, outputs)
+    return Report.of(outputs, goal)
 
 
 def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.int32], max_trees: int) -> None:
@@ -92,5 +90,5 @@ def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.
             f"even {how_many(max_trees, 'tree')} would leave {without / len(sizes):.1%} of the rows without "
             f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
             "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
-            f"X_val, rows that the forest is not trained on{by_nature_advice(outputs.groups.by)}"
+            f"validation rows, which the forest is not trained on{by_nature_advice(outputs.groups.by)}"
         )

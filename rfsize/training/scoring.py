@@ -94,15 +94,15 @@ class Judge(ABC):
         return said.argmax(axis=1)
 
 
-def judge_for(trainer: Trainer, scoring: str | Callable[..., Any] | None, voting: str) -> Judge:
+def judge_for(trainer: Trainer, metric: str | Callable[..., Any] | None, voting: str) -> Judge:
     """The error of the labels or mean squared error for None, else a scikit-learn scorer.
 
     Raises
     ------
     ValueError
-        If ``scoring`` is no scorer, or cannot judge these labels.
+        If ``metric`` is no scorer, or cannot judge these labels.
     """
-    return MeanLoss(trainer, voting) if scoring is None else Scorer(trainer, scoring, voting)
+    return MeanLoss(trainer, voting) if metric is None else Scorer(trainer, metric, voting)
 
 
 class MeanLoss(Judge):
@@ -149,10 +149,10 @@ class Scorer(Judge):
 
     name = "score"
 
-    def __init__(self, trainer: Trainer, scoring: str | Callable[..., Any], voting: str) -> None:
+    def __init__(self, trainer: Trainer, metric: str | Callable[..., Any], voting: str) -> None:
         super().__init__(trainer, voting)
-        self._scoring = scoring
-        self._scorer = _checked_scorer(scoring)
+        self._metric = metric
+        self._scorer = _checked_scorer(metric)
         # A scorer that does not fit the labels is told before any forest is grown.
         rows = np.arange(len(trainer.label))
         n_classes = len(trainer.classes)
@@ -208,28 +208,28 @@ class Scorer(Judge):
         except (ValueError, TypeError, AttributeError) as error:
             weighed = " with sample weights" if given else ""
             raise ValueError(
-                f"scoring={self._scoring!r} cannot judge out-of-bag predictions of these labels{weighed}: {error}. It "
+                f"metric={self._metric!r} cannot judge out-of-bag predictions of these labels{weighed}: {error}. It "
                 "must be a scikit-learn scorer, called as scorer(estimator, X, y); make_scorer makes one of a metric"
             ) from error
         if not np.isfinite(value):
-            raise ValueError(f"scoring={self._scoring!r} gives {value} on {places.size} rows; take another scorer")
+            raise ValueError(f"metric={self._metric!r} gives {value} on {places.size} rows; take another scorer")
         return value
 
 
-def _checked_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
-    if isinstance(scoring, str):
-        scorer: Callable[..., Any] = get_scorer(scorer_name(scoring))
+def _checked_scorer(metric: str | Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(metric, str):
+        scorer: Callable[..., Any] = get_scorer(scorer_name(metric))
         return scorer
-    if not callable(scoring):
-        raise ValueError(f"scoring must be the name of a scikit-learn scorer, a scorer, or None; found {scoring!r}")
+    if not callable(metric):
+        raise ValueError(f"metric must be the name of a scikit-learn scorer, a scorer, or None; found {metric!r}")
     try:
-        needed = [each for each in inspect.signature(scoring).parameters.values() if each.default is each.empty]
+        needed = [each for each in inspect.signature(metric).parameters.values() if each.default is each.empty]
     except ValueError:  # a callable that does not tell
-        return scoring
+        return metric
     if needed and needed[0].name.startswith("y"):
-        name = getattr(scoring, "__name__", repr(scoring))
+        name = getattr(metric, "__name__", repr(metric))
         raise ValueError(
-            f"scoring is the metric {name}, which takes labels and predictions; a scorer takes (estimator, X, y). Give "
-            f"sklearn.metrics.make_scorer({name}), with greater_is_better=False where less is better"
+            f"metric is the function {name}, which takes labels and predictions; a scorer takes (estimator, X, y). "
+            f"Give sklearn.metrics.make_scorer({name}), with greater_is_better=False where less is better"
         )
-    return scoring
+    return metric

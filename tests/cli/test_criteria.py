@@ -20,9 +20,9 @@ from helpers.forests import Data, train_lightgbm
     ("options", "expected"),
     [
         (["--voting", "soft", "--alpha", "0.9"], {"voting": "soft", "alpha": 0.9}),
-        (["--method", "plugin", "--alpha", "0.9"], {"estimator": "plugin", "alpha": 0.9}),
-        (["--metric", "probabilities", "--tolerance", "0.1"], {"criterion": "probability", "tolerance": 0.1}),
-        (["--metric", "scores", "--tolerance", "0.3"], {"criterion": "score", "tolerance": 0.3}),
+        (["--method", "plugin", "--alpha", "0.9"], {"method": "plugin", "alpha": 0.9}),
+        (["--metric", "probabilities", "--tolerance", "0.1"], {"metric": "probabilities", "tolerance": 0.1}),
+        (["--metric", "scores", "--tolerance", "0.3"], {"metric": "scores", "tolerance": 0.3}),
     ],
 )
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.json"])
@@ -40,7 +40,7 @@ def test_criteria(
     booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
     report = rfsize.size(booster, data.fresh, **expected)
     assert printed == report.to_dict()
-    assert status == (0 if report.converged else 1)
+    assert status == (0 if report.enough else 1)
     small = tmp_path / model
     assert run(folder, "truncate", model, "rows.npy", *options, "-o", str(small)) == status
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
@@ -53,8 +53,10 @@ def test_metrics_by_all_of_their_names(tmp_path: Path, data: Data, capsys: pytes
     train_lightgbm(table[list(NAMES)], data.y, 60).save_model(tmp_path / "model.txt")
     sizing = ["size", "model.txt", "train.csv", "--labels", "target", "--oob", "--tolerance", "0.01", "--metric"]
     assert run(tmp_path, *sizing, "ROC_AUC") == run(tmp_path, *sizing, "auc")
-    one, other = capsys.readouterr().out.split("T*(auc within 0.01)")[1:]
-    assert one.strip().splitlines()[0] == other.strip().splitlines()[0]
+    lines = capsys.readouterr().out.splitlines()
+    one, other = lines[: len(lines) // 2], lines[len(lines) // 2 :]
+    assert one == other
+    assert "AUC" in one[1]
     with pytest.raises(SystemExit, match="2"):
         run(tmp_path, *sizing, "acurracy")
     assert "did you mean 'accuracy'?" in capsys.readouterr().err
@@ -66,10 +68,10 @@ def test_regression(tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[st
     table.assign(target=data.X[:, 0]).to_csv(tmp_path / "train.csv", index=False)
     wanted = ["--oob", "--labels", "target", "--metric", "scores"]
     assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.5") == 0
-    assert "T*(score within 0.5)" in capsys.readouterr().out
+    assert "scores are within 0." in capsys.readouterr().out
     assert run(tmp_path, "size", "lgb.txt", "train.csv", *wanted, "--tolerance", "0.001") == 1
     for options, message in [
-        ([], "criterion='score' and a tolerance"),
+        (["--alpha", "0.9"], "metric='scores', with a tolerance"),
         (["--metric", "scores"], "needs a tolerance"),
         (["--metric", "scores", "--tolerance", "0.1", "--alpha", "0.9"], "alpha would have no effect"),
     ]:
@@ -87,20 +89,20 @@ def test_growing_by_a_metric(
     training = ["grow", "train.csv", "--labels", "sign", "--framework", framework, "-o", str(tmp_path / output)]
     by = ["--metric", "auc", "--tolerance", "0.005"]
     load: Any = lgb.Booster if framework == "lightgbm" else xgb.Booster
-    for options, source in [([], "(oob)"), (["--validation", "fresh.csv"], "500 rows (rows given)")]:
+    for options, source in [([], "out-of-bag rows"), (["--validation", "fresh.csv"], "500 rows given")]:
         assert run(tmp_path, *training, *by, *options) == 0
         printed = capsys.readouterr().out
-        assert "T*(auc within 0.005) " in printed
+        assert "AUC 0." in printed
         assert source in printed
         assert run(tmp_path, *training, *by, *options, "--json") == 0
         report = json.loads(capsys.readouterr().out)
-        assert rfsize.tree_outputs(load(model_file=tmp_path / output), data.fresh).votes.n_trees == report["wanted"]
+        assert rfsize.tree_outputs(load(model_file=tmp_path / output), data.fresh).votes.n_trees == report["n_kept"]
     table[1000:].drop(columns="sign").to_csv(tmp_path / "fresh.csv", index=False)
     for options, message in [
         ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),
         (["--metric", "auc"], "needs a tolerance"),
         ([*by, "--alpha", "0.9"], "alpha would have no effect"),
-        (["--metric", "rmse", "--tolerance", "0.1"], "metric must be one of 'logloss'"),
+        (["--metric", "rmse", "--tolerance", "0.1"], "metric must be one of 'log_loss'"),
     ]:
         assert run(tmp_path, *training, *options) == 2
         assert message in capsys.readouterr().err
@@ -113,9 +115,9 @@ def test_growing_a_regression(tmp_path: Path, data: Data, capsys: pytest.Capture
     training += ['{"objective": "regression", "num_leaves": 15}', "-o", str(tmp_path / "grown.txt")]
     for by in (["--metric", "scores", "--tolerance", "0.1"], ["--metric", "rmse", "--tolerance", "0.01"]):
         assert run(tmp_path, *training, *by) == 0
-        assert f" within {by[3]}) = " in capsys.readouterr().out
-    assert run(tmp_path, *training) == 2
-    assert "criterion='score' and a tolerance" in capsys.readouterr().err
+        assert {"scores": "scores are within", "rmse": "RMSE 0."}[by[1]] in capsys.readouterr().out
+    assert run(tmp_path, *training, "--alpha", "0.9") == 2
+    assert "metric='scores', with a tolerance" in capsys.readouterr().err
 
 
 def test_a_metric_on_other_rows_than_those_of_training(
@@ -127,7 +129,7 @@ def test_a_metric_on_other_rows_than_those_of_training(
     table[1000:].to_csv(tmp_path / "fresh.csv", index=False)
     wanted = ["--metric", "auc", "--tolerance", "0.01", "--json"]
     assert run(tmp_path, "size", "model.txt", "fresh.csv", "--labels", "target", *wanted) in (0, 1)
-    report = rfsize.size(booster, table[list(NAMES)][1000:], table["target"][1000:], criterion="auc", tolerance=0.01)
+    report = rfsize.size(booster, table[list(NAMES)][1000:], table["target"][1000:], metric="auc", tolerance=0.01)
     assert json.loads(capsys.readouterr().out) == report.to_dict()
 
 

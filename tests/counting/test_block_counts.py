@@ -136,7 +136,7 @@ def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> No
     reports = []
     for always in (False, True):
         compiled(always)
-        reports.append(rfsize.size(model, data.X, oob=True, criterion="score", tolerance=0.1))
+        reports.append(rfsize.size(model, data.X, oob=True, metric="scores", tolerance=0.1))
     assert reports[0].n_trees == reports[1].n_trees
 
 

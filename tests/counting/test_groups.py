@@ -109,7 +109,7 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
         of_row = each[~seen[:, row], row]
         assert scores.mean[row, 0] == pytest.approx(of_row.mean())
         assert scores.scatter[row, 0] == pytest.approx(np.sum((of_row - of_row.mean()) ** 2))
-    report = rfsize.size(model, X, oob=True, criterion="score", tolerance=0.1, groups=patients)
+    report = rfsize.size(model, X, oob=True, metric="scores", tolerance=0.1, groups=patients)
     assert report.votes_per_row == scores.asked[scores.asked > 1].mean()
     assert "grouped: no tree votes on a row of whose group it saw one" in str(report)
 
@@ -131,9 +131,9 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     assert report.n_trees == rfsize.size(once, alpha=0.9).n_trees
     assert report.votes_per_row == once.asked[once.asked > 0].mean()
     soft = rfsize.size(model, X, oob=True, alpha=0.9)
-    assert soft.voting == "soft"
+    assert soft.answer.goal.voting == "soft"
     assert soft.votes_per_row == once.asked[once.asked > 1].mean()
-    deviation = rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.1)
+    deviation = rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.1)
     assert (deviation.n_rows, deviation.groups, deviation.copied) == (soft.n_rows, "copies", 1.0)
     assert len(rfsize.tree_outputs(rfsize.truncate(model, X, oob=True, alpha=0.5), X).votes) == 2 * N_ROWS
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
@@ -175,7 +175,7 @@ def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
     assert warning.filename == __file__
     assert report.n_trees == by["rows"]
     with pytest.warns(rfsize.CopiesWarning):
-        rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.05)
+        rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error", rfsize.CopiesWarning)
         for groups in ("rows", "copies", np.arange(len(X))):
@@ -209,9 +209,9 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
     rare = np.flatnonzero(y == 1)[:30]
     X, y = np.concatenate([X, *[X[rare]] * 9]), np.concatenate([y, *[y[rare]] * 9])
     model = RandomForestClassifier(101, random_state=0).fit(X, y)
-    for criterion in ({"alpha": 0.9}, {"voting": "soft", "alpha": 0.9}, {"criterion": "score", "tolerance": 0.9}):
-        report = rfsize.size(model, X, oob=True, **criterion)
-        assert (report.n_trees, report.interval, report.converged) == (np.inf, (1, np.inf), False)
+    for metric in ({"alpha": 0.9}, {"voting": "soft", "alpha": 0.9}, {"metric": "scores", "tolerance": 0.9}):
+        report = rfsize.size(model, X, oob=True, **metric)
+        assert (report.n_trees, report.interval, report.enough) == (np.inf, (1, np.inf), False)
         assert report.n_rows + report.n_dropped == 400
         assert report.reason.startswith(f"{report.n_dropped / 400:.1%} of the rows have no out-of-bag votes")
         assert "they may be the ones that take most trees. Give validation rows" in str(report)
@@ -226,8 +226,7 @@ def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:
     model = RandomForestClassifier(101, max_samples=0.5, random_state=0).fit(X, y)
     seen = reference.groups.spread(rfsize.inbag(model, X), patients)
     grouped, alone = (
-        rfsize.size(model, X, y, oob=True, groups=groups, criterion="auc", tolerance=0.01)
-        for groups in (patients, "rows")
+        rfsize.size(model, X, y, oob=True, groups=groups, metric="auc", tolerance=0.01) for groups in (patients, "rows")
     )
     assert grouped.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
     assert grouped.value != alone.value

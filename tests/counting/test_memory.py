@@ -18,7 +18,7 @@ from helpers.forests import Data
 ASKED: dict[str, Callable[..., Any]] = {
     "votes": lambda model, data, **more: rfsize.tree_outputs(model, data.X, **more).votes,
     "count": lambda model, data, **more: rfsize.tree_outputs(model, data.X, data.y, **more),
-    "size": lambda model, data, **more: rfsize.size(model, data.X, alpha=0.9, **more),
+    "size": lambda model, data, **more: rfsize.size(rfsize.tree_outputs(model, data.X, **more), alpha=0.9),
     "votes out of bag": lambda model, data, **more: rfsize.tree_outputs(model, data.X, oob=True, **more).votes,
 }
 
@@ -37,7 +37,7 @@ y = np.digitize(X[:5000, 0] + X[:5000, 1] ** 2, [0, 1])
 params = {"objective": "multiclass", "num_class": 3, "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1}
 model = lgb.train({**params, "num_leaves": 5, "verbose": -1}, lgb.Dataset(X[:5000], y), 20)
 def ask(rows, limit):
-    return rfsize.size(model, rows, criterion="probability", tolerance=0.05, max_memory=limit)
+    return rfsize.size(rfsize.tree_outputs(model, rows, max_memory=limit), metric="probabilities", tolerance=0.05)
 ask(X[:5000], None)
 try:
     ask(X, 1)
@@ -75,32 +75,15 @@ def test_as_many_rows_as_are_named_fit(lgb_booster: Any, data: Data) -> None:
         rfsize.tree_outputs(lgb_booster, rows[: fit + 1], max_memory=limit)
 
 
-def test_rows_that_are_drawn_are_limited_alone(lgb_booster: Any, data: Data) -> None:
-    rows = np.tile(data.X, (40_000 // len(data.X), 1))
-    with pytest.raises(ValueError, match="rows at a time") as refused:
-        rfsize.size(lgb_booster, rows, alpha=0.9, max_memory=5.01e8)
-    fit = int(re.search(r"max_rows=(\d+)", str(refused.value))[1])  # type: ignore[index]
-    found = rfsize.size(lgb_booster, rows, alpha=0.9, max_memory=5.01e8, max_rows=fit)
-    assert found.n_rows == fit
-    with pytest.raises(ValueError, match="rows at a time"):
-        rfsize.size(lgb_booster, rows, alpha=0.9, max_memory=5.01e8, max_rows=fit + 1)
-
-
 def test_out_of_bag_all_rows_are_needed(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="out of bag takes all rows at once"):
-        rfsize.size(lgb_booster, data.X, oob=True, alpha=0.9, max_memory=5e8 + 1e4)
+        rfsize.tree_outputs(lgb_booster, data.X, oob=True, max_memory=5e8 + 1e4)
 
 
 @pytest.mark.parametrize("limit", [0, -1, np.nan, "2 GB", True])
 def test_a_limit_is_a_positive_number(lgb_booster: Any, data: Data, limit: Any) -> None:
     with pytest.raises(ValueError, match="max_memory must be a positive number"):
         rfsize.tree_outputs(lgb_booster, data.X, max_memory=limit)
-
-
-def test_what_was_counted_takes_no_limit(lgb_booster: Any, data: Data) -> None:
-    counted = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True)
-    with pytest.raises(ValueError, match="max_memory"):
-        rfsize.size(counted, max_memory=1e9)
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="tells the most memory held on Linux alone")

@@ -86,7 +86,7 @@ def test_an_estimator_is_grown_on_it() -> None:
         boosting_type="rf", subsample=0.6, subsample_freq=1, n_estimators=20, random_state=1, verbose=-1
     )
     grown = [
-        rfsize.grow(forest, rows, label(table), alpha=0.9, max_trees=40)
+        rfsize.grow(forest, rows, label(table), alpha=0.9, max_trees=40)[0]
         for rows in (table, polars_frame(values, polars.Enum(list("pqrs"))))
     ]
     assert np.array_equal(grown[0].predict_proba(table), grown[1].predict_proba(table))

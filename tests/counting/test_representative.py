@@ -17,6 +17,7 @@ from sklearn.utils.fixes import parse_version
 
 import reference.representative
 import rfsize
+from helpers.reports import agreement
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import Kinds, RowsAsked
@@ -46,16 +47,15 @@ def forest() -> tuple[Any, np.ndarray, np.ndarray]:
 READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "size": lambda model, X, y: rfsize.size(model, X, y, oob=True),
     "size by probability": lambda model, X, y: rfsize.size(
-        model, X, y, oob=True, criterion="probability", tolerance=0.1
+        model, X, y, oob=True, metric="probabilities", tolerance=0.1
     ),
-    "size by auc": lambda model, X, y: rfsize.size(model, X, y, oob=True, criterion="auc", tolerance=0.01),
+    "size by auc": lambda model, X, y: rfsize.size(model, X, y, oob=True, metric="auc", tolerance=0.01),
     "what was counted": lambda model, X, y: rfsize.size(rfsize.tree_outputs(model, X, y, oob=True)),
     "build": lambda model, X, y: rfsize.StopTable.build(80, prior=rfsize.tree_outputs(model, X, y, oob=True)),
     "truncate": lambda model, X, y: rfsize.truncate(model, X, y, oob=True),
     "accuracy": lambda model, X, y: rfsize.oob_score(model, X, y),
     "auc": lambda model, X, y: rfsize.oob_score(rfsize.tree_outputs(model, X, y, oob=True), metric="auc"),
-    "grow": lambda model, X, y: rfsize.grow(model, X, y, max_trees=200),
-    "estimator": lambda model, X, y: rfsize.RightSizedClassifier(model, votes="oob", max_trees=200).fit(X, y),
+    "grow": lambda model, X, y: rfsize.grow(model, X, y, max_trees=200)[0],
 }
 
 
@@ -89,7 +89,7 @@ def test_predictions_say_what_a_score_of_them_would_not_tell(forest: tuple[Any, 
 @draws_by_weight
 def test_an_estimator_turns_to_cross_validation(forest: tuple[Any, np.ndarray, np.ndarray]) -> None:
     model, X, y = forest
-    sized = rfsize.RightSizedClassifier(model, alpha=0.8, cv=2, min_trees=20, max_trees=40).fit(X, y)
+    sized = rfsize.RightSizedClassifier(model, alpha=0.8, min_trees=20, max_trees=40).fit(X, y)
     assert sized.report_.source == "cross-validation"
     assert "of class 1" in sized.oob_refusal_
 
@@ -114,8 +114,8 @@ def test_uneven_rows_with_votes_are_estimated_by_strata() -> None:
     assert len(strata) > 1
     parts = [(rows, rfsize.size(votes.take(rows), alpha=0.9)) for rows in map(list, strata)]
     for n_trees in (5, 51):
-        expected = sum(len(rows) * part.agreement(n_trees) for rows, part in parts) / N_ROWS
-        assert report.agreement(n_trees) == pytest.approx(expected)
+        expected = sum(len(rows) * agreement(part, n_trees) for rows, part in parts) / N_ROWS
+        assert agreement(report, n_trees) == pytest.approx(expected)
 
 
 def test_out_of_bag_counts_are_not_taken_to_be_of_as_many_trees_as_the_most_asked_row() -> None:
@@ -161,8 +161,8 @@ def test_numbers_with_weights() -> None:
     with pytest.raises(rfsize.FewVotesError, match="rows in the highest fifth of y have"):
         rfsize.oob_score(model, X, y)
     with pytest.raises(rfsize.FewVotesError, match="rows in the highest fifth of the predictions have"):
-        rfsize.size(model, X, oob=True, criterion="score", tolerance=0.1)
-    sized = rfsize.RightSizedRegressor(model, tolerance=0.2, cv=2, max_trees=60, min_trees=20)
+        rfsize.size(model, X, oob=True, metric="scores", tolerance=0.1)
+    sized = rfsize.RightSizedRegressor(model, tolerance=0.2, max_trees=60, min_trees=20)
     assert sized.fit(X, y, sample_weight=weight).report_.source == "cross-validation"
 
 

@@ -117,7 +117,7 @@ def test_what_is_known_of_the_rows_helps() -> None:
 
 ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "size": lambda model, X, _: rfsize.size(model, X, alpha=0.9),
-    "size by a metric": lambda model, X, y: rfsize.size(model, X, y, criterion="brier", tolerance=0.1),
+    "size by a metric": lambda model, X, y: rfsize.size(model, X, y, metric="brier", tolerance=0.1),
     "size of some rows": lambda model, X, _: rfsize.size(model, X, alpha=0.9, max_rows=200),
     "truncate": lambda model, X, _: rfsize.truncate(model, X, alpha=0.9),
     "count": lambda model, X, _: rfsize.tree_outputs(model, X),
@@ -167,12 +167,12 @@ def test_validation_rows_that_are_those_of_training() -> None:
     _, X, fresh = known("LightGBM")
     y, params = (X[:, 0] > 0).astype(int), {**LIGHTGBM, "seed": 1}
 
-    def grown(X_val: np.ndarray) -> rfsize.SizeReport:
+    def grown(X_val: np.ndarray) -> rfsize.Report:
         dataset = lgb.Dataset(X, y, free_raw_data=False)
-        return rfsize.grow(params, dataset, X_val=X_val, alpha=0.9, return_report=True)[1]
+        return rfsize.grow(params, dataset, alpha=0.9, validation=X_val)[1]
 
-    def called(X_val: np.ndarray) -> rfsize.SizeReport:
-        dataset, callback = lgb.Dataset(X, y), rfsize.SizeCallback(alpha=0.9, votes="valid_0")
+    def called(X_val: np.ndarray) -> rfsize.Report:
+        dataset, callback = lgb.Dataset(X, y), rfsize.SizeCallback(alpha=0.9, validation="valid_0")
         lgb.train(params, dataset, 200, valid_sets=[dataset.create_valid(X_val, y)], callbacks=[callback])
         return callback.report_
 

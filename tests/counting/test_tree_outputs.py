@@ -61,18 +61,17 @@ Case = tuple[Any, dict[str, Any], rfsize.TreeOutputs]
 
 def test_reports_on_labels(case: Case) -> None:
     model, given, counted = case
-    voting, estimator = ("soft", "smooth") if given.get("oob") else ("hard", "plugin")
-    options: dict[str, Any] = {"alpha": 0.9, "voting": voting, "estimator": estimator}
+    voting, method = ("soft", "smooth") if given.get("oob") else ("hard", "plugin")
+    options: dict[str, Any] = {"alpha": 0.9, "voting": voting, "method": method}
     report, expected = rfsize.size(counted, **options), rfsize.size(model, **given, **options)
     assert as_sure(report) == as_sure(expected)
-    assert as_sure(report.other) == as_sure(expected.other)
-    assert report.sure is None
+    assert report.goal.confidence is None
 
 
-@pytest.mark.parametrize("criterion", ["probability", "score"])
-def test_reports_on_deviations(criterion: str, case: Case) -> None:
+@pytest.mark.parametrize("metric", ["probabilities", "scores"])
+def test_reports_on_deviations(metric: str, case: Case) -> None:
     model, given, counted = case
-    options: dict[str, Any] = {"criterion": criterion, "tolerance": 0.05}
+    options: dict[str, Any] = {"metric": metric, "tolerance": 0.05}
     report, expected = rfsize.size(counted, **options), rfsize.size(model, **given, **options)
     assert same(report.to_dict(), expected.to_dict())
 
@@ -99,7 +98,7 @@ def test_it_is_pickled(case: Case) -> None:
 
 def test_it_is_cut_to_size(case: Case, data: Data) -> None:
     model, given, counted = case
-    for options in ({"alpha": 0.85}, {"criterion": "probability", "tolerance": 0.1}, {"n_trees": 7}):
+    for options in ({"alpha": 0.85}, {"metric": "probabilities", "tolerance": 0.1}, {"n_trees": 7}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
             rows = {} if "n_trees" in options else given
@@ -124,10 +123,10 @@ def test_a_metric_asks_no_tree_again(metric: str, case: Case, monkeypatch: pytes
         with pytest.raises(rfsize.FewVotesError, match="are too few to tell what a metric loses"):
             rfsize.size(counted, alpha=0.9).loss_at(5, metric)
         return
-    expected = rfsize.size(counted, criterion=metric, tolerance=0.01).loss_at(5)
+    expected = rfsize.size(counted, metric=metric, tolerance=0.01).loss_at(5)
     monkeypatch.setattr("rfsize.counting.forest_on_rows.visit_leaves", _asked)
     monkeypatch.setattr(type(counted.forest.adapter), "leaf_index", _asked)
-    for report in (rfsize.size(counted, alpha=0.9), rfsize.size(counted, criterion="score", tolerance=0.1)):
+    for report in (rfsize.size(counted, alpha=0.9), rfsize.size(counted, metric="scores", tolerance=0.1)):
         assert report.loss_at(5, metric) == expected
     otherwise = counted.with_truth((np.asarray(counted.y) + 1) % 2)
     assert rfsize.size(otherwise, alpha=0.9).loss_at(5, metric) != expected
@@ -143,7 +142,9 @@ def test_thresholds_and_weights(data: Data) -> None:
     weight = 1.0 + data.y
     model = train_lightgbm(data.X, data.y, dataset={"weight": weight})
     counted = rfsize.tree_outputs(model, data.X, data.y, oob=True, threshold=0.3, sample_weight=weight)
-    expected = rfsize.size(model, data.X, data.y, oob=True, threshold=0.3, sample_weight=weight, alpha=0.9)
+    expected = rfsize.size(
+        rfsize.tree_outputs(model, data.X, data.y, oob=True, threshold=0.3, sample_weight=weight), alpha=0.9
+    )
     assert rfsize.size(counted, alpha=0.9).to_dict() == expected.to_dict()
     assert counted.sample_weight.tolist() == weight.tolist()
 
@@ -164,8 +165,8 @@ def test_rows_that_belong_together(train: Any, groups: Any, monkeypatch: pytest.
             rfsize.size(counted, **options).to_dict()
             == rfsize.size(model, X, y, oob=True, groups=groups, **options).to_dict()
         )
-    for criterion in ("probability", "score"):
-        options = {"criterion": criterion, "tolerance": 0.05}
+    for metric in ("probabilities", "scores"):
+        options = {"metric": metric, "tolerance": 0.05}
         expected = rfsize.size(model, X, y, oob=True, groups=groups, **options)
         assert same(rfsize.size(counted, **options).to_dict(), expected.to_dict())
     assert counted.n_rows == 600
@@ -213,18 +214,18 @@ def test_regression(framework: str, data: Data) -> None:
     counted = rfsize.tree_outputs(model, data.X, y, oob=True)
     assert repr(counted) == f"TreeOutputs(1,500 rows (oob), regression, {counted.n_trees} trees)"
     assert len(counted.classes) == 0
-    options: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
+    options: dict[str, Any] = {"metric": "scores", "tolerance": 0.1}
     report, expected = rfsize.size(counted, **options), rfsize.size(model, data.X, oob=True, **options)
     assert same(report.to_dict(), expected.to_dict())
     if framework != "scikit-learn":
-        by_rmse = rfsize.size(model, data.X, y, oob=True, criterion="rmse", tolerance=0.1)
+        by_rmse = rfsize.size(model, data.X, y, oob=True, metric="rmse", tolerance=0.1)
         assert report.loss_at(5, "rmse") == by_rmse.loss_at(5)
-    small = rfsize.truncate(counted, criterion="score", tolerance=0.5)
+    small = rfsize.truncate(counted, metric="scores", tolerance=0.5)
     assert np.array_equal(
         predict_numbers(small, data.fresh),
-        predict_numbers(rfsize.truncate(model, data.X, oob=True, criterion="score", tolerance=0.5), data.fresh),
+        predict_numbers(rfsize.truncate(model, data.X, oob=True, metric="scores", tolerance=0.5), data.fresh),
     )
-    with pytest.raises(rfsize.NotAForestError, match=r"regression forest cast no votes.*by criterion='score'"):
+    with pytest.raises(rfsize.NotAForestError, match=r"regression forest cast no votes.*metric='scores'"):
         rfsize.size(counted, alpha=0.9)
     with pytest.raises(ValueError, match="regression forest cast no votes: take scores"):
         counted.votes  # noqa: B018
@@ -243,17 +244,16 @@ def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
     report = rfsize.size(counted, alpha=0.9)
     assert as_sure(report) == as_sure(rfsize.size(model, data.X, oob=True, alpha=0.9))
     assert counted.nbytes > 0
-    with pytest.raises(rfsize.NotAForestError, match="members of the ensemble are no trees"):
+    with pytest.raises(rfsize.NotAForestError, match="ensembles whose members are no trees"):
         report.loss_at(5, "accuracy")
-    with pytest.raises(rfsize.NotAForestError, match="members of the ensemble are no trees"):
-        rfsize.size(counted, criterion="score", tolerance=0.1)
+    with pytest.raises(rfsize.NotAForestError, match="ensembles whose members are no trees"):
+        rfsize.size(counted, metric="scores", tolerance=0.1)
 
 
 @pytest.mark.parametrize(
     "beside",
     [
-        *({"X": 1}, {"oob": True}, {"threshold": 0.5}, {"groups": "rows"}),
-        *({"seed": 3}, {"subsample": 0.5}, {"missing": -1.0}),
+        *({"X": 1}, {"oob": True}, {"groups": "rows"}),
     ],
     ids=str,
 )
@@ -266,26 +266,23 @@ def test_what_was_counted_is_taken_as_it_is(beside: dict[str, Any], case: Case, 
         rfsize.size(counted, **given)
     with pytest.raises(ValueError, match=refused):
         rfsize.truncate(counted, alpha=0.9, **given)
-    if "threshold" not in beside:
-        with pytest.raises(ValueError, match=refused):
-            rfsize.size(counted, criterion="score", tolerance=0.1, **given)
+    with pytest.raises(ValueError, match=refused):
+        rfsize.size(counted, metric="scores", tolerance=0.1, **given)
 
 
 def test_the_truth_may_be_told_later(lgb_booster: Any, data: Data) -> None:
-    weight = 1.0 + data.y
-    by: dict[str, Any] = {"criterion": "logloss", "tolerance": 0.01}
+    by: dict[str, Any] = {"metric": "log_loss", "tolerance": 0.01}
     later = rfsize.tree_outputs(lgb_booster, data.X, oob=True)
     with pytest.raises(ValueError, match="y is missing"):
         rfsize.size(later, **by)
     at_once = rfsize.size(rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True), **by)
     assert rfsize.size(later, y=data.y, **by).to_dict() == at_once.to_dict()
-    assert rfsize.size(later, y=data.y, sample_weight=weight, **by).value != at_once.value
 
 
 def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
     counted = rfsize.tree_outputs(lgb_booster, data.X, oob=True)
     report = rfsize.size(counted, alpha=0.9)
-    with pytest.raises(ValueError, match="y is missing: criterion='accuracy' needs the truth of the rows"):
+    with pytest.raises(ValueError, match="y is missing: metric 'accuracy' needs the truth of the rows"):
         report.loss_at(5, "accuracy")
     assert 0.0 < rfsize.size(counted, y=data.y, alpha=0.9).loss_at(5, "accuracy").value < 0.3
     with pytest.raises(ValueError, match="this report was pickled"):

@@ -92,7 +92,7 @@ def test_where_a_part_of_the_rows_is_scored(
     assert np.array_equal(found.blocks.rows, expected.blocks.rows)
 
 
-@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"criterion": "auc", "tolerance": 0.01}])
+@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "auc", "tolerance": 0.01}])
 def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) -> None:
     for X in collections(data.X).values():
         found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), da.from_array(data.y, chunks=500), **goal)
@@ -174,7 +174,7 @@ def test_workers_hold_the_blocks_alone_that_they_work_on(client: Any) -> None:
 def test_regressions(client: Any, data: Data) -> None:
     forest = RandomForestRegressor(30, random_state=0).fit(data.X[:300], data.X[:300, 0])
     X = da.from_array(data.X, chunks=(333, 8))
-    goal = {"criterion": "score", "tolerance": 0.2}
+    goal = {"metric": "scores", "tolerance": 0.2}
     assert str(rfsize.size(forest, rfsize.dask.rows(X, client=client), **goal)) == str(
         rfsize.size(forest, data.X, **goal)
     )

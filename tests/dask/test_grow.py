@@ -26,10 +26,12 @@ from rfsize.adapters.registry import integration_named  # noqa: E402
 from rfsize.dask import clients, held  # noqa: E402
 from rfsize.dask.growing import _TrainerOnWorker  # noqa: E402
 from rfsize.dask.held import HeldOnWorkers  # noqa: E402
+from rfsize.sizing.goals.labels import LabelGoal  # noqa: E402
+from rfsize.training.growing import grown_model  # noqa: E402
 
 PARAMS = {"lightgbm": LIGHTGBM | {"deterministic": True, "force_col_wise": True}, "xgboost": XGBOOST}
 # Two looks, of four blocks and of three, the last of which has five trees.
-LOOKS = {"alpha": 0.999, "min_trees": 30, "max_trees": 55, "trees_per_block": 10, "return_report": True}
+LOOKS = {"alpha": 0.999, "min_trees": 30, "max_trees": 55, "trees_per_block": 10}
 
 pytestmark = pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning", "ignore::rfsize.errors.LabelsOnlyWarning")
 
@@ -66,7 +68,8 @@ def undisturbed(client: Any, data: Data) -> Callable[[str], tuple[str, str]]:
 
 
 def test_it_is_what_grow_trains_in_blocks(undisturbed: Any, framework: str, data: Data) -> None:
-    model, report = rfsize.grow(PARAMS[framework], matrix(framework, data.X, data.y), **LOOKS)
+    goal, looks = LabelGoal(LOOKS["alpha"], confidence=0.8), {name: LOOKS[name] for name in LOOKS if name != "alpha"}
+    model, report = grown_model(PARAMS[framework], matrix(framework, data.X, data.y), None, goal, **looks)
     assert (text(model), str(report)) == undisturbed(framework)
     assert len(rfsize.inbag(model, data.X, data.y)) == 55
 
@@ -82,21 +85,21 @@ def test_frames_keep_their_names(client: Any, framework: str, data: Data) -> Non
     frame = pd.DataFrame(data.X, columns=[f"x{place}" for place in range(8)])
     X, y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(data.y), npartitions=2)
     few = {"alpha": 0.5, "min_trees": 10, "trees_per_block": 5}
-    model = rfsize.dask.grow(client, PARAMS[framework], X, y, **few)
+    model = rfsize.dask.grow(client, PARAMS[framework], X, y, **few)[0]
     assert (model.feature_name() if framework == "lightgbm" else model.feature_names) == list(frame.columns)
-    assert text(model) == text(rfsize.dask.grow(client, PARAMS[framework], frame, data.y, **few))
+    assert text(model) == text(rfsize.dask.grow(client, PARAMS[framework], frame, data.y, **few)[0])
 
 
 def test_weights_and_numbers_whatever_the_threads(client: Any, framework: str, data: Data) -> None:
     objective = "regression" if framework == "lightgbm" else "reg:squarederror"
     params = {**PARAMS[framework], "objective": objective}
-    goal = {"criterion": "score", "tolerance": 0.5, "min_trees": 10, "max_trees": 10, "trees_per_block": 5}
+    goal = {"metric": "scores", "tolerance": 0.5, "min_trees": 10, "max_trees": 10, "trees_per_block": 5}
     rng = np.random.default_rng(0)
     X = rng.integers(0, 9, size=(12_000, 6)).astype(float)  # with many splits that are nearly as good as each other
     y, weight = np.exp(5 * rng.normal(size=len(X))), np.exp(3 * rng.normal(size=len(X)))
-    first = rfsize.dask.grow(client, params, X, y, weight=weight, groups="rows", **goal)
+    first = rfsize.dask.grow(client, params, X, y, weight=weight, groups="rows", **goal)[0]
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=3, dashboard_address=":0") as threads:
-        other = rfsize.dask.grow(threads, params, X, y, weight=weight, groups="rows", **goal)
+        other = rfsize.dask.grow(threads, params, X, y, weight=weight, groups="rows", **goal)[0]
     assert text(first) == text(other)
 
 
@@ -113,9 +116,11 @@ def test_where_sums_are_rounded_xgboost_trains_with_as_many_threads_everywhere(d
 
 def test_groups_and_copies(client: Any, framework: str, data: Data) -> None:
     X, y = np.repeat(data.X[:500], 2, axis=0), np.repeat(data.y[:500], 2)
-    few = {"min_trees": 60, "max_trees": 60, "trees_per_block": 60, "alpha": 0.9, "return_report": True}
+    few = {"min_trees": 60, "max_trees": 60, "trees_per_block": 60, "alpha": 0.9}
     _, found = rfsize.dask.grow(client, PARAMS[framework], X, y, **few)
-    _, expected = rfsize.grow(PARAMS[framework], matrix(framework, X, y), **few)
+    few.pop("alpha")
+    goal = LabelGoal(0.9, confidence=0.8)
+    _, expected = grown_model(PARAMS[framework], matrix(framework, X, y), None, goal, **few)
     assert str(found) == str(expected)
     assert found.groups == "copies"
 
@@ -174,7 +179,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "no rows": (ValueError, "no rows", {"data": np.ones((0, 3)), "label": np.ones(0)}),
     "other labels": (ValueError, "class indices 0 to 1", {"label": np.arange(1500)}),
     "no block": (ValueError, "trees_per_block must be", {"trees_per_block": 0}),
-    "no goal": (ValueError, "needs a tolerance", {"criterion": "auc"}),
+    "no goal": (ValueError, "needs a tolerance", {"metric": "auc"}),
     "a goal of labels": (
         rfsize.NotAForestError,
         "cast no votes",

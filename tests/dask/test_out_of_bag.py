@@ -252,10 +252,12 @@ def test_what_is_refused(client: Any, trained: Trained, lgb_booster: Any, data: 
         rfsize.tree_outputs(model, xgboost_dask.DaskDMatrix(client, X, trained.y, base_margin=margin))
 
 
-@pytest.mark.parametrize("votes", ["oob", "valid_0"])
-def test_a_size_callback_is_refused_before_one_worker_waits_for_another(client: Any, data: Data, votes: str) -> None:
+@pytest.mark.parametrize("validation", [None, "valid_0"])
+def test_a_size_callback_is_refused_before_one_worker_waits_for_another(
+    client: Any, data: Data, validation: Any
+) -> None:
     X, y = (on_workers(client, values, (1100, 400), (0, 1)) for values in (data.X, data.y))
-    callbacks = [rfsize.SizeCallback(alpha=0.9, votes=votes)]
+    callbacks = [rfsize.SizeCallback(alpha=0.9, validation=validation)]
     with pytest.raises(ValueError, match=r"2 machines train .* take rfsize\.dask\.grow"):
         lightgbm_estimator(client).fit(X, y, callbacks=callbacks, eval_set=[(X, y)])
     # The workers train on, together and alone.

@@ -17,6 +17,7 @@ import reference.leads
 import rfsize
 from helpers.curves import interval_of
 from helpers.forests import Data
+from helpers.reports import agreement
 from rfsize.estimation import soft
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.scores import Scores
@@ -212,7 +213,7 @@ def test_scores_of_zero_and_one_are_votes() -> None:
     trees = np.arange(60)
     score = (trees < count[:, None])[:, :, None].astype(float)
     scores = Scores.of(score, trees < asked[:, None])
-    hard = rfsize.size(rfsize.Votes(np.stack([asked - count, count], axis=1), n_trees=60), estimator="smooth")
+    hard = rfsize.size(rfsize.Votes(np.stack([asked - count, count], axis=1), n_trees=60), method="smooth")
     found = soft.smooth(scores, 0.5)
     for alpha in ALPHAS[1:]:
         assert found.size(alpha) == pytest.approx(hard.size_at(alpha), rel=0.15)
@@ -318,11 +319,11 @@ def test_predictions_of_forests_of_that_size(data: Data) -> None:
 
 @pytest.mark.parametrize("estimator", ["plugin", "smooth"])
 def test_report(booster: Any, data: Data, estimator: str) -> None:
-    report = rfsize.size(booster, data.X, oob=True, voting="soft", estimator=estimator)
+    report = rfsize.size(booster, data.X, oob=True, voting="soft", method=estimator)
     low, high = report.interval
     assert low <= report.n_trees <= high
-    assert report.voting == "soft"
-    assert report.estimator == estimator
+    assert report.answer.goal.voting == "soft"
+    assert report.answer.estimate.name == estimator
     sizes = [report.size_at(alpha) for alpha in ALPHAS]
     assert sizes == sorted(sizes)
-    assert report.agreement(int(sizes[1])) >= 0.95 > report.agreement(max(1, int(sizes[1]) - 2)) or sizes[1] == 1
+    assert agreement(report, int(sizes[1])) >= 0.95 > agreement(report, max(1, int(sizes[1]) - 2)) or sizes[1] == 1

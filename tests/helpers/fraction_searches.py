@@ -29,8 +29,7 @@ def given(
 
 def search(framework: str, data: Data, fractions: Any = GRID, **options: Any) -> rfsize.FractionSearch:
     params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
-    options = {"n_trees": TREES, "alpha": 0.9, "max_trees": 400, **options}
-    return select_bagging_fraction(params, dtrain, fractions, **options)
+    return select_bagging_fraction(params, dtrain, fractions=fractions, **{"n_trees": TREES, **options})
 
 
 def accuracy(estimator: Any, X: Any, y: Any) -> float:

@@ -9,27 +9,42 @@ import pytest
 
 import rfsize
 
-_OF_SINGLE_CLASSES = {"agreement_by_class", "label_shares", "price"}
+_OF_SINGLE_CLASSES = {"label_shares", "loss", "beside", "warnings"}
+_OF_THE_TRUTH = {"beside", "warnings"}
 
 
-def as_sure(report: rfsize.SizeReport, sure: float = 0.8) -> dict[str, Any]:
+def agreement(report: rfsize.Report, n_trees: int) -> float:
+    """Share of the labels that equal those of an unlimited forest."""
+    return 1.0 - report.answer.value(n_trees)
+
+
+def agreement_by_class(report: rfsize.Report, n_trees: int) -> dict[Any, float]:
+    return {of: 1.0 - lost for of, lost in report.answer.by_class(n_trees).items()}
+
+
+def parts(report: rfsize.Report) -> tuple[Any, Any]:
+    """What halves and quarters of the trees lose of a metric."""
+    return report.answer.lost.halves, report.answer.lost.quarters
+
+
+def as_sure(report: rfsize.Report, confidence: float = 0.8) -> dict[str, Any]:
     """A report as training asks for it, which wants to be sure, where that of a finished forest asks for T* itself.
 
-    Without the price, which training tells in metrics too, since it knows the labels.
+    Without what depends on the labels, which training knows.
     """
-    said = replace(report, sure=sure).to_dict()
-    del said["price"]
-    return said
+    goal = replace(report.goal, confidence=confidence)
+    said = replace(report, goal=goal).to_dict()
+    return {name: value for name, value in said.items() if name not in _OF_THE_TRUTH}
 
 
-def of_same_votes(report: rfsize.SizeReport) -> dict[str, Any]:
+def of_same_votes(report: rfsize.Report) -> dict[str, Any]:
     """The same without what it says of copies: a Dataset may have given up its rows."""
     return {name: value for name, value in as_sure(report).items() if name not in {"copied", "groups"}}
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two reports agree but for the last digits, in which sums of scores may differ, and the price."""
-    one, other = ({name: value for name, value in said.items() if name != "price"} for said in (one, other))
+    """Whether two reports agree but for the last digits, in which sums of scores may differ, and for other metrics."""
+    one, other = ({name: value for name, value in said.items() if name not in _OF_THE_TRUTH} for said in (one, other))
     return one.keys() == other.keys() and all(
         value == other[name]
         or (isinstance(value, dict) and isinstance(other[name], dict) and same(value, other[name]))
@@ -43,6 +58,6 @@ def _is_of_floats(value: Any) -> bool:
     return bool(values) and all(isinstance(one, float) for one in values)
 
 
-def of_all_classes(report: rfsize.SizeReport) -> dict[str, Any]:
+def of_all_classes(report: rfsize.Report) -> dict[str, Any]:
     """The same without what it says of single classes, whose order decides which of them a tied row is given first."""
     return {name: value for name, value in report.to_dict().items() if name not in _OF_SINGLE_CLASSES}

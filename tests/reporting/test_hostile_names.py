@@ -38,8 +38,7 @@ def test_reports_tables_and_warnings(rows: Any, tmp_path: Path) -> None:
         report = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9)
         of_classes = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9, average="macro")
         table = rfsize.StopTable.calibrate(forest, X[500:], alpha=0.9)
-        price = report.price(11)
-        results = (report, of_classes, table, price, rfsize.oob_score(forest, X[:500], y[:500]))
+        results = (report, of_classes, table, rfsize.oob_score(forest, X[:500], y[:500]))
         rfsize.truncate(forest, X[:500], y[:500], oob=True, alpha=0.9)
     for result in results:
         assert is_plain(f"{result}\n{result!r}"), result

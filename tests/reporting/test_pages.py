@@ -16,7 +16,6 @@ import pytest
 import rfsize
 from helpers.pages import Page
 from rfsize.reporting.result import Result
-from rfsize.sizing.base import Report
 from rfsize.sizing.words import in_percent, in_words
 
 LARGEST = 300_000
@@ -25,8 +24,6 @@ ELSEWHERE = re.compile(r"https?:|//[a-z]|@import|@font-face|url\((?!#)")
 KINDS = [
     *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score"),
     *(
-        "price",
-        "price of numbers",
         "certified by class",
         "certified",
         "spread",
@@ -88,32 +85,34 @@ def test_names_are_told_as_they_are(results: dict[str, Result], forest: Any, tmp
 
 
 @pytest.mark.parametrize("kind", REPORTS)
-def test_a_report_tells_size_interval_and_price(kind: str, results: dict[str, Result], tmp_path: Path) -> None:
+def test_a_report_tells_size_interval_and_losses(kind: str, results: dict[str, Result], tmp_path: Path) -> None:
     report: Any = results[kind]
     html = html_of(report, tmp_path)
     check_alone(html)
     told = Page(html).text
-    price = report.price()
-    expected = [report.target, in_words(report.n_trees), *map(in_words, report.interval), f"{report.available:,}"]
-    expected += [] if price.labels is None else [in_percent(price.labels)]
-    expected += [f"{loss:.2g}" for loss in price.metrics.values()]
+    expected = [report.goal.title, in_words(report.n_trees), *map(in_words, report.interval), f"{report.available:,}"]
+    for name in (report.goal.name, *report.beside):
+        loss = report.loss_at(report.n_kept, name).value
+        expected.append(in_percent(loss) if name == "labels" else f"{loss:.2g}")
     expected += [f"{report.n_rows:,}", "rfsize " + rfsize.__version__]
     assert [part for part in expected if part not in told] == []
-    assert ("enough to" in told or "enough, to" in told) == report.converged
-    assert "too few" in told or report.converged
-    for remark in report._remarks():
-        assert remark[1:].rstrip(".") in told
+    assert (f" to {report.goal.aim}" in told) == report.enough
+    assert "not enough" in told or report.enough
+    for note in report.answer.notes():
+        assert note.rstrip(".") in told
 
 
 def test_the_verdict_is_plain(results: dict[str, Result]) -> None:
     found: Any = results["enough"]
+    low, high = found.interval
     assert found._account().verdict == (
-        f"{found.n_trees} of the 60 trees are enough to give the label of infinitely many on 90 % of the rows."
+        f"{found.n_trees} of your 60 trees are enough (95 % interval {low} to {high}) to give the labels of an "
+        "unlimited forest on 90 % of rows."
     )
     found = results["too few"]
+    low, high = found.interval
     assert found._account().verdict == (
-        f"61 trees are too few: it takes about {found.n_trees:,} to give the label of infinitely many on 99.9 % of the "
-        "rows of each class, averaged over the classes."
+        f"Your 61 trees are not enough: about {found.n_trees:,} are needed (95 % interval {low:,} to {high:,})."
     )
     found = results["certified"]
     assert found._account().verdict == (
@@ -130,10 +129,10 @@ def test_its_code_runs(
     report: Any = results[kind]
     code = Page(html_of(report, tmp_path)).code
     assert code.startswith("import rfsize\n")
-    done: dict[str, Any] = {"model": forest, "report": report, "params": params, "dtrain": dtrain}
+    done: dict[str, Any] = {"model": forest, "report": report, "params": params, "data": dtrain}
     code = code.replace("alpha=0.999", "alpha=0.9, max_trees=200")  # which take less long
     exec(code, done)
-    if report.converged:
+    if report.enough:
         assert len(done["small"].estimators_) == report.n_trees
         assert done["fast"].n_trees == report.n_trees
     else:
@@ -143,7 +142,7 @@ def test_its_code_runs(
 
 @pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
 def test_what_was_grown_is_not_cut_again(params: Any, dtrain: Any) -> None:
-    grown, report = rfsize.grow(params, dtrain, alpha=0.8, return_report=True)
+    grown, report = rfsize.grow(params, dtrain, alpha=0.8)
     assert grown.num_trees() == report.n_kept < report.available
     assert (
         report._account().code == "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
@@ -184,10 +183,10 @@ def test_what_cannot_be_told_leaves_the_file_alone(results: dict[str, Result], t
 
 def test_a_pickled_report_tells_what_it_knows(results: dict[str, Result], tmp_path: Path) -> None:
     report = results["enough"]
-    assert isinstance(report, Report)
+    assert isinstance(report, rfsize.Report)
     told = Page(html_of(pickle.loads(pickle.dumps(report)), tmp_path)).text
     assert report._account().verdict in told
-    assert in_percent(report.price().labels or 0.0) in told
+    assert in_percent(report.loss_at(report.n_kept).value) in told
 
 
 def test_pictures_are_those_of_the_page_in_any_style(results: dict[str, Result], tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from rfsize.sizing.oob_score import Curve
 DRAWN = [
     *("enough", "too few", "probability", "regression", "metric", "score", "certified", "spread", "two classes"),
     *(
-        "price",
         "certified by class",
         "three classes",
         "four classes",
@@ -95,7 +94,7 @@ def test_classes_have_their_names() -> None:
 def test_a_score_that_is_not_known_from_the_first_tree_on() -> None:
     sizes = np.arange(1, 51)
     values = np.where(sizes < 30, np.nan, 0.9)
-    options: dict[str, Any] = {"metric": "logloss", "value": 0.9, "at_all_trees": 0.9, "interval": (0.8, 1.0)}
+    options: dict[str, Any] = {"metric": "log_loss", "value": 0.9, "at_all_trees": 0.9, "interval": (0.8, 1.0)}
     score = rfsize.OobScore(
         **options,
         curve=Curve(sizes, values),

@@ -44,7 +44,7 @@ def test_fewer_rows_are_all_taken(booster: Any, data: Data) -> None:
         assert str(found) == str(rfsize.size(booster, data.X, alpha=0.9))
 
 
-@pytest.mark.parametrize("goal", [{"alpha": 0.95}, {"criterion": "probability", "tolerance": 0.05}])
+@pytest.mark.parametrize("goal", [{"alpha": 0.95}, {"metric": "probabilities", "tolerance": 0.05}])
 def test_enough_rows_are_drawn(data: Data, many: np.ndarray, goal: dict[str, Any]) -> None:
     forest = train_lightgbm(data.X, data.y, 60)
     found, whole = rfsize.size(forest, many, max_rows="auto", **goal), rfsize.size(forest, many, **goal)

@@ -10,7 +10,7 @@ import pytest
 import rfsize
 from helpers.outputs import outputs_of
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.sizing.goal import LabelGoal
+from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.voting.scores import Scores
 
 
@@ -24,18 +24,18 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
-@pytest.mark.parametrize("estimator", ["plugin", "auto"])
-def test_a_report_is_of_the_goal(voting: str, estimator: str) -> None:
-    report = rfsize.SizeReport.of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, estimator))
-    assert (report.alpha, report.voting, report.available, report.source) == (0.9, voting, 50, "oob")
+@pytest.mark.parametrize("method", ["plugin", "auto"])
+def test_a_report_is_of_the_goal(voting: str, method: str) -> None:
+    report = rfsize.Report.of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, method))
+    found = (report.goal.alpha, report.answer.goal.voting, report.available, report.source)
+    assert found == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
-    assert report.n_trees != report.other.n_trees
-    assert estimator == "auto" or report.estimator == "plugin"
+    assert method == "auto" or report.answer.estimate.name == "plugin"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"alpha": 1.0}, "alpha"), ({"voting": "averaged"}, "voting"), ({"estimator": "best"}, "estimator")],
+    [({"alpha": 1.0}, "alpha"), ({"voting": "averaged"}, "voting"), ({"method": "best"}, "method")],
 )
 def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -44,14 +44,14 @@ def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) ->
 
 def test_the_next_look_is_at_the_size_or_at_twice_the_trees() -> None:
     known = outputs(40, 0.3)
-    near = rfsize.SizeReport.of(replace(known, n_trees=40, source="oob"), LabelGoal(0.98, "hard", "plugin"))
+    near = rfsize.Report.of(replace(known, n_trees=40, source="oob"), LabelGoal(0.98, "hard", "plugin"))
     assert near.n_trees > 40
     assert near.next_look() == min(near.n_trees, 80)
-    far = rfsize.SizeReport.of(replace(outputs(40, 0.49), n_trees=40, source="oob"), LabelGoal(0.999, "hard", "plugin"))
+    far = rfsize.Report.of(replace(outputs(40, 0.49), n_trees=40, source="oob"), LabelGoal(0.999, "hard", "plugin"))
     assert far.n_trees > 80
     assert far.next_look() == 80
     # With too few votes to tell, the size may lie below the trees at hand.
-    few = rfsize.SizeReport.of(replace(outputs(4, 0.05), n_trees=12, source="oob"), LabelGoal(0.6, "hard", "plugin"))
+    few = rfsize.Report.of(replace(outputs(4, 0.05), n_trees=12, source="oob"), LabelGoal(0.6, "hard", "plugin"))
     assert few.n_trees <= 12
-    assert not few.converged
+    assert not few.enough
     assert few.next_look() == 24

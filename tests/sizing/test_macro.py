@@ -21,8 +21,10 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.majority
 import rfsize
 from helpers.outputs import outputs_of
-from rfsize.sizing.goal import LabelGoal
-from rfsize.sizing.voting_rule import _most_voted
+from helpers.reports import agreement, agreement_by_class
+from rfsize.sizing.goals.label_rows import _most_voted
+from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.told import finding
 from rfsize.theory import multiclass
 from rfsize.voting.scores import Scores
 
@@ -40,7 +42,7 @@ def rare(n_rows: int, asked: int, seed: int) -> tuple[np.ndarray, rfsize.Votes]:
 
 def test_it_is_the_mean_over_classes_of_direct_sums() -> None:
     votes = two_classes(np.array([0, 3, 9, 20, 44] * 6 + [52, 71, 101]), 101)
-    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
+    report = rfsize.size(votes, average="macro", alpha=0.9, method="plugin")
     pi = votes.fractions()[:, 1].tolist()
     by_class = [[one for one in pi if one < 0.5], [one for one in pi if one > 0.5]]
 
@@ -48,11 +50,11 @@ def test_it_is_the_mean_over_classes_of_direct_sums() -> None:
         return [1.0 - np.mean([reference.majority.disagreement(n_trees, one) for one in each]) for each in by_class]
 
     for n_trees in (1, 7, 41):
-        assert report.agreement_by_class(n_trees) == pytest.approx(dict(enumerate(expected(n_trees))))
-        assert report.agreement(n_trees) == pytest.approx(np.mean(expected(n_trees)))
+        assert agreement_by_class(report, n_trees) == pytest.approx(dict(enumerate(expected(n_trees))))
+        assert agreement(report, n_trees) == pytest.approx(np.mean(expected(n_trees)))
     enough = [np.mean(expected(n_trees)) >= 0.9 for n_trees in range(1, int(report.n_trees) + 1, 2)]
     assert enough == [False] * (len(enough) - 1) + [True]
-    assert report.n_trees > report.size_at(0.9, "micro") == rfsize.size(votes, alpha=0.9, estimator="plugin").n_trees
+    assert report.n_trees > rfsize.size(votes, alpha=0.9, method="plugin").n_trees
 
 
 counts = st.integers(2, 4).flatmap(
@@ -66,16 +68,15 @@ counts = st.integers(2, 4).flatmap(
 @settings(max_examples=60, deadline=None)
 def test_any_votes(counts: list[list[int]], n_trees: int) -> None:
     votes = rfsize.Votes(counts, n_trees=max(map(sum, counts)))
-    micro, macro = (rfsize.size(votes, alpha=0.9, estimator="plugin", average=of) for of in ("micro", "macro"))
-    by_class, shares = macro.agreement_by_class(n_trees), macro.label_shares
-    assert by_class == micro.agreement_by_class(n_trees)
+    micro, macro = (rfsize.size(votes, alpha=0.9, method="plugin", average=of) for of in ("micro", "macro"))
+    by_class, shares = agreement_by_class(macro, n_trees), macro.answer.label_shares
+    assert by_class == agreement_by_class(micro, n_trees)
     assert list(shares) == list(range(len(counts[0])))
     assert by_class.keys() == {of for of, share in shares.items() if share > 0.0}
     assert sum(shares.values()) == pytest.approx(1.0)
-    assert macro.agreement(n_trees) == pytest.approx(np.mean(list(by_class.values())))
+    assert agreement(macro, n_trees) == pytest.approx(np.mean(list(by_class.values())))
     # Each row is of one class.
-    assert micro.agreement(n_trees) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class))
-    assert micro.macro_size == macro.n_trees == macro.macro_size
+    assert agreement(micro, n_trees) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class))
     low, high = macro.interval
     assert low <= macro.n_trees <= high
 
@@ -97,12 +98,12 @@ def test_tied_classes_take_turns(counts: list[list[int]]) -> None:
 def test_several_classes_against_direct_sums() -> None:
     rng = np.random.default_rng(0)
     votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet([1.0, 0.6, 0.1], size=400)))
-    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
+    report = rfsize.size(votes, average="macro", alpha=0.9, method="plugin")
     agrees = multiclass.agreement(31, votes.fractions())
     leader = _most_voted(votes.counts)
     expected = {of: agrees[leader == of].mean() for of in range(3)}
-    assert report.agreement_by_class(31) == pytest.approx(expected)
-    assert report.agreement(31) == pytest.approx(np.mean(list(expected.values())))
+    assert agreement_by_class(report, 31) == pytest.approx(expected)
+    assert agreement(report, 31) == pytest.approx(np.mean(list(expected.values())))
 
 
 @pytest.mark.parametrize("asked", [37, 100])
@@ -113,7 +114,7 @@ def test_few_votes_of_rows_whose_fractions_are_known(asked: int) -> None:
     expected = 1.0 - np.mean([differ[truth <= 0.5].mean(), differ[truth > 0.5].mean()])
     for seed in range(6):
         report = rfsize.size(rare(8000, asked, seed)[1], average="macro", alpha=expected)
-        found.append(1.0 - report.agreement(size))
+        found.append(1.0 - agreement(report, size))
         low, high = report.interval
         held += low <= size <= high
     assert np.mean(found) == pytest.approx(1.0 - expected, rel=0.1)
@@ -128,7 +129,7 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
     outputs = outputs_of(votes, scores, cut=cut, predict_obeys="soft")
     goal = LabelGoal(0.9, "soft", "plugin", "macro")
-    report = rfsize.SizeReport.of(replace(outputs, n_trees=60, source="rows given"), goal)
+    report = rfsize.Report.of(replace(outputs, n_trees=60, source="rows given"), goal)
     mean = score.mean(axis=1)
     leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)
     agrees = np.ones(500)
@@ -139,62 +140,40 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
             over = [score[row, :, leader[row]] - score[row, :, of] for of in range(3) if of != leader[row]]
         agrees[row] = np.prod([norm.cdf(math.sqrt(21) * one.mean() / one.std(ddof=1)) for one in over])
     expected = {of: agrees[leader == of].mean() for of in range(max(2, n_scores))}
-    assert report.agreement_by_class(21) == pytest.approx(expected, rel=1e-5)
-    assert report.agreement(21) == pytest.approx(np.mean(list(expected.values())), rel=1e-5)
-    assert report.other is not None
-    assert report.other.average == "macro"
-    assert report.other.agreement_by_class(21) == {0: 1.0}  # by the votes, which are all for class 0
+    assert agreement_by_class(report, 21) == pytest.approx(expected, rel=1e-5)
+    assert agreement(report, 21) == pytest.approx(np.mean(list(expected.values())), rel=1e-5)
+    by_votes = rfsize.Report.of(replace(outputs, n_trees=60, source="rows given"), replace(goal, voting="hard"))
+    assert agreement_by_class(by_votes, 21) == {0: 1.0}  # which are all for class 0
 
 
 def test_what_it_says() -> None:
     votes = two_classes(np.repeat([5, 38, 70], [970, 10, 20]), 101, classes=["stays", "leaves"])
-    report = rfsize.size(votes, average="macro", alpha=0.95, estimator="plugin")
+    report = rfsize.size(votes, average="macro", alpha=0.95, method="plugin")
     assert report.headline().startswith(f"T*(0.95, macro) = {report.n_trees} (")
-    assert f"{report.n_trees} (" in str(report)
-    assert "of the rows of a class, averaged over the classes" in str(report)
-    assert "stays 99.80%, leaves 91.37% (2 % of the labels)" in str(report)
-    assert "beware: classes that few rows are given tell little of themselves: leaves (20)" in str(report)
+    assert "of labels of each class, averaged over the classes, equal those" in str(report)
+    assert "few rows are given these classes, and tell little of them: leaves (20)" in str(report)
     values = json.loads(json.dumps(report.to_dict()))
     assert values["average"] == "macro"
     assert values["label_shares"] == {"stays": 0.98, "leaves": 0.02}
-    assert values["agreement_by_class"] == pytest.approx(report.agreement_by_class(101))
-    micro = rfsize.size(votes, alpha=0.95, estimator="plugin")
-    assert f"by class, at {micro.n_kept} trees: stays " in str(micro)
-    assert "beware" not in str(micro)
+    assert values["loss"]["by_class"] == pytest.approx(report.answer.by_class(report.n_kept))
+    micro = rfsize.size(votes, alpha=0.95, method="plugin")
+    assert "few rows" not in str(micro)
     assert "size labels of rare classes by average='macro'" in str(micro)
-    few = rfsize.size(votes, average="macro", alpha=0.9999, estimator="plugin")
-    assert "averaged over the classes; it agrees on about" in few.not_converged()
-
-
-def test_rare_classes_alone_are_spoken_of() -> None:
-    votes = two_classes(np.repeat([5, 90], [940, 60]), 101)
-    assert "by class" not in str(rfsize.size(votes, estimator="plugin"))
-    assert "by class" in str(rfsize.size(votes, estimator="plugin", average="macro"))
+    few = rfsize.size(votes, average="macro", alpha=0.9999, method="plugin")
+    assert "averaged over the classes, equal those of an unlimited forest; for 99.99 % train more" in finding(few)
 
 
 def test_classes_that_no_row_is_given_are_left_out() -> None:
     votes = rfsize.Votes([[60, 30, 11], [20, 70, 11]] * 100, classes=["a", "b", "c"])
     report = rfsize.size(votes, average="macro", alpha=0.9)
-    assert list(report.agreement_by_class(9)) == ["a", "b"]
-    assert report.label_shares == {"a": 0.5, "b": 0.5, "c": 0.0}
-    assert "no row is given c" in str(report)
-
-
-def test_of_many_classes_those_that_agree_least() -> None:
-    rng = np.random.default_rng(3)
-    votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet(np.full(22, 0.1), size=1500)))
-    report = rfsize.size(votes, average="macro", alpha=0.9, estimator="plugin")
-    (line,) = (line for line in str(report).splitlines() if line.startswith("by class"))
-    assert "the lowest of 22" in line
-    agreement = report.agreement_by_class(report.n_kept)
-    least = sorted(agreement, key=lambda of: agreement[of])[:5]
-    assert [int(said.split()[0]) for said in line.split(": ", 1)[1].split(", ")] == least
+    assert list(agreement_by_class(report, 9)) == ["a", "b"]
+    assert report.answer.label_shares == {"a": 0.5, "b": 0.5, "c": 0.0}
 
 
 def test_a_class_that_never_converges() -> None:
     votes = two_classes(np.repeat([5, 50], [900, 40]), 100)
-    assert rfsize.size(votes, alpha=0.95, estimator="plugin").n_trees < math.inf
-    report = rfsize.size(votes, alpha=0.95, estimator="plugin", average="macro")
+    assert rfsize.size(votes, alpha=0.95, method="plugin").n_trees < math.inf
+    report = rfsize.size(votes, alpha=0.95, method="plugin", average="macro")
     assert report.n_trees == math.inf
     assert "of the classes one never converges" in str(report.reason)
 
@@ -203,7 +182,7 @@ def test_a_pickle_knows_both_averages() -> None:
     report = rfsize.size(rare(500, 50, 0)[1], alpha=0.95)
     again = pickle.loads(pickle.dumps(report))
     assert again.to_dict() == report.to_dict()
-    assert again.macro_size == report.macro_size
+    assert again.loss_at(9) == report.loss_at(9)
     assert again.interval == report.interval
 
 
@@ -211,10 +190,6 @@ def test_a_pickle_knows_both_averages() -> None:
 def test_other_averages_are_refused(average: Any) -> None:
     with pytest.raises(ValueError, match="average must be one of 'micro', 'macro'"):
         LabelGoal(average=average)
-    report = rfsize.size(rare(200, 50, 0)[1])
-    if average is not None:
-        with pytest.raises(ValueError, match="average must be one of"):
-            report.size_at(0.9, average)
 
 
 def problem(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -255,17 +230,16 @@ FOREST: dict[str, Callable[..., Any]] = {"LightGBM": lightgbm, "XGBoost": xgboos
 def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
     model = FOREST[framework](N_TREES, 0)
     options: dict[str, Any] = {"voting": voting, "alpha": 0.98}
-    large = rfsize.size(FOREST[framework](300, 1), FRESH, **options, average="macro", estimator="plugin")
+    large = rfsize.size(FOREST[framework](300, 1), FRESH, **options, average="macro", method="plugin")
     for rows in ({"X": X, "oob": True}, {"X": FRESH}):
         report = rfsize.size(model, **rows, **options, average="macro")
         micro = rfsize.size(model, **rows, **options)
-        assert report.n_trees == micro.macro_size > micro.n_trees
-        assert report.agreement(15) == pytest.approx(large.agreement(15), abs=0.06)  # of some 100 rows of class 1
-        assert report.agreement_by_class(15)[1] < report.agreement(15) < report.agreement_by_class(15)[0]
+        assert report.n_trees > micro.n_trees
+        assert agreement(report, 15) == pytest.approx(agreement(large, 15), abs=0.06)  # of some 100 rows of class 1
+        assert agreement_by_class(report, 15)[1] < agreement(report, 15) < agreement_by_class(report, 15)[0]
         low, high = report.interval
         assert low < report.n_trees < high
-    assert 0.005 < report.label_shares[1] < 0.08
-    assert ("by class" in str(micro)) == (micro.label_shares[1] < 0.05)
+    assert 0.005 < report.answer.label_shares[1] < 0.08
 
 
 @pytest.mark.parametrize("framework", FOREST)
@@ -273,7 +247,7 @@ def test_it_truncates(framework: str) -> None:
     model = FOREST[framework](N_TREES, 0)
     counted = rfsize.tree_outputs(model, X, Y, oob=True)
     report = rfsize.size(counted, alpha=0.93, average="macro")
-    assert report.converged
+    assert report.enough
     small = rfsize.truncate(counted, alpha=0.93, average="macro")
     assert rfsize.tree_outputs(small, FRESH).votes.n_trees == report.n_kept
     with pytest.raises(ValueError, match="average would have no effect"):
@@ -283,8 +257,11 @@ def test_it_truncates(framework: str) -> None:
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 def test_a_threshold_moves_what_is_rare(voting: str) -> None:
     model = lightgbm(N_TREES, 0)
-    found = [rfsize.size(model, X, oob=True, voting=voting, average="macro", threshold=at) for at in (0.1, 0.5)]
-    low, middle = (report.label_shares[1] for report in found)
+    found = [
+        rfsize.size(rfsize.tree_outputs(model, X, oob=True, threshold=at), voting=voting, average="macro")
+        for at in (0.1, 0.5)
+    ]
+    low, middle = (report.answer.label_shares[1] for report in found)
     assert low > 1.3 * middle
     assert found[0].n_trees != found[1].n_trees
 
@@ -295,9 +272,9 @@ def test_three_classes(framework: str) -> None:
     model = FOREST[framework](N_TREES, 0, X, y)
     for voting in ("hard", "soft"):
         report = rfsize.size(model, X, oob=True, voting=voting, average="macro", alpha=0.9)
-        by_class = report.agreement_by_class(9)
+        by_class = agreement_by_class(report, 9)
         assert min(by_class, key=lambda of: by_class[of]) == 1
-        assert report.agreement(9) == pytest.approx(np.mean(list(by_class.values())))
+        assert agreement(report, 9) == pytest.approx(np.mean(list(by_class.values())))
         low, high = report.interval
         assert low <= report.n_trees <= high
 
@@ -325,14 +302,14 @@ def test_groups_of_rows(voting: str) -> None:
     model = lightgbm(N_TREES, 0)
     report = rfsize.size(model, X, groups=groups, average="macro", **options)
     micro = rfsize.size(model, X, groups=groups, **options)
-    by_class, shares = report.agreement_by_class(15), report.label_shares
-    assert report.agreement(15) == pytest.approx(np.mean(list(by_class.values())))
+    by_class, shares = agreement_by_class(report, 15), report.answer.label_shares
+    assert agreement(report, 15) == pytest.approx(np.mean(list(by_class.values())))
     # Strata of few rows are put together within the classes, other than over all rows.
-    assert micro.agreement(15) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class), abs=0.01)
+    assert agreement(micro, 15) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class), abs=0.01)
     low, high = report.interval
     assert low < report.n_trees < high
 
 
 def test_only_labels_have_it() -> None:
     with pytest.raises(ValueError, match="average would have no effect"):
-        rfsize.size(lightgbm(10, 0), FRESH, criterion="score", tolerance=0.1, average="macro")
+        rfsize.size(lightgbm(10, 0), FRESH, metric="scores", tolerance=0.1, average="macro")

@@ -38,7 +38,7 @@ matplotlib.use("agg")
 ROWS = 400
 OF_CLASSES: dict[str, Callable[..., float]] = {
     "accuracy": lambda y, p, w: accuracy_score(y, p.argmax(axis=1), sample_weight=w),
-    "logloss": lambda y, p, w: log_loss(y, p, sample_weight=w),
+    "log_loss": lambda y, p, w: log_loss(y, p, sample_weight=w),
     "brier": lambda y, p, w: (
         np.average(np.sum((p - np.eye(p.shape[1])[y]) ** 2, axis=1), weights=w) / (2 if p.shape[1] == 2 else 1)
     ),
@@ -152,7 +152,7 @@ def test_curve_is_that_of_the_first_trees(data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     model = train_lightgbm(X, y, 60)
     score, inbag = each_tree(model, X), rfsize.inbag(model, X)
-    found = rfsize.oob_score(model, X, y, metric="logloss")
+    found = rfsize.oob_score(model, X, y, metric="log_loss")
     assert found.curve.sizes[0] == 1
     for size, value in zip(found.curve.sizes[::4], found.curve.values[::4], strict=True):
         mean = reference.predictions.mean_scores(score[:size], inbag[:size, :, None])[:, 0]
@@ -245,7 +245,7 @@ def beside_fresh_rows() -> tuple[np.ndarray, list[tuple[Any, np.ndarray, np.ndar
     return truth, trained
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "logloss"])
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss"])
 def test_intervals_hold_the_metric_on_fresh_rows(metric: str, beside_fresh_rows: Any) -> None:
     """And their middle is nearer to it than the value, which is of fewer trees."""
     held, off = 0, []
@@ -315,7 +315,7 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
         score(rfsize.tree_outputs(lgb_booster, data.X, data.y), None, None)
     with pytest.raises(ValueError, match="X would have no effect: tree outputs have their rows"):
         score(rfsize.tree_outputs(lgb_booster, data.X, oob=True))
-    with pytest.raises(ValueError, match="metric must be one of 'logloss'"):
+    with pytest.raises(ValueError, match="metric must be one of 'log_loss'"):
         score(metric="r2")
     for metric in ("auc", "average_precision"):
         with pytest.raises(ValueError, match=f"'{metric}' is for two classes"):
@@ -334,7 +334,7 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
 def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> None:
     model = RandomForestClassifier(30, random_state=0).fit(data.X, data.y)
     with pytest.raises(ValueError, match=r"infinite: no tree asked about .* of the rows"):
-        rfsize.oob_score(model, data.X, data.y, metric="logloss")
+        rfsize.oob_score(model, data.X, data.y, metric="log_loss")
 
 
 def test_no_row_that_two_trees_left_out(data: Data) -> None:

@@ -18,7 +18,7 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.outputs import votes_of
 
-WANTED: dict[str, Any] = {"criterion": "score", "tolerance": 0.1}
+WANTED: dict[str, Any] = {"metric": "scores", "tolerance": 0.1}
 
 
 def positive(data: Data) -> np.ndarray:
@@ -80,10 +80,10 @@ def test_sizes_what_the_model_predicts(train: Callable[[Data], Any], data: Data)
     model = train(data)
     report = rfsize.size(model, data.fresh, **WANTED)
     whole = predictions(model, data.fresh)
-    assert np.allclose(report._deviations._limit[:, 0, 0], whole, rtol=1e-5, atol=1e-5)
+    assert np.allclose(report.answer._deviations._limit[:, 0, 0], whole, rtol=1e-5, atol=1e-5)
     small = predictions(rfsize.truncate(model, n_trees=20), data.fresh)
     # A third of the trees are the same; one forest may be off by much more or less than the mean forest.
-    expected = report.deviation(20).rms * np.sqrt(1.0 - 20.0 / 60.0)
+    expected = report.answer._deviations.at(20).rms * np.sqrt(1.0 - 20.0 / 60.0)
     assert 0.5 < np.sqrt(np.mean((small - whole) ** 2)) / expected < 1.8
 
 
@@ -96,7 +96,7 @@ def test_out_of_bag(train: Callable[[Data], Any], data: Data) -> None:
     assert report.source == "oob"
     assert 0.15 * 60 < report.votes_per_row < 0.45 * 60
     fresh = rfsize.size(model, data.fresh, **WANTED)
-    assert 0.6 < report.deviation(60).rms / fresh.deviation(60).rms < 1.6
+    assert 0.6 < report.answer._deviations.at(60).rms / fresh.answer._deviations.at(60).rms < 1.6
 
 
 @pytest.mark.parametrize("train", UNPROVABLE.values())
@@ -115,7 +115,11 @@ def test_wrong_rows_are_found_out(data: Data) -> None:
 def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
     model = train(data)
     for call in (rfsize.size, rfsize.truncate):
-        with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
+        with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+            call(model, data.fresh, metric="labels")
+        with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+            call(model, data.fresh, alpha=0.9)
+        with pytest.raises(ValueError, match=r"give y, whose standard deviation says it .* or metric='scores'"):
             call(model, data.fresh)
     with pytest.raises(ValueError, match="cast no votes: take scores"):
         votes_of(model, data.fresh)
@@ -123,22 +127,34 @@ def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
         rfsize.compile(model).votes(data.fresh)
     with pytest.raises(ValueError, match="decides labels, and the forest predicts numbers: leave voting out"):
         rfsize.compile(model, voting="hard")
-    with pytest.raises(ValueError, match="'probability' is for classification"):
-        rfsize.size(model, data.fresh, criterion="probability", tolerance=0.1)
+    with pytest.raises(ValueError, match="'probabilities' is for classification"):
+        rfsize.size(model, data.fresh, metric="probabilities", tolerance=0.1)
+
+
+@pytest.mark.parametrize("train", [LIGHTGBM["regression"], PROVABLE["reg:squarederror"], SKLEARN["random forest"]])
+def test_numbers_are_sized_within_a_twentieth_of_the_spread_of_y_by_default(
+    train: Callable[[Data], Any], data: Data
+) -> None:
+    model, y = train(data), positive(data)
+    report = rfsize.size(model, data.X, y, oob=True)
+    assert (report.goal.name, report.goal.level) == ("scores", 0.05 * np.std(y))
+    expected = rfsize.size(model, data.X, y, oob=True, metric="scores", tolerance=report.goal.level)
+    assert report.to_dict() == expected.to_dict()
+    assert rfsize.size(model, data.X, y, oob=True, tolerance=0.2).goal.options == {"metric": "scores", "tolerance": 0.2}
 
 
 @pytest.mark.parametrize("train", [LIGHTGBM["LGBMRegressor"], PROVABLE["XGBRegressor"], SKLEARN["random forest"]])
 def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
     model = train(data)
     before = predictions(model, data.fresh)
-    tolerance = rfsize.size(model, data.fresh, **WANTED).deviation(30).p95
-    report = rfsize.size(model, data.fresh, criterion="score", tolerance=tolerance)
-    small = rfsize.truncate(model, data.fresh, criterion="score", tolerance=tolerance)
+    tolerance = rfsize.size(model, data.fresh, **WANTED).loss_at(30).value
+    report = rfsize.size(model, data.fresh, metric="scores", tolerance=tolerance)
+    small = rfsize.truncate(model, data.fresh, metric="scores", tolerance=tolerance)
     assert type(small) is type(model)
     assert report.n_trees == rfsize.size(small, data.fresh, **WANTED).available <= 30
     assert np.array_equal(predictions(model, data.fresh), before)
-    with pytest.warns(rfsize.NotConvergedWarning, match="predicted scores"):
-        rfsize.truncate(model, data.fresh, criterion="score", tolerance=1e-4)
+    with pytest.warns(rfsize.NotConvergedWarning, match="Scores are within"):
+        rfsize.truncate(model, data.fresh, metric="scores", tolerance=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +188,7 @@ def test_weights_of_the_training_rows(data: Data) -> None:
     dtrain = xgb.DMatrix(data.X, positive(data), weight=weight)
     settings = {"objective": "reg:squarederror", "num_parallel_tree": 30, "subsample": 0.6, "eta": 1.0, "seed": 2}
     model = xgb.train(settings, dtrain, 1)
-    assert rfsize.size(model, data.X, oob=True, sample_weight=weight, **WANTED).n_rows > 1400
+    assert rfsize.size(rfsize.tree_outputs(model, data.X, oob=True, sample_weight=weight), **WANTED).n_rows > 1400
     with pytest.raises(rfsize.InbagError):
         rfsize.size(model, data.X, oob=True, **WANTED)
 
@@ -191,9 +207,9 @@ def test_what_is_for_classes_tells_a_regression_what_there_is(framework: str, da
         "sklearn": RandomForestRegressor(5),
     }[framework]
     y = data.X[:200, 0]
-    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*criterion='score' and a tolerance"):
-        rfsize.grow(estimator, data.X[:200], y)
+    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+        rfsize.grow(estimator, data.X[:200], y, alpha=0.9)
     with pytest.raises(rfsize.NotAForestError, match="no probabilities: use predict"):
         rfsize.compile(estimator.fit(data.X[:200], y)).predict_proba(data.X)
     with pytest.raises(ValueError, match=r"params is a \w+Regressor; give the parameters"):
-        rfsize.select_bagging_fraction(estimator, data.X[:200], y)
+        rfsize.select_bagging_fraction(estimator, data.X[:200])

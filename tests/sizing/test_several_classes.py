@@ -9,6 +9,7 @@ import pytest
 
 import rfsize
 from helpers.forests import Data
+from helpers.reports import agreement
 from rfsize import theory
 from rfsize.theory import multiclass
 
@@ -24,17 +25,17 @@ def counted() -> rfsize.Votes:
 def test_size_is_the_smallest_that_is_enough(counted: rfsize.Votes) -> None:
     pi = counted.fractions()[counted.asked > 0]
     for alpha in (0.7, 0.9, 0.97):
-        report = rfsize.size(counted, alpha=alpha, estimator="plugin")
+        report = rfsize.size(counted, alpha=alpha, method="plugin")
         enough = [multiclass.agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
         assert enough == [False] * (len(enough) - 1) + [True]
-        assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9, estimator="plugin").n_trees
-        assert report.agreement(51) == pytest.approx(multiclass.agreement(51, pi).mean())
+        assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9, method="plugin").n_trees
+        assert agreement(report, 51) == pytest.approx(multiclass.agreement(51, pi).mean())
         assert (report.n_rows, report.n_dropped) == (2999, 1)
 
 
 def test_interval_is_the_bootstrap_over_rows(counted: rfsize.Votes) -> None:
     few = rfsize.Votes(counted.counts[100:400])
-    report = rfsize.size(few, alpha=0.9, estimator="plugin")
+    report = rfsize.size(few, alpha=0.9, method="plugin")
     pi = few.fractions()
     rng = np.random.default_rng(1)
 
@@ -53,9 +54,9 @@ def test_a_class_that_no_tree_votes_for_changes_nothing() -> None:
     two = rng.binomial(101, rng.beta(0.3, 0.3, size=500))
     counts = np.stack([101 - two, two], axis=1)
     three = np.column_stack([counts, np.zeros(500, dtype=int)])
-    for estimator in ("plugin", "smooth"):
+    for method in ("plugin", "smooth"):
         two_classes, three_classes = (
-            rfsize.size(rfsize.Votes(given), alpha=0.95, estimator=estimator).n_trees for given in (counts, three)
+            rfsize.size(rfsize.Votes(given), alpha=0.95, method=method).n_trees for given in (counts, three)
         )
         assert two_classes == three_classes
 
@@ -71,12 +72,12 @@ def test_forests_of_three_classes_are_sized_and_cut(multiclass_booster: Any, dat
     report = rfsize.size(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
     counted = rfsize.tree_outputs(multiclass_booster, X, oob=oob).votes
     if counted.asked.mean() < 10:
-        assert not report.converged
+        assert not report.enough
         return
-    assert report.converged
+    assert report.enough
     assert report.n_trees == rfsize.size(counted, alpha=0.8).n_trees
     small = rfsize.truncate(multiclass_booster, X, alpha=0.8, oob=oob, voting="hard")
     assert type(small) is type(multiclass_booster)
     assert rfsize.tree_outputs(small, data.fresh).votes.n_trees == report.n_trees
-    assert "T*(0.8) = " in str(report)
+    assert f"{report.n_trees} of your {report.available} trees are" in str(report)
     report.plot()

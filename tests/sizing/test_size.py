@@ -21,18 +21,19 @@ import reference.majority
 import rfsize
 from helpers.forests import LIGHTGBM, TREES, Data
 from helpers.outputs import votes_of
+from helpers.reports import agreement
 from rfsize import theory
 
 
 def test_size_is_the_plug_in_estimate(booster: Any, data: Data) -> None:
     votes = rfsize.tree_outputs(booster, data.fresh).votes
     fractions = votes.fractions()[:, 1]
-    report = rfsize.size(booster, data.fresh, alpha=0.95, voting="hard", estimator="plugin")
+    report = rfsize.size(booster, data.fresh, alpha=0.95, voting="hard", method="plugin")
     assert report.n_trees == reference.majority.ensemble_size(0.95, fractions.tolist(), 401)
-    assert report.agreement(11) == pytest.approx(theory.mean_agreement(11, fractions))
+    assert agreement(report, 11) == pytest.approx(theory.mean_agreement(11, fractions))
     assert report.size_at(0.9) == theory.ensemble_size(0.9, fractions)
     assert (report.available, report.n_rows, report.source) == (TREES, len(data.fresh), "rows given")
-    of_votes = rfsize.size(votes, alpha=0.95, estimator="plugin")
+    of_votes = rfsize.size(votes, alpha=0.95, method="plugin")
     assert str(of_votes).splitlines()[1] == str(report).splitlines()[1]
     # Counted votes do not tell that all rows share the trees.
     low, high = report.interval
@@ -51,9 +52,9 @@ def test_out_of_bag_size_drops_rows_without_votes(booster: Any, data: Data) -> N
 
 
 def test_rows_at_one_half_are_explained() -> None:
-    report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9, estimator="plugin")
+    report = rfsize.size(rfsize.Votes([[5, 5], [10, 0]]), alpha=0.9, method="plugin")
     assert report.n_trees == math.inf
-    assert not report.converged
+    assert not report.enough
     assert "exactly half" in str(report)
     assert report.to_dict()["n_trees"] is None
     assert report.reason is not None
@@ -117,7 +118,8 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
     model = clone((AVERAGING | VOTING)[kind]).fit(data.X[:400], data.three[:400])
     voting = "soft" if kind in AVERAGING else "hard"
     report = rfsize.size(model, data.fresh, alpha=0.8)
-    assert (report.voting, report.predict_obeys) == (voting, "hard" if kind == "perceptron" else "soft")
+    obeys = "hard" if kind == "perceptron" else "soft"
+    assert (report.answer.goal.voting, report.answer.predict_obeys) == (voting, obeys)
     for asked_for in (voting, "auto"):
         assert rfsize.size(model, data.fresh, alpha=0.8, voting=asked_for).to_dict() == report.to_dict()
     assert rfsize.size(rfsize.tree_outputs(model, data.fresh), alpha=0.8).n_trees == report.n_trees
@@ -125,9 +127,9 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
         rfsize.tree_outputs(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).votes.n_trees == report.n_trees
     )
     of_votes = rfsize.size(rfsize.tree_outputs(model, data.fresh).votes, alpha=0.8)
-    assert (of_votes.voting, of_votes.predict_obeys) == ("hard", None)
+    assert (of_votes.answer.goal.voting, of_votes.answer.predict_obeys) == ("hard", None)
     assert (of_votes.n_trees == report.n_trees) == (voting == "hard")
-    only_votes = "trees by majority vote; the model's own predict averages probabilities, which only trees tell here"
+    only_votes = "labels by majority vote; the model's own predict goes by averaged scores"
     assert (only_votes in str(report)) == (kind == "neighbours")
 
 
@@ -135,9 +137,9 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
 def test_forests_grow_to_the_labels_of_predict_by_default(kind: str, data: Data) -> None:
     model, rows = clone((AVERAGING | VOTING)[kind]), (data.X[:400], data.three[:400])
     voting = "soft" if kind in AVERAGING else "hard"
-    options = {"alpha": 0.85, "min_trees": 40, "return_report": True}
+    options = {"alpha": 0.85, "min_trees": 40}
     grown, report = rfsize.grow(model, *rows, **options)
-    assert report.voting == voting
+    assert report.answer.goal.voting == voting
     assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted
     assert rfsize.grow(model, *rows, voting=voting, **options)[1].to_dict() == report.to_dict()
     if kind in AVERAGING:
@@ -149,7 +151,7 @@ def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
     for voting in ("auto", "soft", "hard"):
         callback = rfsize.SizeCallback(**({} if voting == "auto" else {"voting": voting}), alpha=0.97)
         trees[voting] = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 400, callbacks=[callback]).num_trees()
-        assert callback.report_.voting == ("hard" if voting == "hard" else "soft")
+        assert callback.report_.answer.goal.voting == ("hard" if voting == "hard" else "soft")
     assert trees["auto"] == trees["soft"] != trees["hard"]
 
 
@@ -164,12 +166,15 @@ def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
         (lambda model, data: rfsize.size(model, data.fresh, alpha=1.0), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha=float("nan")), "strictly between 0 and 1"),
         (lambda model, data: rfsize.size(model, data.fresh, alpha="0.9"), "strictly between 0 and 1"),
-        (lambda model, data: rfsize.size(model, data.fresh, threshold=0.0), "strictly between 0 and 1"),
+        (
+            lambda model, data: rfsize.size(rfsize.tree_outputs(model, data.fresh, threshold=0.0)),
+            "strictly between 0 and 1",
+        ),
         (lambda model, data: rfsize.size(model, data.fresh, voting="loud"), "voting must be one of"),
-        (lambda model, data: rfsize.size(model, data.fresh, estimator="kernel"), "estimator must be one of"),
+        (lambda model, data: rfsize.size(model, data.fresh, method="kernel"), "method must be one of"),
         (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), data.fresh), "X would have no effect: counted Votes"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), threshold=0.4), "threshold would have no effect"),
-        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), seed=3), "seed would have no effect"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), groups="rows"), "groups would have no effect"),
+        (lambda model, data: rfsize.size(rfsize.Votes([[1, 2]]), y=[1]), "y would have no effect"),
         (
             lambda model, data: rfsize.size(rfsize.truncate(model, n_trees=1), data.fresh, voting="soft"),
             "has 1 tree; train more",

@@ -89,8 +89,8 @@ def test_forests_of_that_size_disagree_as_often_as_allowed(
     train: Any, large: Any, threshold: float, voting: str
 ) -> None:
     """Real labels at the threshold: the framework's probability for averaged scores, the majority for votes."""
-    report = rfsize.size(large, FRESH, alpha=0.96, voting=voting, threshold=threshold)
-    assert report.converged
+    report = rfsize.size(rfsize.tree_outputs(large, FRESH, threshold=threshold), alpha=0.96, voting=voting)
+    assert report.enough
     assert report.n_trees < 100
 
     def labels(model: Any) -> np.ndarray:
@@ -114,39 +114,44 @@ def test_the_callback_and_growing_stop_at_the_size_of_the_threshold(threshold: f
     report = callback.report_
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 400
     whole = lgb.train(LIGHTGBM, lgb.Dataset(X, Y), report.available)
-    expected = rfsize.size(whole, X, oob=True, alpha=0.95, voting=voting, threshold=threshold)
+    expected = rfsize.size(rfsize.tree_outputs(whole, X, oob=True, threshold=threshold), alpha=0.95, voting=voting)
     assert same(as_sure(report), as_sure(expected))
-    grown, again = rfsize.grow(LIGHTGBM, dataset, return_report=True, **options)
+    grown, again = rfsize.grow(LIGHTGBM, dataset, **options)
     assert same(as_sure(again), as_sure(expected))
     assert grown.num_trees() == report.wanted
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
-    options = {"alpha": 0.95, "voting": voting, "threshold": 0.1, "return_report": True}
+    options = {"alpha": 0.95, "voting": voting, "threshold": 0.1}
     booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), **options)
     assert report.available == 100
-    expected = rfsize.size(xgboost(100, 3), X, Y, oob=True, alpha=0.95, voting=voting, threshold=0.1)
+    expected = rfsize.size(
+        rfsize.tree_outputs(xgboost(100, 3), X, Y, oob=True, threshold=0.1), alpha=0.95, voting=voting
+    )
     assert same(as_sure(report), as_sure(expected))
-    on_fresh = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), X_val=FRESH, **options)[1]
-    assert on_fresh.n_trees == rfsize.size(xgboost(100, 3), FRESH, alpha=0.95, voting=voting, threshold=0.1).n_trees
+    on_fresh = rfsize.grow(XGBOOST, xgb.DMatrix(X, Y), **options, validation=FRESH)[1]
+    assert (
+        on_fresh.n_trees
+        == rfsize.size(rfsize.tree_outputs(xgboost(100, 3), FRESH, threshold=0.1), alpha=0.95, voting=voting).n_trees
+    )
     more, of_more = rfsize.grow(booster, xgb.DMatrix(X, Y), **{**options, "alpha": 0.96})
     assert rfsize.tree_outputs(more, FRESH).votes.n_trees == max(of_more.n_kept, report.n_kept)
     forest = RandomForestClassifier(100, min_samples_leaf=20, random_state=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         _, report = rfsize.grow(forest, X, Y, max_trees=100, **options)
-    expected = rfsize.size(forest.fit(X, Y), X, Y, oob=True, alpha=0.95, voting=voting, threshold=0.1)
+    expected = rfsize.size(
+        rfsize.tree_outputs(forest.fit(X, Y), X, Y, oob=True, threshold=0.1), alpha=0.95, voting=voting
+    )
     assert same(as_sure(report), as_sure(expected))
 
 
 def test_a_resumed_lightgbm_forest_keeps_to_the_threshold() -> None:
     first = lightgbm(60, 3)
     dataset = lgb.Dataset(X, Y, free_raw_data=False)
-    same_forest, report = rfsize.grow(
-        first, dataset, alpha=0.9, voting="soft", threshold=0.1, max_trees=60, return_report=True
-    )
-    expected = rfsize.size(first, X, Y, oob=True, alpha=0.9, voting="soft", threshold=0.1)
+    same_forest, report = rfsize.grow(first, dataset, alpha=0.9, voting="soft", threshold=0.1, max_trees=60)
+    expected = rfsize.size(rfsize.tree_outputs(first, X, Y, oob=True, threshold=0.1), alpha=0.9, voting="soft")
     assert same(as_sure(report), as_sure(expected))
     assert same_forest.num_trees() == 60
 

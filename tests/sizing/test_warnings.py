@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import warnings
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data
-from rfsize.sizing.voting_rule import VotedRows
+from helpers.reports import agreement_by_class
+from rfsize.sizing.told import finding
 from rfsize.utils.warn import Caution
 
 mpl.use("Agg")
@@ -42,20 +44,19 @@ def given(call: Any) -> list[tuple[type[Warning], str]]:
 def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
-    assert report.converged
+    assert report.enough
     changing, probabilities, ranking = report.warnings[:3]
-    changed = 1.0 - report.agreement_by_class(report.n_kept)[1]
+    changed = 1.0 - agreement_by_class(report, report.n_kept)[1]
     assert changed > 0.08
     assert {one.category for one in report.warnings[:3]} == {rfsize.LabelsOnlyWarning}
-    share = report.label_shares[1]
+    share = report.answer.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
-    price = report.price()
-    assert probabilities.text.startswith(f"probabilities suffer: Brier score +{price.metrics['brier']:.2g}, of ")
-    assert ranking.text.startswith("ranking suffers: AUC -")
+    lost = report.loss_at(report.n_kept, "brier").value
+    assert probabilities.text.startswith(f"probabilities suffer: Brier score +{lost:.2g}, of ")
+    assert ranking.text.startswith("ranking suffers: AUC −")
 
     lines = str(report).splitlines()
-    assert lines[1:4] == [f"! {one.text}" for one in (changing, probabilities, ranking)]
-    assert str(report).index("!") < str(report).index("enough")
+    assert lines[2:5] == [f"  ! {one.text}" for one in (changing, probabilities, ranking)]
     values = json.loads(json.dumps(report.to_dict()))
     assert next(iter(values)) == "warnings"
     assert values["warnings"][0] == {"category": "LabelsOnlyWarning", "text": changing.text}
@@ -72,11 +73,11 @@ def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None
     """Halves of the trees tell no loss of the AUC from none; sub-forests may tell that of fewer trees all the same."""
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
-    price, loss = report.price(), report.pricing.losses["auc"]
-    assert price.at_most == ("auc",)
-    measured = float(loss.loss(price.n_trees, 0.05))
-    assert 0.05 < measured < price.metrics["auc"]
-    said = f"ranking suffers: AUC -{measured:.2g} to -{price.metrics['auc']:.2g} with {price.n_trees} tree"
+    kept, known = report.n_kept, report.answer_of("auc").lost
+    lost, measured = report.loss_at(kept, "auc").value, float(known.loss(kept, 0.05))
+    assert not known.is_told
+    assert 0.05 < measured < lost
+    said = f"ranking suffers: AUC −{measured:.2g} to −{lost:.2g} with {kept} tree"
     assert report.warnings[2].text.startswith(said)
     with pytest.warns(rfsize.LabelsOnlyWarning, match=said):
         rfsize.truncate(model, X, y, oob=True, alpha=0.98)
@@ -88,11 +89,12 @@ def test_a_ranking_that_may_suffer_is_said_to() -> None:
     y = (np.random.default_rng(0).random(400) < chance).astype(int)
     model = RandomForestClassifier(100, max_features=3, random_state=0).fit(X, y)
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
-    price, loss = report.price(), report.pricing.losses["auc"]
-    assert price.at_most == ("auc",)
-    assert float(loss.loss(price.n_trees, 0.05)) < 0.005
-    assert price.metrics["auc"] > 0.01
-    said = f"ranking may suffer: AUC -{price.metrics['auc']:.2g} at most with {price.n_trees} trees; size it by"
+    kept, known = report.n_kept, report.answer_of("auc").lost
+    lost = report.loss_at(kept, "auc").value
+    assert not known.is_told
+    assert float(known.loss(kept, 0.05)) < 0.005
+    assert lost > 0.01
+    said = f"ranking may suffer: AUC −{lost:.2g} at most with {kept} trees; size it by"
     assert sum(one.text.startswith(said) for one in report.warnings) == 1
 
 
@@ -100,7 +102,7 @@ def test_a_forest_of_which_nothing_suffers_is_praised(data: Data, booster: Any, 
     report = rfsize.size(booster, data.fresh, alpha=0.9)
     assert (report.warnings, report.likely) == ((), "")
     assert "!" not in str(report)
-    assert str(report).splitlines()[1].startswith("enough: ")
+    assert " trees are enough (" in str(report).splitlines()[0]
     report.to_html(tmp_path / "page.html")
     assert 'class="good"' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -119,15 +121,6 @@ def test_truncate_warns_of_what_the_report_says() -> None:
     assert len(small.estimators_) == report.n_trees
 
 
-def test_truncate_fits_only_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, X, y = rare()
-    estimate, fits = VotedRows.estimate, []
-    monkeypatch.setattr(VotedRows, "estimate", lambda self, rows: fits.append(1) or estimate(self, rows))
-    with pytest.warns(rfsize.LabelsOnlyWarning):
-        rfsize.truncate(model, X, y, oob=True, alpha=0.98)  # by averaged scores
-    assert not fits
-
-
 def test_a_report_of_another_forest_is_refused() -> None:
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
@@ -140,8 +133,8 @@ def test_a_report_of_another_forest_is_refused() -> None:
 def test_a_forest_that_is_too_small_says_so_once() -> None:
     model, X, _ = rare()
     report = rfsize.size(model, X, oob=True, alpha=0.9999)
-    assert report.warnings == (Caution(rfsize.NotConvergedWarning, report.not_converged()),)
-    assert str(report).count(report.not_converged()) == 1
+    assert report.warnings == (Caution(rfsize.NotConvergedWarning, finding(report)),)
+    assert " ".join(str(report).split()).count(finding(report).split(". ", 1)[1]) == 1
     with pytest.warns(rfsize.NotConvergedWarning):
         assert len(rfsize.truncate(model, n_trees=report).estimators_) == 60
 
@@ -153,21 +146,17 @@ def test_enough_is_probably_where_the_interval_crosses_the_trees_at_hand() -> No
         low, high = report.interval
         crosses = low <= report.available < high
         assert report.likely == ("probably " if crosses else "")
-        word = f"{report.likely}{'enough' if report.converged else 'not enough'}"
-        assert str(report).splitlines()[1].startswith(f"{word}: ")
+        word = f"{report.likely}{'enough' if report.enough else 'not enough'}"
+        assert re.search(rf" (is|are) {word}\b", str(report).splitlines()[0])
         words.add(word)
     assert words == {"enough", "probably enough", "probably not enough", "not enough"}
 
 
 def test_a_size_that_is_only_a_bound_is_called_one(data: Data) -> None:
     model = RandomForestClassifier(100, min_samples_leaf=5, random_state=0).fit(data.X, data.y)
-    report = rfsize.size(model, data.X, data.y, oob=True, criterion="accuracy", tolerance=1e-4)
-    assert report.is_bound
+    report = rfsize.size(model, data.X, data.y, oob=True, metric="accuracy", tolerance=1e-4)
+    assert report.answer.is_bound
     assert report.headline() == f"T*(accuracy within 0.0001) is at most {report.n_trees:,}"
-    assert "95 % interval in brackets" not in str(report)
-    assert (
-        str(report)
-        .splitlines()[1]
-        .startswith(f"perhaps not enough: the forest has 100 trees, but up to {report.n_trees:,}")
-    )
+    first = f"your 100 trees are perhaps not enough: up to {report.n_trees:,} may be needed"
+    assert str(report).splitlines()[0] == first
     assert f"at most {report.n_trees:,}" in report._account().figures[0].value

@@ -82,12 +82,12 @@ def test_a_rival_without_votes_does_not_matter() -> None:
 
 def test_ties_of_the_limit_never_converge() -> None:
     assert multiclass.disagreement(10**8 + 1, [[0.4, 0.4, 0.2]]) == pytest.approx(0.5, abs=1e-3)
-    report = rfsize.size(rfsize.Votes([[40, 40, 20], [100, 0, 0]]), alpha=0.9, estimator="plugin")
+    report = rfsize.size(rfsize.Votes([[40, 40, 20], [100, 0, 0]]), alpha=0.9, method="plugin")
     assert report.n_trees == math.inf
     assert report.reason is not None
     assert "50.00% of the rows several classes have the most votes" in report.reason
     near = rfsize.Votes([[5000001, 5000000, 1]])
-    assert "more than" in rfsize.size(near, alpha=0.9999999, estimator="plugin").reason
+    assert "more than" in rfsize.size(near, alpha=0.9999999, method="plugin").reason
 
 
 @pytest.mark.parametrize(

@@ -39,23 +39,19 @@ def plain_forest(framework: str, data: Data, fraction: float) -> Any:
     return train_xgboost(X, y, TREES, subsample=fraction)
 
 
-def test_averaged_scores_are_judged_and_sized(framework: str, data: Data) -> None:
+def test_averaged_scores_are_judged(framework: str, data: Data) -> None:
     """Of the trees that did not see a row, the label of the mean probability, as the framework averages."""
-    found = search(framework, data, [0.3, 0.5], voting="soft", estimator="plugin")
-    assert found.report.voting == "soft"
+    found = search(framework, data, [0.3, 0.5], voting="soft")
     X, y = data.X[:ROWS], data.y[:ROWS]
     for row in found.curve:
         model = plain_forest(framework, data, row["fraction"])
         told = TreeOutputs.of(ForestOnRows.of(model, X, oob=True))
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
-        assert row["size"] == rfsize.size(model, X, oob=True, alpha=0.9, voting="soft", estimator="plugin").n_trees
-    by_default = search(framework, data, [0.3, 0.5], estimator="plugin")
-    for name in ("error", "size"):
-        assert by_default.curve[name].tolist() == found.curve[name].tolist()
-    hard = search(framework, data, [0.3, 0.5], voting="hard", estimator="plugin")
+    by_default = search(framework, data, [0.3, 0.5])
+    assert by_default.curve["error"].tolist() == found.curve["error"].tolist()
+    hard = search(framework, data, [0.3, 0.5], voting="hard")
     assert hard.curve["error"].tolist() != found.curve["error"].tolist()
-    assert hard.curve["size"].tolist() != found.curve["size"].tolist()
     with pytest.raises(ValueError, match="voting"):
         search(framework, data, [0.3, 0.5], voting="averaged")
 
@@ -77,35 +73,26 @@ def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data
     np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
     np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
     np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
-    reports = [rfsize.size(forest, data.X[:ROWS], oob=True, alpha=0.9, voting="hard") for forest in forests]
-    assert found.curve["size"].tolist() == [report.n_trees for report in reports]
-    assert found.curve["size_high"].tolist() == [report.interval[1] for report in reports]
     assert (found.curve["trees"] == TREES).all()
     assert found.trees_grown == TREES * len(GRID)
     assert not found.curve["dropped"].any()
 
 
-def test_the_booster_is_sized_and_of_the_best_fraction(framework: str, data: Data) -> None:
+def test_a_forest_of_the_best_fraction_is_grown_from_its_parameters(framework: str, data: Data) -> None:
+    _, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
     found = search(framework, data)
-    assert found.report is not None
-    assert found.report.converged
-    assert rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees == found.report.wanted
-    counted = rfsize.tree_outputs(found.booster, data.X[:ROWS], oob=True).votes
+    booster, report = rfsize.grow(found.params, dtrain, alpha=0.9)
+    assert report.enough
+    counted = rfsize.tree_outputs(booster, data.X[:ROWS], oob=True).votes
     assert np.mean(counted.asked) / counted.n_trees == pytest.approx(1.0 - found.best, abs=0.05)
-
-
-def test_a_forest_that_stays_too_small_warns(framework: str, data: Data) -> None:
-    with pytest.warns(rfsize.NotConvergedWarning, match="trees"):
-        found = search(framework, data, alpha=0.99, max_trees=40)
-    assert rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees == 40
 
 
 def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> None:
     params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
     before = dict(params)
-    first = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    first = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
     assert params == before
-    again = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.9)
+    again = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
     assert str(first) == str(again)
 
 
@@ -119,7 +106,7 @@ def test_weights_count(framework: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     weight = np.random.default_rng(0).integers(1, 4, ROWS)
     params, dtrain = given(framework, X, y, weight)
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
     if framework == "lightgbm":
         forests = [train_lightgbm(X, y, TREES, {"weight": weight}, bagging_fraction=fraction) for fraction in GRID]
     else:
@@ -136,7 +123,7 @@ def test_weights_count(framework: str, data: Data) -> None:
 
 
 def test_accuracy_is_one_minus_the_error(framework: str, data: Data) -> None:
-    by_error, by_accuracy = search(framework, data), search(framework, data, scoring="accuracy")
+    by_error, by_accuracy = search(framework, data), search(framework, data, metric="accuracy")
     np.testing.assert_allclose(by_accuracy.curve["score"], 1.0 - by_error.curve["error"])
     np.testing.assert_allclose(by_accuracy.curve["difference"], by_error.curve["difference"], atol=1e-12)
     np.testing.assert_allclose(by_accuracy.curve["standard_error"], by_error.curve["standard_error"], rtol=0.3)
@@ -148,13 +135,13 @@ def test_accuracy_is_one_minus_the_error(framework: str, data: Data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scoring", "metric"), [("roc_auc", roc_auc_score), ("neg_log_loss", lambda y, p: -log_loss(y, p))]
+    ("metric", "expected"), [("roc_auc", roc_auc_score), ("neg_log_loss", lambda y, p: -log_loss(y, p))]
 )
 def test_scorers_see_the_probabilities_of_the_unseeing_trees(
-    framework: str, scoring: str, metric: Any, data: Data
+    framework: str, metric: str, expected: Any, data: Data
 ) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
-    found = search(framework, data, [0.5], scoring=scoring)
+    found = search(framework, data, [0.5], metric=metric)
     if framework == "lightgbm":
         model = train_lightgbm(X, y, TREES, bagging_fraction=0.5)
         raw = np.array(
@@ -170,19 +157,19 @@ def test_scorers_see_the_probabilities_of_the_unseeing_trees(
     unseen = ~rfsize.inbag(model, X)
     voted = unseen.any(axis=0)
     mean = (raw * unseen).sum(axis=0)[voted] / unseen.sum(axis=0)[voted]
-    assert found.curve["score"][0] == pytest.approx(metric(y[voted], 1.0 / (1.0 + np.exp(-mean))), rel=1e-5)
+    assert found.curve["score"][0] == pytest.approx(expected(y[voted], 1.0 / (1.0 + np.exp(-mean))), rel=1e-5)
 
 
 def test_own_scorers(framework: str, data: Data) -> None:
     brier = make_scorer(brier_score_loss, response_method="predict_proba", greater_is_better=False)
-    assert (search(framework, data, scoring=brier).curve["score"] < 0.0).all()
+    assert (search(framework, data, metric=brier).curve["score"] < 0.0).all()
 
     def share_of_class_1(estimator: Any, X: Any, y: Any) -> float:
         assert set(estimator.classes_) == {0, 1}
         assert len(X) == len(y)
         return float(np.mean(estimator.predict(X)))
 
-    found = search(framework, data, scoring=share_of_class_1)
+    found = search(framework, data, metric=share_of_class_1)
     assert found.best == found.curve["fraction"][found.curve["score"].argmax()]
 
 
@@ -195,7 +182,7 @@ def always_nan(estimator: Any, X: Any, y: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    ("scoring", "message"),
+    ("metric", "message"),
     [
         (accuracy_score, r"make_scorer\(accuracy_score\)"),
         (lambda y_true, y_pred: 0.0, "make_scorer"),
@@ -207,15 +194,15 @@ def always_nan(estimator: Any, X: Any, y: Any) -> float:
         ("neg_mean_gamma_deviance", "cannot judge"),
     ],
 )
-def test_what_is_no_scorer_is_refused(scoring: Any, message: str, data: Data) -> None:
+def test_what_is_no_scorer_is_refused(metric: Any, message: str, data: Data) -> None:
     with pytest.raises(ValueError, match=message):
-        search("xgboost", data, scoring=scoring)
+        search("xgboost", data, metric=metric)
 
 
 def test_a_scorer_that_takes_no_weights_is_refused_where_there_are_any(data: Data) -> None:
     params, dtrain = given("xgboost", data.X[:ROWS], data.y[:ROWS], np.ones(ROWS))
     with pytest.raises(ValueError, match="with sample weights"):
-        select_bagging_fraction(params, dtrain, GRID, scoring=lambda estimator, X, y: 0.0)
+        select_bagging_fraction(params, dtrain, fractions=GRID, metric=lambda estimator, X, y: 0.0)
 
 
 def test_a_search_of_one_fraction(framework: str, data: Data) -> None:
@@ -237,7 +224,7 @@ def test_three_classes(framework: str, data: Data) -> None:
     if framework == "xgboost" and not ONE_TREE_FOR_ALL_CLASSES:
         pytest.skip("trees that score all classes tell too little to prove bags")
     params, dtrain = many(framework, data)
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
     if framework == "lightgbm":
         forests = [
             lgb.train({**params, "bagging_fraction": r}, lgb.Dataset(data.X[:ROWS], data.three[:ROWS]), TREES)
@@ -249,16 +236,14 @@ def test_three_classes(framework: str, data: Data) -> None:
         [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
     )
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
-    assert found.report is not None
-    assert found.report.n_kept == rfsize.tree_outputs(found.booster, data.fresh).votes.n_trees
-    scored = select_bagging_fraction(params, dtrain, [0.5], n_trees=TREES, alpha=0.8, scoring="roc_auc_ovr")
+    scored = select_bagging_fraction(params, dtrain, fractions=[0.5], n_trees=TREES, metric="roc_auc_ovr")
     assert scored.curve["score"][0] > 0.6
 
 
 def test_a_bag_for_each_class(data: Data) -> None:
     params, dtrain = many("xgboost", data)
     del params["multi_strategy"]
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, alpha=0.8, voting="hard", max_trees=500)
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
     forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
     wrong = losses(
         [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
@@ -266,7 +251,9 @@ def test_a_bag_for_each_class(data: Data) -> None:
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
     many_classes = {**params, "num_class": 24, "max_depth": 2}
     with pytest.raises(ValueError, match="multi_output_tree"):
-        select_bagging_fraction(many_classes, xgb.DMatrix(data.X[:ROWS], np.arange(ROWS) % 24), [0.9], n_trees=105)
+        select_bagging_fraction(
+            many_classes, xgb.DMatrix(data.X[:ROWS], np.arange(ROWS) % 24), fractions=[0.9], n_trees=105
+        )
 
 
 def test_regression(framework: str, data: Data) -> None:
@@ -274,22 +261,18 @@ def test_regression(framework: str, data: Data) -> None:
     y = X[:, 0] + X[:, 1] * X[:, 2]
     objective = "regression" if framework == "lightgbm" else "reg:squarederror"
     params, dtrain = given(framework, X, y, objective=objective)
-    found = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES)
-    assert found.report is None
-    assert np.isnan(found.curve["size"]).all()
-    scored = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, scoring="neg_mean_squared_error")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
+    scored = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, metric="neg_mean_squared_error")
     np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
     assert scored.best == found.best
     # Trees that did not see a row predict it about as well as they predict other rows.
     unseen = data.X[ROWS:]
-    predicted = found.booster.predict(unseen if framework == "lightgbm" else xgb.DMatrix(unseen))
+    booster, _ = rfsize.grow(found.params, dtrain)
+    predicted = booster.predict(unseen if framework == "lightgbm" else xgb.DMatrix(unseen))
     held_out = np.mean((predicted - unseen[:, 0] - unseen[:, 1] * unseen[:, 2]) ** 2)
     assert found.curve["error"].min() == pytest.approx(held_out, rel=0.4)
-    few = select_bagging_fraction(params, dtrain, GRID, n_trees=TREES, search="elimination", rule="one-se")
-    assert few.booster.num_trees() == TREES if framework == "lightgbm" else few.booster.num_boosted_rounds() == 1
-    assert "T*" not in str(few)
     with pytest.raises(ValueError, match="cannot judge"):
-        select_bagging_fraction(params, dtrain, GRID, scoring="roc_auc")
+        select_bagging_fraction(params, dtrain, fractions=GRID, metric="roc_auc")
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -311,8 +294,6 @@ def test_regression(framework: str, data: Data) -> None:
         ({"n_trees": 10, "search": "elimination"}, "too small to eliminate"),
         ({"search": "grid"}, "search must be one of"),
         ({"rule": "1se"}, "rule must be one of"),
-        ({"alpha": 1.0}, "alpha"),
-        ({"max_trees": 0}, "max_trees"),
         ({"seed": -1}, "seed"),
     ],
 )
@@ -334,7 +315,6 @@ def test_what_is_printed_and_written(data: Data) -> None:
     assert f"*   {found.best:.3f}" in text
     assert "the smallest within one standard error of the best of 4" in text
     assert "dropped after comparison 1" in text
-    assert "T*(0.9) =" in text
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["best"] == found.best
     assert [row["fraction"] for row in document["curve"]] == [0.1, 0.2, 0.45, 0.7]
@@ -342,7 +322,7 @@ def test_what_is_printed_and_written(data: Data) -> None:
     assert frame["error"].tolist() == found.curve["error"].tolist()
 
 
-@pytest.mark.parametrize("options", [{}, {"search": "elimination", "n_trees": 60}, {"scoring": accuracy}])
+@pytest.mark.parametrize("options", [{}, {"search": "elimination", "n_trees": 60}, {"metric": accuracy}])
 def test_plot(options: dict[str, Any], data: Data) -> None:
     import matplotlib
 
@@ -353,7 +333,7 @@ def test_plot(options: dict[str, Any], data: Data) -> None:
     axes = found.plot()
     assert f"{found.best:.3f}" in axes.get_title()
     assert found.metric in axes.get_ylabel()
-    assert len(axes.figure.axes) == 2
+    assert len(axes.figure.axes) == 1
     points = np.sort(np.concatenate([line.get_xdata() for line in axes.lines if line.get_label() == "chosen"]))
     assert points.tolist() == [found.best]
     own = plt.figure().subplots()

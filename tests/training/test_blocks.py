@@ -11,6 +11,8 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data, train_lightgbm
+from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.training.growing import grown_model
 
 PARAMS = {"lightgbm": LIGHTGBM, "xgboost": XGBOOST}
 
@@ -21,7 +23,8 @@ def grown(framework: str, data: Data, n_trees: int, **options: Any) -> Any:
     dtrain = (
         lgb.Dataset(data.X, data.y, free_raw_data=False) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
     )
-    return rfsize.grow(PARAMS[framework], dtrain, alpha=0.9999, min_trees=n_trees, max_trees=n_trees, **options)
+    goal = LabelGoal(0.9999, confidence=0.8)
+    return grown_model(PARAMS[framework], dtrain, None, goal, min_trees=n_trees, max_trees=n_trees, **options)[0]
 
 
 def test_blocks_share_no_bags(framework: str, data: Data) -> None:
@@ -50,9 +53,9 @@ def test_a_block_of_all_trees_is_the_forest_of_one_training(data: Data) -> None:
 
 
 def test_refused(data: Data, lgb_booster: Any) -> None:
-    with pytest.raises(ValueError, match="leave out trees_per_block"):
-        rfsize.grow(lgb_booster, lgb.Dataset(data.X, data.y, free_raw_data=False), trees_per_block=10)
-    with pytest.raises(ValueError, match="leave out trees_per_block"):
-        rfsize.grow(lgb.LGBMClassifier(), data.X, data.y, trees_per_block=10)
+    few, dataset = {"max_trees": 10, "min_trees": 10}, lgb.Dataset(data.X, data.y, free_raw_data=False)
+    for model, rows, y in ((lgb_booster, dataset, None), (lgb.LGBMClassifier(), data.X, data.y)):
+        with pytest.raises(ValueError, match="leave out trees_per_block"):
+            grown_model(model, rows, y, LabelGoal(), trees_per_block=10, **few)
     with pytest.raises(ValueError, match="trees_per_block must be a whole number of at least 1"):
         grown("lightgbm", data, 10, trees_per_block=0)

@@ -22,7 +22,7 @@ from helpers.regressors import KINDS as REGRESSORS
 from helpers.regressors import numbers
 
 ROWS = 500
-SCORE: dict[str, Any] = {"criterion": "score", "tolerance": 0.15}
+SCORE: dict[str, Any] = {"metric": "scores", "tolerance": 0.15}
 OF_LIGHTGBM = ("regression", "regression_l1", "huber", "quantile", "poisson", "gamma", "tweedie")
 OF_XGBOOST = ("reg:squarederror", "count:poisson", "reg:logistic")
 
@@ -40,8 +40,8 @@ def target(objective: str, data: Data) -> np.ndarray:
     return np.round(3.0 * y) if objective == "count:poisson" else y / (1.0 + y) if objective == "reg:logistic" else y
 
 
-# Of training, which is to be sure, and knows the labels, by which the price is told in metrics too.
-_OTHERWISE = {"sure", "price"}
+# Of training, which is to be sure, and knows the labels, by which other metrics are told too.
+_OTHERWISE = {"confidence", "beside", "warnings"}
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
 
@@ -75,38 +75,32 @@ def test_regression_forests_grow_to_their_size(framework: str, objective: str, d
     y = target(objective, data)
     params, dtrain = training(framework, y, objective, data)
     tolerance = 0.06 * float(np.std(y[:ROWS]))
-    by: dict[str, Any] = {"criterion": "score", "tolerance": tolerance}
-    booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
-    assert report.converged
+    by: dict[str, Any] = {"metric": "scores", "tolerance": tolerance}
+    booster, report = rfsize.grow(params, dtrain, **by)
+    assert report.enough
     assert report.n_trees <= report.wanted <= report.available
     finished = rfsize.size(booster, data.X[:ROWS], oob=True, **by)
     assert finished.available == report.wanted
     with pytest.warns(rfsize.NotConvergedWarning):
         whole, early = rfsize.grow(
-            params,
-            dtrain,
-            return_report=True,
-            max_trees=60,
-            min_trees=20,
-            criterion="score",
-            tolerance=1e-3 * tolerance,
+            params, dtrain, max_trees=60, min_trees=20, metric="scores", tolerance=1e-3 * tolerance
         )
-    expected = rfsize.size(whole, data.X[:ROWS], oob=True, criterion="score", tolerance=1e-3 * tolerance)
+    expected = rfsize.size(whole, data.X[:ROWS], oob=True, metric="scores", tolerance=1e-3 * tolerance)
     assert agrees(early, expected)
-    assert early.deviation(60) == pytest.approx(expected.deviation(60), rel=1e-4)
-    assert early._deviations._noise == pytest.approx(expected._deviations._noise, rel=1e-3)
+    assert early.answer._deviations.at(60) == pytest.approx(expected.answer._deviations.at(60), rel=1e-4)
+    assert early.answer._deviations._noise == pytest.approx(expected.answer._deviations._noise, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
-@pytest.mark.parametrize("by", [SCORE, {"criterion": "rmse", "tolerance": 0.01}], ids=["score", "rmse"])
+@pytest.mark.parametrize("by", [SCORE, {"metric": "rmse", "tolerance": 0.01}], ids=["score", "rmse"])
 def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
     with pytest.warns(rfsize.NotConvergedWarning):
-        grown, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, max_trees=120, return_report=True, **hard)
+        grown, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, max_trees=120, **hard)
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **hard))
-    small, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, return_report=True, **by)
-    assert report.converged
+    small, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, **by)
+    assert report.enough
     assert rfsize.size(small, data.fresh, **SCORE).available == report.n_kept
 
 
@@ -114,91 +108,72 @@ def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: 
 @pytest.mark.parametrize(
     "by",
     [
-        {"criterion": "probability", "tolerance": 1e-3},
-        {"criterion": "score", "tolerance": 1e-3},
-        {"criterion": "auc", "tolerance": 1e-7},
-        {"criterion": "neg_brier_score", "tolerance": 1e-7},
+        {"metric": "probabilities", "tolerance": 1e-3},
+        {"metric": "scores", "tolerance": 1e-3},
+        {"metric": "auc", "tolerance": 1e-7},
+        {"metric": "neg_brier_score", "tolerance": 1e-7},
     ],
-    ids=lambda by: by["criterion"],
+    ids=lambda by: by["metric"],
 )
 def test_the_report_is_that_of_the_finished_classifier(by: dict[str, Any], kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     with pytest.warns(rfsize.NotConvergedWarning):
-        grown, report = rfsize.grow(clone(CLASSIFIERS[kind]), X, y, max_trees=120, return_report=True, **by)
+        grown, report = rfsize.grow(clone(CLASSIFIERS[kind]), X, y, max_trees=120, **by)
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **by))
 
 
-@pytest.mark.parametrize(("criterion", "tolerance"), [("probability", 0.1), ("logloss", 0.02)])
-def test_several_classes(criterion: str, tolerance: float, framework: str, data: Data) -> None:
-    by: dict[str, Any] = {"criterion": criterion, "tolerance": tolerance}
+@pytest.mark.parametrize(("metric", "tolerance"), [("probabilities", 0.1), ("log_loss", 0.02)])
+def test_several_classes(metric: str, tolerance: float, framework: str, data: Data) -> None:
+    by: dict[str, Any] = {"metric": metric, "tolerance": tolerance}
     objective = "multiclass" if framework == "lightgbm" else "multi:softprob"
     params, dtrain = training(framework, data.three, objective, data, num_class=3)
-    booster, report = rfsize.grow(params, dtrain, return_report=True, **by)
-    assert report.converged
+    booster, report = rfsize.grow(params, dtrain, **by)
+    assert report.enough
     assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
     with pytest.warns(rfsize.NotConvergedWarning):
-        booster, report = rfsize.grow(params, dtrain, max_trees=120, return_report=True, **hard)
+        booster, report = rfsize.grow(params, dtrain, max_trees=120, **hard)
     expected = rfsize.size(booster, data.X[:ROWS], data.three[:ROWS], oob=True, **hard)
     # Deviations of several classes are those of a few draws on each row, and of what training tells of each class.
-    assert agrees(report, expected) or criterion == "probability"
+    assert agrees(report, expected) or metric == "probabilities"
     assert report.n_trees == pytest.approx(expected.n_trees, rel=0.03)
 
 
 @pytest.mark.parametrize("named", ["auc", "a scorer"])
 def test_validation_rows_and_their_truth(named: str, framework: str, data: Data) -> None:
-    criterion: Any = named
+    metric: Any = named
     if named == "a scorer":  # of a metric that does not take milliseconds a call, as scikit-learn's own do
-        criterion = make_scorer(reference.metrics.auc, response_method="predict_proba")
+        metric = make_scorer(reference.metrics.auc, response_method="predict_proba")
     params, dtrain = training(framework, data.y, "binary" if framework == "lightgbm" else "binary:logistic", data)
     X_val, y_val = data.X[ROWS:], data.y[ROWS:]
-    by: dict[str, Any] = {"criterion": criterion, "tolerance": 0.004}
-    booster, report = rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val, return_report=True, **by)
+    by: dict[str, Any] = {"metric": metric, "tolerance": 0.004}
+    booster, report = rfsize.grow(params, dtrain, **by, validation=(X_val, y_val))
     assert (report.source, report.n_rows) == ("rows given", len(X_val))
-    assert report.converged
+    assert report.enough
     assert rfsize.tree_outputs(booster, X_val).votes.n_trees == report.wanted
     with pytest.raises(ValueError, match="y is missing"):
-        rfsize.grow(params, dtrain, X_val=X_val, **by)
+        rfsize.grow(params, dtrain, **by, validation=X_val)[0]
     with pytest.raises(ValueError, match="1000 expected, 10 found"):
-        rfsize.grow(params, dtrain, X_val=X_val, y_val=y_val[:10], **by)
+        rfsize.grow(params, dtrain, **by, validation=(X_val, y_val[:10]))[0]
 
 
 def test_training_goes_on_where_too_few_trees_tell_a_metric(framework: str, data: Data) -> None:
     """A third of ten trees are asked about a row, and a metric takes twenty."""
     params, dtrain = training(framework, data.y, "binary" if framework == "lightgbm" else "binary:logistic", data)
-    _, report = rfsize.grow(params, dtrain, min_trees=10, criterion="auc", tolerance=0.05, return_report=True)
-    assert report.converged
+    _, report = rfsize.grow(params, dtrain, min_trees=10, metric="auc", tolerance=0.05)
+    assert report.enough
     assert 20 <= report.votes_per_row < 60
     with pytest.raises(rfsize.FewVotesError, match="train at least"):
-        rfsize.grow(params, dtrain, min_trees=10, max_trees=20, criterion="auc", tolerance=0.05)
+        rfsize.grow(params, dtrain, min_trees=10, max_trees=20, metric="auc", tolerance=0.05)
 
 
 def test_a_finished_regression_forest_takes_more_trees(data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     forest = RandomForestRegressor(20, max_depth=5, random_state=0).fit(X, y)
-    more, report = rfsize.grow(forest, X, y, criterion="score", tolerance=0.08, return_report=True)
+    more, report = rfsize.grow(forest, X, y, metric="scores", tolerance=0.08)
     assert len(more.estimators_) == report.wanted > 20 == len(forest.estimators_)
     assert np.array_equal(more.estimators_[3].predict(X), forest.estimators_[3].predict(X))
-    assert rfsize.size(more, X, oob=True, criterion="score", tolerance=0.08).converged
-
-
-@pytest.mark.parametrize(("framework", "objective"), [("lightgbm", "regression"), ("xgboost", "reg:squarederror")])
-def test_the_bagging_fraction_of_a_regression_forest(framework: str, objective: str, data: Data) -> None:
-    params, dtrain = training(framework, numbers(data), objective, data)
-    options: dict[str, Any] = {"fractions": [0.3, 0.6], "n_trees": 60, "progress": False}
-    unsized = rfsize.select_bagging_fraction(params, dtrain, **options)
-    assert unsized.report is None
-    assert np.isnan(unsized.curve["size"]).all()
-    found = rfsize.select_bagging_fraction(params, dtrain, **options, **SCORE)
-    assert np.array_equal(found.curve["error"], unsized.curve["error"])
-    assert (found.curve["size_low"] <= found.curve["size"]).all()
-    assert (found.curve["size"] <= found.curve["size_high"]).all()
-    assert found.report.converged
-    assert rfsize.size(found.booster, data.fresh, **SCORE).available == found.report.n_kept
-    assert "T*(score within 0.15)" in str(found)
-    by_metric = rfsize.select_bagging_fraction(params, dtrain, **options, criterion="r2", tolerance=0.02)
-    assert isinstance(by_metric.report, rfsize.MetricReport)
-    assert by_metric.report.converged
+    assert rfsize.size(more, X, oob=True, metric="scores", tolerance=0.08).enough
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
@@ -207,17 +182,17 @@ def test_the_bagging_fraction_of_a_regression_forest(framework: str, objective: 
     [
         ("regression", {}, "cast no votes"),
         ("regression", {"alpha": 0.9}, "cast no votes"),
-        ("regression", {"criterion": "score"}, "needs a tolerance"),
-        ("regression", {"criterion": "probability", "tolerance": 0.1}, "is for classification"),
-        ("regression", {"criterion": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
+        ("regression", {"metric": "scores"}, "needs a tolerance"),
+        ("regression", {"metric": "probabilities", "tolerance": 0.1}, "is for classification"),
+        ("regression", {"metric": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
         ("regression", {**SCORE, "alpha": 0.9}, "alpha would have no effect"),
-        ("regression", {**SCORE, "sure": 0.3}, "sure must be at least 0.5"),
-        ("binary", {"criterion": "auc"}, "needs a tolerance"),
+        ("regression", {**SCORE, "confidence": 0.3}, "confidence must be at least 0.5"),
+        ("binary", {"metric": "auc"}, "needs a tolerance"),
         ("binary", {"tolerance": 0.1}, "tolerance is for"),
-        ("binary", {"criterion": "rmse", "tolerance": 0.1}, "must be one of 'logloss'"),
-        ("binary", {"criterion": "nearness", "tolerance": 0.1}, "criterion must be one of"),
-        ("three", {"criterion": "score", "tolerance": 0.1}, "of several classes is not told while"),
-        ("three", {"criterion": "auc", "tolerance": 0.1}, "is for two classes"),
+        ("binary", {"metric": "rmse", "tolerance": 0.1}, "must be one of 'log_loss'"),
+        ("binary", {"metric": "nearness", "tolerance": 0.1}, "metric must be one of"),
+        ("three", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known while"),
+        ("three", {"metric": "auc", "tolerance": 0.1}, "is for two classes"),
     ],
 )
 def test_refusals(objective: str, options: dict[str, Any], message: str, framework: str, data: Data) -> None:
@@ -234,18 +209,20 @@ def test_refusals(objective: str, options: dict[str, Any], message: str, framewo
 
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
 def test_scores_of_several_classes_are_not_told_to_estimators_either(kind: str, data: Data) -> None:
-    with pytest.raises(ValueError, match="of several classes is not told while"):
-        rfsize.grow(clone(CLASSIFIERS[kind]), data.X, data.three, criterion="score", tolerance=0.1)
+    with pytest.raises(ValueError, match="of several classes is not known while"):
+        rfsize.grow(clone(CLASSIFIERS[kind]), data.X, data.three, metric="scores", tolerance=0.1)
 
 
 def test_names_of_classes_do_not_matter(data: Data) -> None:
-    forest, by = RandomForestClassifier(max_depth=4, random_state=0), {"criterion": "auc", "tolerance": 0.01}
+    forest, by = RandomForestClassifier(max_depth=4, random_state=0), {"metric": "auc", "tolerance": 0.01}
     reports = []
     for y in (data.y[:ROWS], np.array(["no", "yes"])[data.y[:ROWS]]):
-        for options in ({}, {"X_val": data.X[ROWS:], "y_val": np.unique(y)[data.y[ROWS:]]}):
+        for options in ({}, {"validation": (data.X[ROWS:], np.unique(y)[data.y[ROWS:]])}):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                report = rfsize.grow(forest, data.X[:ROWS], y, return_report=True, **by, **options)[1]
-            reports.append({name: value for name, value in report.to_dict().items() if name != "price"})
-            assert list(report.price().by_class) == np.unique(y).tolist()
+                report = rfsize.grow(forest, data.X[:ROWS], y, **by, **options)[1]
+            assert list(report.loss_at(9, "labels").by_class) == np.unique(y).tolist()
+            said = report.to_dict()
+            said["beside"]["labels"].pop("by_class")
+            reports.append(said)
     assert reports[:2] == reports[2:]

@@ -51,7 +51,7 @@ def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups:
     X, y = twice(*continuous(300))
     if groups == "given":
         groups = np.random.default_rng(0).permutation(len(X)) // 2
-    booster, report = rfsize.grow(params, make(X, y), groups=groups, return_report=True, **ALL)
+    booster, report = rfsize.grow(params, make(X, y), groups=groups, **ALL)
     expected = rfsize.size(booster, X, oob=True, alpha=0.9999, groups=groups)
     assert same(of_same_votes(report), of_same_votes(expected))
     assert (report.groups, report.copied) == (expected.groups, expected.copied)
@@ -66,7 +66,7 @@ def test_estimators(kind: str) -> None:
     X, y = twice(*continuous(300))
     patients = np.random.default_rng(0).permutation(len(X)) // 2
     for groups in (None, patients):
-        asked_for = {**ALL, "voting": "hard", "groups": groups, "return_report": True}
+        asked_for = {**ALL, "voting": "hard", "groups": groups}
         forest, report = rfsize.grow(ESTIMATORS[kind], X, y, **asked_for)
         assert report.groups == ("copies" if groups is None else "given")
         options = {"oob": True, "alpha": 0.9999, "voting": "hard", "groups": groups}
@@ -84,9 +84,9 @@ def test_groups_that_every_tree_sees() -> None:
         ):
             rfsize.grow(LIGHTGBM, data, groups=groups, **ALL)
     with pytest.raises(rfsize.FewVotesError, match=r"votes per row, from 30 trees, .* or give smaller fractions"):
-        rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, y), [0.5], n_trees=30, groups=groups)
+        rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, y), fractions=[0.5], n_trees=30, groups=groups)
     forest = RandomForestClassifier(max_samples=0.5, random_state=0)
-    model = rfsize.RightSizedClassifier(forest, cv=3, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
+    model = rfsize.RightSizedClassifier(forest, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
     assert "to groups of up to 12 rows" in model.oob_refusal_
     assert (model.report_.source, model.report_.groups) == ("cross-validation", "given")
 
@@ -95,8 +95,8 @@ def test_popular_rows_stand_alone() -> None:
     X, y = popular(600)
     asked_for = {"alpha": 0.9, "min_trees": 50, "max_trees": 100}
     with pytest.warns(rfsize.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
-        _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, return_report=True, **asked_for)
-    assert report.converged
+        _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, **asked_for)
+    assert report.enough
     assert report.groups == "rows"
     with pytest.raises(rfsize.FewVotesError, match="or give groups='rows' where rows come again by nature"):
         rfsize.grow(RandomForestClassifier(random_state=0), X, y, groups="copies", **asked_for)
@@ -112,15 +112,15 @@ def test_popular_rows_stand_alone() -> None:
 def test_rows_that_are_gone_are_not_compared() -> None:
     X, y = twice(*continuous(300))
     gone = lgb.Dataset(X, y, params=LIGHTGBM).construct()
-    _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5, return_report=True)
+    _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5)
     assert (report.groups, report.copied) == ("unknown", None)
     assert "copies of rows were not looked for: the training data hold no rows that can be read" in str(report)
     with pytest.raises(ValueError, match="which the data no longer hold"):
         rfsize.grow(LIGHTGBM, gone, groups="copies")
-    with pytest.raises(ValueError, match="X_val are rows that no tree saw"):
-        rfsize.grow(LIGHTGBM, gone, X_val=X, groups="rows")
+    with pytest.raises(ValueError, match="validation are rows that no tree saw"):
+        rfsize.grow(LIGHTGBM, gone, groups="rows", validation=X)[0]
     if tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1):
-        _, report = rfsize.grow(XGBOOST, xgb.QuantileDMatrix(X, y), alpha=0.5, return_report=True)
+        _, report = rfsize.grow(XGBOOST, xgb.QuantileDMatrix(X, y), alpha=0.5)
         assert report.groups == "unknown"
 
 
@@ -146,7 +146,7 @@ class InTwo(xgb.DataIter):
 
 def test_rows_in_external_memory_are_not_compared() -> None:
     X, y = twice(*continuous(300))
-    booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(InTwo(X, y)), alpha=0.5, return_report=True)
+    booster, report = rfsize.grow(XGBOOST, xgb.DMatrix(InTwo(X, y)), alpha=0.5)
     assert report.groups == "unknown"
     with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which none can be taken"):
         rfsize.size(booster, xgb.DMatrix(InTwo(X, y)), oob=True)
@@ -180,7 +180,7 @@ def test_the_callback_says_where_it_could_not_look() -> None:
     with pytest.raises(ValueError, match="free_raw_data=False"):
         trained(rfsize.SizeCallback(groups="copies"), X, y)
     with pytest.raises(ValueError, match="leave out one of the two"):
-        rfsize.SizeCallback(votes="valid_0", groups="rows")
+        rfsize.SizeCallback(groups="rows", validation="valid_0")
     with pytest.raises(ValueError, match=r"folds=GroupKFold\(\).split\(X, y, groups\)"):
         lgb.cv(LIGHTGBM, lgb.Dataset(X, y), 30, callbacks=[rfsize.SizeCallback(groups=np.arange(len(X)))])
 
@@ -197,17 +197,14 @@ def test_what_the_rows_do_not_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("rfsize.estimation.base._UNFOLLOWED", 0.0)
     sizes = {"alpha": 0.97, "max_trees": 600}
     grown = {
-        "LightGBM": lambda: rfsize.grow({**LIGHTGBM, "min_data_in_leaf": 2}, lgb.Dataset(X, y), **sizes),
-        "XGBoost": lambda: rfsize.grow({**XGBOOST, "min_child_weight": 0}, xgb.DMatrix(X, y), **sizes),
-        "random forest": lambda: rfsize.grow(ESTIMATORS["random forest"], X, y, **sizes),
+        "LightGBM": lambda: rfsize.grow({**LIGHTGBM, "min_data_in_leaf": 2}, lgb.Dataset(X, y), **sizes)[0],
+        "XGBoost": lambda: rfsize.grow({**XGBOOST, "min_child_weight": 0}, xgb.DMatrix(X, y), **sizes)[0],
+        "random forest": lambda: rfsize.grow(ESTIMATORS["random forest"], X, y, **sizes)[0],
         "callback": lambda: lgb.train(
             {**LIGHTGBM, "min_data_in_leaf": 2},
             lgb.Dataset(X, y, free_raw_data=False),
             600,
             callbacks=[rfsize.SizeCallback(0.97)],
-        ),
-        "fraction": lambda: rfsize.select_bagging_fraction(
-            XGBOOST | {"min_child_weight": 0}, xgb.DMatrix(X, y), [0.5], n_trees=100, alpha=0.97
         ),
     }
     for name, call in grown.items():
@@ -223,11 +220,10 @@ def test_what_the_rows_do_not_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_path: Any) -> None:
     params, make = framework
     X, y = twice(*continuous(300))
-    options = {"fractions": [0.3, 0.5], "n_trees": 44, "alpha": 0.8, "max_trees": 50, "progress": False}
+    options = {"fractions": [0.3, 0.5], "n_trees": 44, "progress": False}
     options |= {"voting": "hard"}
     found = rfsize.select_bagging_fraction(params, make(X, y), resume=tmp_path / "search", **options)
     alone = rfsize.select_bagging_fraction(params, make(X, y), groups="rows", **options)
-    assert found.report.groups == "copies"
     # A row that was seen as its copy is known by heart.
     assert (found.curve["error"] > alone.curve["error"] + 0.015).all()
     with pytest.raises(ValueError, match="groups"):
@@ -302,14 +298,12 @@ def test_the_estimator(kind: str) -> None:
 def test_the_estimator_by_cross_validation() -> None:
     X, y = twice(*continuous(200))
     forest = RandomForestClassifier(random_state=1)
-    model = rfsize.RightSizedClassifier(forest, votes="cv", cv=3, **SIZES).fit(X, y)
+    model = rfsize.RightSizedClassifier(forest, cv=3, **SIZES).fit(X, y)
     assert (model.report_.groups, model.report_.n_rows) == ("copies", 200)
     patients = np.random.default_rng(0).integers(0, 60, len(X))
-    by_groups = rfsize.RightSizedClassifier(forest, votes="cv", cv=StratifiedGroupKFold(3), **SIZES)
+    by_groups = rfsize.RightSizedClassifier(forest, cv=StratifiedGroupKFold(3), **SIZES)
     assert by_groups.fit(X, y, groups=patients).report_.groups == "given"
-    careless = rfsize.RightSizedClassifier(
-        forest, votes="cv", cv=list(GroupShuffleSplit(1).split(X, y, np.arange(400)))
-    )
+    careless = rfsize.RightSizedClassifier(forest, cv=list(GroupShuffleSplit(1).split(X, y, np.arange(400))))
     with pytest.raises(ValueError, match="others of the same group"):
         careless.fit(X, y, groups=patients)
 

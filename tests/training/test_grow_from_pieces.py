@@ -72,8 +72,8 @@ class Slices(lgb.Sequence):
 @pytest.mark.parametrize("kind", ["ExtMemQuantileDMatrix", "DMatrix"])
 def test_xgboost(kind: str, data: Data, tmp_path: Path) -> None:
     rows = Batches(data, tmp_path / "cache")
-    found, report = rfsize.grow(XGB, getattr(xgb, kind)(rows), return_report=True, **SIZE)
-    expected = rfsize.grow(XGB, xgb.QuantileDMatrix(data.X, data.y), **SIZE)
+    found, report = rfsize.grow(XGB, getattr(xgb, kind)(rows), **SIZE)
+    expected = rfsize.grow(XGB, xgb.QuantileDMatrix(data.X, data.y), **SIZE)[0]
     assert report.source == "oob"
     assert found.get_dump() == expected.get_dump()
     assert rfsize.tree_outputs(found, rows, oob=True).votes == rfsize.tree_outputs(found, data.X, oob=True).votes
@@ -82,13 +82,11 @@ def test_xgboost(kind: str, data: Data, tmp_path: Path) -> None:
 @pytest.mark.parametrize("keeps_rows", [True, False])
 def test_lightgbm(data: Data, keeps_rows: bool) -> None:
     parts = [Slices(part) for part in np.array_split(data.X, 3)]
-    found, report = rfsize.grow(
-        LGB, lgb.Dataset(parts, data.y, free_raw_data=not keeps_rows), return_report=True, **SIZE
-    )
-    expected = rfsize.grow(LGB, lgb.Dataset(data.X, data.y), **SIZE)
+    found, report = rfsize.grow(LGB, lgb.Dataset(parts, data.y, free_raw_data=not keeps_rows), **SIZE)
+    expected = rfsize.grow(LGB, lgb.Dataset(data.X, data.y), **SIZE)[0]
     assert report.source == "oob"
     assert np.array_equal(found.predict(data.X), expected.predict(data.X))
     if keeps_rows:
-        more = rfsize.grow(found, lgb.Dataset(parts, data.y, free_raw_data=False), alpha=0.97)
+        more = rfsize.grow(found, lgb.Dataset(parts, data.y, free_raw_data=False), alpha=0.97)[0]
         assert more.num_trees() > found.num_trees()
     assert rfsize.tree_outputs(found, parts, oob=True).votes == rfsize.tree_outputs(found, data.X, oob=True).votes

@@ -34,9 +34,9 @@ def data_of(framework: str, X: Any, y: Any, **options: Any) -> Any:
 def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: Data) -> None:
     params, dtrain = params_of(framework), data_of(framework, data.X, data.y)
     before = copy.deepcopy(params)
-    booster, report = rfsize.grow(params, dtrain, alpha=0.97, return_report=True)
+    booster, report = rfsize.grow(params, dtrain, alpha=0.97)
     assert params == before
-    assert report.converged
+    assert report.enough
     assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
     assert report.source == "oob"
     # The first block is the forest that the framework itself trains.
@@ -52,10 +52,8 @@ def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: D
 
 
 def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> None:
-    booster, report = rfsize.grow(
-        params_of(framework), data_of(framework, data.X, data.y), alpha=0.985, min_trees=20, return_report=True
-    )
-    assert report.converged
+    booster, report = rfsize.grow(params_of(framework), data_of(framework, data.X, data.y), alpha=0.985, min_trees=20)
+    assert report.enough
     assert report.available > 40
     assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
     if report.wanted == report.available:
@@ -65,7 +63,7 @@ def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> Non
 def test_trees_double_while_their_votes_are_too_few_to_tell(framework: str, data: Data) -> None:
     """A third of 20 trees vote on a row, and it takes ten votes."""
     dtrain = data_of(framework, data.X, data.y)
-    _, report = rfsize.grow(params_of(framework), dtrain, alpha=0.6, min_trees=5, return_report=True)
+    _, report = rfsize.grow(params_of(framework), dtrain, alpha=0.6, min_trees=5)
     assert report.n_trees < 20
     assert report.available == 40
 
@@ -73,56 +71,51 @@ def test_trees_double_while_their_votes_are_too_few_to_tell(framework: str, data
 def test_the_callback_and_growing_stop_at_the_same_size(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97)
     by_callback = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 1000, callbacks=[callback])
-    grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, return_report=True)
+    grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97)
     assert of_same_votes(callback.report_) == of_same_votes(report)
     assert np.array_equal(grown.predict(data.fresh), by_callback.predict(data.fresh))
 
 
-@pytest.mark.parametrize("estimator", ["plugin", "auto"])
-def test_averaged_scores_end_the_growth(estimator: str, framework: str, data: Data) -> None:
-    options = {"alpha": 0.97, "voting": "soft", "estimator": estimator}
-    booster, report = rfsize.grow(
-        params_of(framework), data_of(framework, data.X, data.y), return_report=True, **options
-    )
-    assert report.voting == "soft"
+def test_averaged_scores_end_the_growth(framework: str, data: Data) -> None:
+    options = {"alpha": 0.97, "voting": "soft"}
+    booster, report = rfsize.grow(params_of(framework), data_of(framework, data.X, data.y), **options)
+    assert report.answer.goal.voting == "soft"
     assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
-    assert report.other.voting == "hard"
     if report.wanted == report.available:
         expected = rfsize.size(booster, data.X, oob=True, **options)
-        assert (expected.n_trees, expected.other.n_trees) == (report.n_trees, report.other.n_trees)
-    on_fresh = rfsize.grow(
-        params_of(framework), data_of(framework, data.X, data.y), X_val=data.fresh, return_report=True, **options
-    )[1]
-    assert (on_fresh.voting, on_fresh.source) == ("soft", "rows given")
+        assert expected.n_trees == report.n_trees
+    rows = data_of(framework, data.X, data.y)
+    _, on_fresh = rfsize.grow(params_of(framework), rows, **options, validation=data.fresh)
+    assert (on_fresh.answer.goal.voting, on_fresh.source) == ("soft", "rows given")
 
 
 def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
     with pytest.warns(rfsize.NotConvergedWarning, match="30 trees"):
         booster = rfsize.grow(
             params_of(framework), data_of(framework, data.X, data.y), alpha=0.99, max_trees=30, min_trees=10
-        )
+        )[0]
     assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == 30
 
 
 def test_three_classes(framework: str, data: Data) -> None:
     objective = {"objective": "multiclass" if framework == "lightgbm" else "multi:softprob", "num_class": 3}
     params, dtrain = {**params_of(framework), **objective}, data_of(framework, data.X, data.three)
-    booster, report = rfsize.grow(params, dtrain, X_val=data.fresh, alpha=0.95, return_report=True)
+    booster, report = rfsize.grow(params, dtrain, alpha=0.95, validation=data.fresh)
     counted = rfsize.tree_outputs(booster, data.fresh).votes
-    assert (report.source, report.alpha) == ("rows given", 0.95)
+    assert (report.source, report.goal.alpha) == ("rows given", 0.95)
     assert counted.n_trees == report.wanted
     assert len(counted.classes) == 3
 
 
 def test_hopeless_out_of_bag_votes_are_refused_at_once(data: Data) -> None:
     params = {**XGBOOST, "subsample": 0.99}
-    with pytest.raises(rfsize.FewVotesError, match=r"500 trees would give it \d\.\d out-of-bag votes.*give X_val"):
+    with pytest.raises(rfsize.FewVotesError, match=r"500 trees would give it \d\.\d .*give validation rows"):
         rfsize.grow(params, xgb.DMatrix(data.X, data.y), max_trees=500)
 
 
 def test_trees_of_each_class_of_xgboost_have_out_of_bag_votes(data: Data) -> None:
     params = {**XGBOOST, "objective": "multi:softprob", "num_class": 3}
-    booster, report = rfsize.grow(params, xgb.DMatrix(data.X, data.three), alpha=0.9, return_report=True)
+    booster, report = rfsize.grow(params, xgb.DMatrix(data.X, data.three), alpha=0.9)
     assert report.source == "oob"
     assert report.votes_per_row > 0.25 * report.available
     assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.n_kept
@@ -131,7 +124,7 @@ def test_trees_of_each_class_of_xgboost_have_out_of_bag_votes(data: Data) -> Non
 def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
     framework = "lightgbm" if isinstance(booster, lgb.Booster) else "xgboost"
     before = predict(booster, data.fresh)
-    more, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.985, return_report=True)
+    more, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.985)
     assert np.array_equal(predict(booster, data.fresh), before)
     n_trees = rfsize.tree_outputs(more, data.fresh).votes.n_trees
     assert n_trees == report.wanted > 61
@@ -145,7 +138,7 @@ def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
 
 def test_a_forest_that_is_large_enough_keeps_its_trees(booster: Any, data: Data) -> None:
     framework = "lightgbm" if isinstance(booster, lgb.Booster) else "xgboost"
-    same, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.9, return_report=True)
+    same, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.9)
     assert report.n_trees < rfsize.tree_outputs(same, data.fresh).votes.n_trees == 61
     assert same is not booster
     assert predict(same, data.fresh) == pytest.approx(predict(booster, data.fresh), abs=1e-6)
@@ -157,7 +150,7 @@ def test_growing_twice_draws_new_bags(framework: str, data: Data) -> None:
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         model: Any = params_of(framework)
         for trees in (20, 40, 60):
-            model = rfsize.grow(model, dtrain, alpha=0.9999, max_trees=trees, min_trees=20)
+            model = rfsize.grow(model, dtrain, alpha=0.9999, max_trees=trees, min_trees=20)[0]
     inbag = rfsize.inbag(model, data.X)
     assert len(np.unique(np.packbits(inbag, axis=1), axis=0)) == 60
 
@@ -182,7 +175,7 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
     elif not isinstance(estimator, LGBMClassifier):
         y = data.y
     before = given.get_params()
-    grown, report = rfsize.grow(given, data.X, y, alpha=0.98, return_report=True)
+    grown, report = rfsize.grow(given, data.X, y, alpha=0.98)
     assert type(grown) is type(given)
     assert given.get_params() == before
     assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == (max(report.n_kept, 40) if fitted else report.n_kept)
@@ -192,7 +185,7 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
 
 
 def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
-    grown, report = rfsize.grow(FOREST, data.X, data.y, alpha=0.9, return_report=True)
+    grown, report = rfsize.grow(FOREST, data.X, data.y, alpha=0.9)
     assert grown.num_parallel_tree == rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted < 80
 
 
@@ -210,7 +203,7 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
-        grown = rfsize.grow(model, data.X, data.y, alpha=0.9999, max_trees=40, sample_weight=weight)
+        grown = rfsize.grow(model, data.X, data.y, alpha=0.9999, max_trees=40, sample_weight=weight)[0]
     plain = model.set_params(n_estimators=400).fit(data.X, data.y, sample_weight=weight)
     share = rfsize.tree_outputs(grown, data.fresh).votes.fractions()[:, 1]
     new = 2.0 * share - rfsize.tree_outputs(rfsize.truncate(grown, n_trees=20), data.fresh).votes.fractions()[:, 1]
@@ -227,20 +220,19 @@ def test_dependence_is_warned_of(data: Data) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f, p, d, D: rfsize.grow(p, D.X, D.y), "leave|an estimator|Dataset"),
-        (lambda f, p, d, D: rfsize.grow(p, d, D.y), "y and sample_weight are for an estimator"),
-        (lambda f, p, d, D: rfsize.grow(p, d, alpha=1.0), "strictly between"),
-        (lambda f, p, d, D: rfsize.grow(p, d, voting="averaged"), "voting"),
-        (lambda f, p, d, D: rfsize.grow(p, d, estimator="best"), "estimator"),
-        (lambda f, p, d, D: rfsize.grow(p, d, max_trees=0), "max_trees must be a whole number"),
-        (lambda f, p, d, D: rfsize.grow(p, d, min_trees=2.5), "min_trees must be a whole number"),
-        (lambda f, p, d, D: rfsize.grow({**p, "objective": REGRESSION[f]}, d), "regression forest"),
-        (lambda f, p, d, D: rfsize.grow({**p, "subsample": 1.0, "bagging_fraction": 1.0}, d), "bag"),
-        (lambda f, p, d, D: rfsize.grow({**p, "boosting": "gbdt", "booster": "dart"}, d), "independent trees"),
-        (lambda f, p, d, D: rfsize.grow(FOREST, D.X), "y is missing"),
-        (lambda f, p, d, D: rfsize.grow(object(), d), "give"),
-        (lambda f, p, d, D: rfsize.grow(make_pipeline(FOREST), D.X, D.y), "inside: pipeline"),
-        (lambda f, p, d, D: rfsize.grow(FOREST, D.X, D.y, init_model=1), "leave out init_model"),
+        (lambda f, p, d, D: rfsize.grow(p, D.X, D.y)[0], "leave|an estimator|Dataset"),
+        (lambda f, p, d, D: rfsize.grow(p, d, D.y)[0], "y and sample_weight are for an estimator"),
+        (lambda f, p, d, D: rfsize.grow(p, d, alpha=1.0)[0], "strictly between"),
+        (lambda f, p, d, D: rfsize.grow(p, d, voting="averaged")[0], "voting"),
+        (lambda f, p, d, D: rfsize.grow(p, d, max_trees=0)[0], "max_trees must be a whole number"),
+        (lambda f, p, d, D: rfsize.grow(p, d, min_trees=2.5)[0], "min_trees must be a whole number"),
+        (lambda f, p, d, D: rfsize.grow({**p, "objective": REGRESSION[f]}, d, alpha=0.9)[0], "cast no votes"),
+        (lambda f, p, d, D: rfsize.grow({**p, "subsample": 1.0, "bagging_fraction": 1.0}, d)[0], "bag"),
+        (lambda f, p, d, D: rfsize.grow({**p, "boosting": "gbdt", "booster": "dart"}, d)[0], "independent trees"),
+        (lambda f, p, d, D: rfsize.grow(FOREST, D.X)[0], "y is missing"),
+        (lambda f, p, d, D: rfsize.grow(object(), d)[0], "give"),
+        (lambda f, p, d, D: rfsize.grow(make_pipeline(FOREST), D.X, D.y)[0], "inside: pipeline"),
+        (lambda f, p, d, D: rfsize.grow(FOREST, D.X, D.y, init_model=1)[0], "leave out init_model"),
     ],
 )
 def test_refusals(call: Any, message: str, framework: str, data: Data) -> None:

@@ -78,6 +78,6 @@ def test_hopeless_fractions_end_the_search_early(data: Data) -> None:
     X = data.X
     params, dtrain = given("xgboost", X, (X[:, 0] > 0) ^ (X[:, 1] > 0), max_depth=0)
     options = {"n_trees": 60, "search": "elimination", "alpha": 0.9}
-    found = select_bagging_fraction(params, dtrain, [0.01, 0.012, 0.014, 0.6], **options)
+    found = select_bagging_fraction(params, dtrain, fractions=[0.01, 0.012, 0.014, 0.6], **options)
     assert found.best == 0.6
     assert found.curve["dropped"].tolist() == [1, 1, 1, 0]

@@ -18,6 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.command_line import run
 from helpers.forests import LIGHTGBM, XGBOOST, Data
+from helpers.reports import agreement
+from rfsize.sizing.told import finding
 from rfsize.sizing.words import in_percent
 
 HALF_OF_THE_FEATURES = {
@@ -47,10 +49,10 @@ def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lg
     sizes: dict[float, list[int]] = {0.5: [], 0.8: [], 0.95: []}
     for seed in range(4):
         for sure, ends in sizes.items():
-            callback = rfsize.SizeCallback(alpha=0.97, min_trees=30, sure=sure)
+            callback = rfsize.SizeCallback(alpha=0.97, min_trees=30, confidence=sure)
             params = {**HALF_OF_THE_FEATURES, "seed": seed}
             model = lgb.train(params, half_of_the_features, 1500, callbacks=[callback])
-            assert callback.report_.converged
+            assert callback.report_.enough
             assert model.num_trees() == callback.report_.wanted
             ends.append(model.num_trees())
     enough = {sure: sum(size >= truth for size in ends) for sure, ends in sizes.items()}
@@ -67,8 +69,8 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
     reports = {}
     for sure in (0.5, 0.8, 0.95):
         dtrain = lgb.Dataset(data.X, data.y) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
-        booster, report = rfsize.grow(params, dtrain, alpha=0.97, sure=sure, min_trees=250, return_report=True)
-        assert (report.sure, report.available) == (sure, 250)
+        booster, report = rfsize.grow(params, dtrain, alpha=0.97, confidence=sure, min_trees=250)
+        assert (report.goal.confidence, report.available) == (sure, 250)
         assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted == report.n_kept
         reports[sure] = report
     assert reports[0.5].wanted == reports[0.5].n_trees < reports[0.8].wanted < reports[0.95].wanted
@@ -81,18 +83,18 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
     [
         (
             {"alpha": 0.9},
-            lambda report, n_trees: in_percent(report.agreement(n_trees)),
-            "enough: {kept} of the {grown} trees grown agree with the infinite forest on {told} of the rows",
+            lambda report, n_trees: in_percent(agreement(report, n_trees)),
+            "{told} of labels equal those of an unlimited forest",
         ),
         (
-            {"criterion": "probability", "tolerance": 0.06},
-            lambda report, n_trees: f"{report.deviation(n_trees).rms:.3g}",
-            "enough: the predicted probabilities of {kept} of the {grown} trees grown are off by {told} (",
-        ),
-        (
-            {"criterion": "auc", "tolerance": 0.008},
+            {"metric": "probabilities", "tolerance": 0.06},
             lambda report, n_trees: f"{report.loss_at(n_trees).value:.2g}",
-            " with all {grown} trees grown, and expected to be {told} (",
+            "probabilities are within {told} of an unlimited forest's, on 95 % of rows",
+        ),
+        (
+            {"metric": "auc", "tolerance": 0.008},
+            lambda report, n_trees: f"{report.loss_at(n_trees).value:.2g}",
+            "expected to be {told} worse than an unlimited forest's (",
         ),
     ],
     ids=["label", "probability", "auc"],
@@ -100,14 +102,16 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
 @pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
 def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: Any, said: str, data: Data) -> None:
     callback = rfsize.SizeCallback(min_trees=250, **by)
-    booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), min_trees=250, return_report=True, **by)
+    booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), min_trees=250, **by)
     lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 250, callbacks=[callback])
     for one in (report, callback.report_):
         kept, grown = one.n_kept, one.available
         assert kept < grown == 250
         assert of_all(one, kept) != of_all(one, grown)
-        assert said.format(kept=kept, grown=grown, told=of_all(one, kept)) in str(one)
-        assert "at hand" not in str(one) + str(one._account())
+        assert str(one).startswith(f"{kept} of the {grown} trees grown are ")
+        assert "; T* is about " in str(one)
+        assert said.format(told=of_all(one, kept)) in str(one)
+        assert "your" not in str(one) + str(one._account().figures)
         assert "grown: 250 trees" in one.plot().get_legend_handles_labels()[1]
         plt.close("all")
     assert booster.num_trees() == report.n_kept
@@ -115,17 +119,15 @@ def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: 
 
 def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     """The trees allowed are T*, but fewer than it takes to be sure."""
-    unsure = r"the forest has 100 trees, and \d+ agree .* but it may take up to [\d,]+, to be 99% sure"
+    unsure = r"the 100 trees grown may not be enough: it takes up to [\d,]+ to be 99 % sure"
     with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
-        booster, report = rfsize.grow(
-            LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, sure=0.99, max_trees=100, return_report=True
-        )
+        booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, confidence=0.99, max_trees=100)
     assert report.n_trees <= 100 < report.wanted
-    assert not report.converged
+    assert not report.enough
     assert report.n_kept == booster.num_trees() == 100
-    assert f"not enough: {report.not_converged()}" in str(report)
+    assert finding(report) == ". ".join(line.strip() for line in str(report).splitlines()[:2])
     assert report.next_look() == min(report.wanted, 200)
-    callback = rfsize.SizeCallback(alpha=0.97, sure=0.99)
+    callback = rfsize.SizeCallback(alpha=0.97, confidence=0.99)
     with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
         model = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 100, callbacks=[callback])
     assert model.num_trees() == 100
@@ -133,34 +135,34 @@ def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
 
 def test_the_classifier_passes_it_on(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=4, random_state=1)
-    for votes in ("oob", "cv"):
+    for cv in (None, 3):
         sized = {
-            sure: rfsize.RightSizedClassifier(forest, alpha=0.95, sure=sure, votes=votes, cv=3).fit(data.X, data.y)
+            sure: rfsize.RightSizedClassifier(forest, alpha=0.95, confidence=sure, cv=cv).fit(data.X, data.y)
             for sure in (0.5, 0.95)
         }
-        assert {sure: model.report_.sure for sure, model in sized.items()} == {0.5: 0.5, 0.95: 0.95}
+        assert {sure: model.report_.goal.confidence for sure, model in sized.items()} == {0.5: 0.5, 0.95: 0.95}
         assert sized[0.5].n_trees_ == sized[0.5].report_.n_trees < sized[0.95].n_trees_
 
 
 def test_a_finished_forest_is_asked_for_its_size_alone(lgb_booster: Any, data: Data) -> None:
     report = rfsize.size(lgb_booster, data.X, oob=True, alpha=0.96)
-    assert report.sure is None
+    assert report.goal.confidence is None
     assert report.wanted == report.n_trees < report.upper(0.8)
-    assert report.to_dict()["sure"] is None
+    assert report.to_dict()["confidence"] is None
     for sure in (0.0, 1.0, "often"):
-        with pytest.raises(ValueError, match="sure must"):
+        with pytest.raises(ValueError, match="confidence must"):
             report.upper(sure)
 
 
 @pytest.mark.parametrize("sure", [0.49, 0.0, 1.0, -1.0, float("nan"), "very"])
 def test_less_than_half_sure_is_refused(sure: Any, data: Data) -> None:
     ways = [
-        lambda: rfsize.SizeCallback(sure=sure),
-        lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), sure=sure),
-        lambda: rfsize.RightSizedClassifier(RandomForestClassifier(), sure=sure).fit(data.X, data.y),
+        lambda: rfsize.SizeCallback(confidence=sure),
+        lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), confidence=sure)[0],
+        lambda: rfsize.RightSizedClassifier(RandomForestClassifier(), confidence=sure).fit(data.X, data.y),
     ]
     for way in ways:
-        with pytest.raises(ValueError, match="sure must be at least 0.5" if sure == 0.49 else "sure"):
+        with pytest.raises(ValueError, match="confidence must be at least 0.5" if sure == 0.49 else "confidence"):
             way()
 
 
@@ -172,9 +174,9 @@ def test_on_the_command_line(tmp_path: Path, data: Data, capsys: pytest.CaptureF
     for sure in ("0.5", "0.95"):
         assert run(tmp_path, "grow", *training, "--confidence", sure, "-o", str(tmp_path / "grown.txt")) == 0
         found[sure] = json.loads(capsys.readouterr().out)
-        assert lgb.Booster(model_file=tmp_path / "grown.txt").num_trees() == found[sure]["wanted"]
-    assert found["0.5"]["wanted"] == found["0.5"]["n_trees"] < found["0.95"]["wanted"]
+        assert lgb.Booster(model_file=tmp_path / "grown.txt").num_trees() == found[sure]["n_kept"]
+    assert found["0.5"]["n_kept"] == found["0.5"]["n_trees"] < found["0.95"]["n_kept"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert run(tmp_path, "grow", *training, "--confidence", "0.3", "-o", str(tmp_path / "none.txt")) == 2
-    assert "sure must be at least 0.5" in capsys.readouterr().err
+    assert "confidence must be at least 0.5" in capsys.readouterr().err

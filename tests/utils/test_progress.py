@@ -21,7 +21,7 @@ def test_growing(
 ) -> None:
     monkeypatch.setattr("rfsize.utils.progress._SECONDS_BEFORE", 0.0)
     dtrain = lgb.Dataset(data.X, data.y, free_raw_data=False)
-    rfsize.grow(PARAMS, dtrain, alpha=0.8, groups="rows", progress=progress)
+    rfsize.grow(PARAMS, dtrain, alpha=0.8, groups="rows")[0]
     assert ("growing" in capsys.readouterr().err) == progress
 
 

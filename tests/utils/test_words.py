@@ -43,15 +43,15 @@ def test_one_of_a_kind_is_told_in_the_singular() -> None:
     y = (X[:, 0] > 0.5).astype(int)
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     alone = RandomForestClassifier(1, random_state=0).fit(X, y)
-    grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(X, y), alpha=0.9, return_report=True)
+    grown, report = rfsize.grow(LIGHTGBM, lgb.Dataset(X, y), alpha=0.9)
     assert (grown.num_trees(), report.n_trees) == (1, 1)
     results = [
         report,
         rfsize.size(ONE_VOTE),
-        rfsize.size(SETTLED, estimator="plugin"),
+        rfsize.size(SETTLED, method="plugin"),
         rfsize.size(forest, X[:1], alpha=0.9),
-        rfsize.size(forest, X, criterion="probability", tolerance=0.1),
-        rfsize.size(forest, X, y, criterion="accuracy", tolerance=0.1),
+        rfsize.size(forest, X, metric="probabilities", tolerance=0.1),
+        rfsize.size(forest, X, y, metric="accuracy", tolerance=0.1),
         rfsize.StopTable.build(1),
         rfsize.StopTable.lossless([1.0]),
         rfsize.compile(alone),

@@ -56,14 +56,14 @@ def classifier_of_a_regressor(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    'growing by `criterion="score"` of several classes',
+    'growing by `metric="scores"` of several classes',
     ValueError,
-    "criterion='score' of several classes is not told while a forest is trained",
+    "metric='scores' of several classes is not known while a forest is trained",
     why="training tells scores but for a number that all classes share",
-    instead='`criterion="probability"`, or `size` and `truncate` of the finished forest',
+    instead='`metric="probabilities"`, or `size` and `truncate` of the finished forest',
 )
 def growing_scores_of_several_classes(at: AtHand) -> object:
-    return rfsize.grow(RandomForestClassifier(3), at.X, np.arange(400) % 3, criterion="score", tolerance=0.1)
+    return rfsize.grow(RandomForestClassifier(3), at.X, np.arange(400) % 3, metric="scores", tolerance=0.1)
 
 
 @GROUP.refuses(
@@ -141,7 +141,7 @@ def growing_boosting(at: AtHand) -> object:
     FewVotesError,
     "of the votes leave a training row out of their bags",
     why="too few votes to size a forest by",
-    instead="a smaller bagging fraction, `X_val`, or more trees",
+    instead="a smaller bagging fraction, `validation=`, or more trees",
 )
 def growing_full_bags(at: AtHand) -> object:
     return rfsize.grow(XGBOOST | {"subsample": 0.999}, xgb.DMatrix(at.X, at.y), max_trees=200)
@@ -150,23 +150,12 @@ def growing_full_bags(at: AtHand) -> object:
 @GROUP.refuses(
     "labels or weights beside a `Dataset` that holds them",
     ValueError,
-    "labels and weights are in dtrain; y and sample_weight are for an estimator",
+    "labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator",
     why="two answers to one question",
     instead="leave them out",
 )
 def labels_twice(at: AtHand) -> object:
     return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), at.y)
-
-
-@GROUP.refuses(
-    "adding to a finished forest in blocks",
-    ValueError,
-    "a forest is trained in blocks from its parameters and data alone",
-    why="its trees were trained as one",
-    instead="leave out `trees_per_block`",
-)
-def adding_in_blocks(at: AtHand) -> object:
-    return rfsize.grow(at.model, lgb.Dataset(at.X, at.y), trees_per_block=20)
 
 
 @GROUP.refuses(
@@ -243,12 +232,12 @@ def callback_of_a_rare_class(at: AtHand) -> object:
 @GROUP.refuses(
     "growing a regression forest of LightGBM or XGBoost by its labels",
     NotAForestError,
-    "the trees of a regression forest cast no votes, of which T*(α) is",
+    "the trees of a regression forest cast no votes, so that it has no labels to size",
     why="it has none",
-    instead='`criterion="score"` and a `tolerance`, or a metric',
+    instead='`metric="scores"` and a `tolerance`, or a metric',
 )
 def growing_a_regression(at: AtHand) -> object:
-    return rfsize.grow(LIGHTGBM | {"objective": "regression"}, lgb.Dataset(at.X, at.X[:, 0]))
+    return rfsize.grow(LIGHTGBM | {"objective": "regression"}, lgb.Dataset(at.X, at.X[:, 0]), alpha=0.99)
 
 
 @GROUP.refuses(
@@ -256,10 +245,10 @@ def growing_a_regression(at: AtHand) -> object:
     ValueError,
     "give the parameters of a LightGBM or XGBoost forest, a dict",
     why="it searches by the frameworks' own training",
-    instead="`select_bagging_fraction(params, dtrain)`",
+    instead="`select_bagging_fraction(params, data)`",
 )
 def fraction_of_an_estimator(at: AtHand) -> object:
-    return rfsize.select_bagging_fraction(RandomForestClassifier(), at.X, at.y)
+    return rfsize.select_bagging_fraction(RandomForestClassifier(), at.X)
 
 
 @GROUP.refuses(
@@ -271,7 +260,7 @@ def fraction_of_an_estimator(at: AtHand) -> object:
 )
 def a_metric(at: AtHand) -> object:
     data = lgb.Dataset(at.X, at.y)
-    return rfsize.select_bagging_fraction(LIGHTGBM, data, [0.4, 0.6], n_trees=10, scoring=accuracy_score)
+    return rfsize.select_bagging_fraction(LIGHTGBM, data, fractions=[0.4, 0.6], n_trees=10, metric=accuracy_score)
 
 
 @GROUP.refuses(
@@ -282,19 +271,19 @@ def a_metric(at: AtHand) -> object:
     instead="give each once",
 )
 def fractions(at: AtHand) -> object:
-    return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), [0.5, 0.5], n_trees=10)
+    return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), fractions=[0.5, 0.5], n_trees=10)
 
 
 @GROUP.refuses(
     "an α of a `RightSizedClassifier` that goes by a metric",
     ValueError,
-    "alpha would have no effect: with criterion='auc' tolerance says how far off",
+    "alpha would have no effect: with metric='auc' tolerance says how far off",
     why="α is a share of labels",
     instead="`tolerance` alone; the same of `voting`, `average` and `size_estimator`",
 )
 def alpha_of_a_metric(at: AtHand) -> object:
     forest = RandomForestClassifier(max_depth=3)
-    return rfsize.RightSizedClassifier(forest, alpha=0.9, criterion="auc", tolerance=0.01).fit(at.X, at.y)
+    return rfsize.RightSizedClassifier(forest, alpha=0.9, metric="auc", tolerance=0.01).fit(at.X, at.y)
 
 
 @GROUP.refuses(
@@ -306,17 +295,6 @@ def alpha_of_a_metric(at: AtHand) -> object:
 )
 def calibration_without_a_table(at: AtHand) -> object:
     return rfsize.RightSizedClassifier(RandomForestClassifier(), calibration_fraction=0.3).fit(at.X, at.y)
-
-
-@GROUP.refuses(
-    "`y_val` without `X_val`",
-    ValueError,
-    "y_val would have no effect: it is the truth of X_val",
-    why="the forest is then judged out of bag",
-    instead="`X_val` too, or leave it out",
-)
-def truth_of_no_rows(at: AtHand) -> object:
-    return rfsize.grow(LIGHTGBM, lgb.Dataset(at.X, at.y), y_val=at.y)
 
 
 @GROUP.refuses(

@@ -155,7 +155,7 @@ def damaged_document(at: AtHand) -> object:
     instead="what it was begun with, or another file",
 )
 def another_search(at: AtHand) -> object:
-    options = {"fractions": [0.4, 0.6], "n_trees": 30, "alpha": 0.6, "resume": at.folder / "search.zip"}
+    options = {"fractions": [0.4, 0.6], "n_trees": 30, "resume": at.folder / "search.zip"}
     rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), **options)
     return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, 1 - at.y), **options)
 
@@ -168,5 +168,5 @@ def another_search(at: AtHand) -> object:
     instead="another file, or delete this one",
 )
 def damaged_search(at: AtHand) -> object:
-    options = {"fractions": [0.4, 0.6], "n_trees": 30, "alpha": 0.6, "resume": at.file("none.zip", "no archive")}
+    options = {"fractions": [0.4, 0.6], "n_trees": 30, "resume": at.file("none.zip", "no archive")}
     return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(at.X, at.y), **options)

@@ -125,10 +125,10 @@ def linear_trees(at: AtHand) -> object:
     NotAForestError,
     "objective is 'regression', whose trees cast no votes",
     why="T*(α) is about labels",
-    instead='`criterion="score"` and a `tolerance`',
+    instead='`metric="scores"` and a `tolerance`',
 )
 def labels_of_a_regression(at: AtHand) -> object:
-    return rfsize.size(at.lightgbm(y=at.X[:, 0], objective="regression"), at.X_val)
+    return rfsize.size(at.lightgbm(y=at.X[:, 0], objective="regression"), at.X_val, metric="labels")
 
 
 @GROUP.refuses(
@@ -136,10 +136,10 @@ def labels_of_a_regression(at: AtHand) -> object:
     NotAForestError,
     "objective is 'reg:squarederror', whose trees cast no votes",
     why="T*(α) is about labels",
-    instead='`criterion="score"` and a `tolerance`',
+    instead='`metric="scores"` and a `tolerance`',
 )
 def labels_of_another_regression(at: AtHand) -> object:
-    return rfsize.size(at.xgboost(y=at.X[:, 0], objective="reg:squarederror"), at.X_val)
+    return rfsize.size(at.xgboost(y=at.X[:, 0], objective="reg:squarederror"), at.X_val, metric="labels")
 
 
 @GROUP.refuses(
@@ -156,18 +156,18 @@ def compiling_a_regression(at: AtHand) -> object:
 @GROUP.refuses(
     "growing a regression forest by its labels",
     NotAForestError,
-    "the trees of a regression forest cast no votes, of which T*(α) is",
+    "the trees of a regression forest cast no votes, so that it has no labels to size",
     why="it has none",
-    instead='`criterion="score"` and a `tolerance`, or a metric',
+    instead='`metric="scores"` and a `tolerance`, or a metric',
 )
 def growing_a_regression(at: AtHand) -> object:
-    return rfsize.grow(RandomForestRegressor(3), at.X, at.X[:, 0])
+    return rfsize.grow(RandomForestRegressor(3), at.X, at.X[:, 0], alpha=0.99)
 
 
 @GROUP.refuses(
     "ranking, and objectives of one's own",
     NotAForestError,
-    "objective is 'cross_entropy_lambda', whose trees cast no votes",
+    "objective is 'cross_entropy_lambda', whose predictions are not read",
     why="nobody knows what such a tree would predict alone",
     instead="`binary`, `cross_entropy`, `multiclass`, `multiclassova`; `binary:logistic`, `multi:softprob`",
 )
@@ -279,7 +279,7 @@ def cv_booster(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores of bagging over other learners than trees",
     ValueError,
-    "voting='soft' sizes the trees' averaged scores, of which … nor do members that are no trees",
+    "voting='soft' sizes the trees' averaged scores. Counted Votes have no scores, and neither have members that",
     why="their probabilities are not leaves",
     instead='`voting="hard"`',
 )

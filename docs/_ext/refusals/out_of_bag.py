@@ -257,7 +257,7 @@ def from_a_file(at: AtHand) -> object:
     instead="leave them out",
 )
 def seed_of_lightgbm(at: AtHand) -> object:
-    return rfsize.size(at.model, at.X, oob=True, seed=1)
+    return rfsize.tree_outputs(at.model, at.X, oob=True, seed=1)
 
 
 @GROUP.refuses(
@@ -269,7 +269,7 @@ def seed_of_lightgbm(at: AtHand) -> object:
 )
 def other_hessians(at: AtHand) -> object:
     forest = at.xgboost(y=np.exp(at.X[:, 0]), objective="reg:gamma")
-    return rfsize.size(forest, at.X, oob=True, criterion="score", tolerance=0.1)
+    return rfsize.size(forest, at.X, oob=True, metric="scores", tolerance=0.1)
 
 
 @GROUP.refuses(

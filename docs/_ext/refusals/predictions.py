@@ -85,12 +85,12 @@ def score_without_truth(at: AtHand) -> object:
 @GROUP.refuses(
     "the logarithmic loss of rows whose class no tree gives any probability",
     rfsize.UndefinedMetricError,
-    "the logloss is infinite: no tree asked about",
+    "the log loss is infinite: no tree asked about",
     why="a constant put in place of 0 would decide the score",
     instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
 )
 def infinite_loss(at: AtHand) -> object:
-    return rfsize.oob_score(RandomForestClassifier(30, random_state=0).fit(at.X, at.y), at.X, at.y, metric="logloss")
+    return rfsize.oob_score(RandomForestClassifier(30, random_state=0).fit(at.X, at.y), at.X, at.y, metric="log_loss")
 
 
 @GROUP.refuses(
@@ -122,7 +122,7 @@ def score_of_weighted_bags(at: AtHand) -> object:
 @GROUP.refuses(
     "the logarithmic loss where a row's class hangs on one or two trees; `size` the same",
     rfsize.UndefinedMetricError,
-    "the logloss may be infinite on other rows, whatever it is on these",
+    "the log loss may be infinite on other rows, whatever it is on these",
     why="a fresh row whose class no tree gives any probability makes it infinite, and no interval tells of that",
     instead="`'brier'`; or trees whose leaves hold more rows (`min_samples_leaf`)",
 )

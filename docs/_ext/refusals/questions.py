@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from refusals.at_hand import AtHand
 from refusals.entry import Group
-from rfsize import FewVotesError
+from rfsize import FewVotesError, NotAForestError
 
 GROUP = Group("What is asked for", "Questions that contradict themselves, or that the trees cannot answer.")
 
@@ -23,14 +23,14 @@ def alpha(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "to be less than half `sure` that a forest in training is large enough",
+    "to be less than half sure that a forest in training is large enough",
     ValueError,
-    "sure must be at least 0.5, which asks for T* itself, found 0.3",
+    "confidence must be at least 0.5, which asks for T* itself; found 0.3",
     why="such a forest is more likely too small than not",
     instead="0.8",
 )
-def sure(at: AtHand) -> object:
-    return rfsize.SizeCallback(sure=0.3)
+def confidence(at: AtHand) -> object:
+    return rfsize.SizeCallback(confidence=0.3)
 
 
 @GROUP.refuses(
@@ -41,7 +41,7 @@ def sure(at: AtHand) -> object:
     instead="leave `threshold` at 0.5",
 )
 def threshold(at: AtHand) -> object:
-    return rfsize.size(at.lightgbm(y=at.three, objective="multiclass", num_class=3), at.X_val, threshold=0.3)
+    return rfsize.tree_outputs(at.lightgbm(y=at.three, objective="multiclass", num_class=3), at.X_val, threshold=0.3)
 
 
 @GROUP.refuses(
@@ -49,7 +49,7 @@ def threshold(at: AtHand) -> object:
     ValueError,
     "X would have no effect: counted Votes have their rows, which are sized as they are",
     why="counting is done",
-    instead="leave out `X`, `oob`, `threshold`, `y`, `sample_weight`, `seed`, `subsample`",
+    instead="leave out `X`, `y`, `oob`, `groups`, `max_rows`",
 )
 def votes_and_rows(at: AtHand) -> object:
     return rfsize.size(rfsize.tree_outputs(at.model, at.X_val).votes, at.X_val)
@@ -68,10 +68,10 @@ def counted_and_rows(at: AtHand) -> object:
 
 @GROUP.refuses(
     "labels of a regression forest's tree outputs",
-    rfsize.NotAForestError,
-    "the trees of a regression forest cast no votes, of which T*(α) is",
+    ValueError,
+    "it is not known how near the numbers of this regression forest shall be",
     why="T* of labels is about votes",
-    instead='`criterion="score"` with a tolerance',
+    instead='`metric="scores"` with a tolerance',
 )
 def labels_of_counted_numbers(at: AtHand) -> object:
     return rfsize.size(rfsize.tree_outputs(at.lightgbm(objective="regression"), at.X_val))
@@ -89,14 +89,14 @@ def prior_of_counted_numbers(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "averaged scores, or a criterion, of `Votes`",
-    ValueError,
-    "counted Votes know nothing of the trees' scores, by which this criterion goes",
+    "averaged scores, or a metric, of `Votes`",
+    NotAForestError,
+    "goes by the scores of trees, and only votes are known here, as of counted Votes",
     why="votes are counts of classes",
     instead="the model",
 )
 def scores_of_votes(at: AtHand) -> object:
-    return rfsize.size(rfsize.tree_outputs(at.model, at.X_val).votes, criterion="probability", tolerance=0.01)
+    return rfsize.size(rfsize.tree_outputs(at.model, at.X_val).votes, metric="probabilities", tolerance=0.01)
 
 
 @GROUP.refuses(
@@ -144,22 +144,22 @@ def n_trees_and_rows(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "a criterion without a tolerance",
+    "a metric without a tolerance",
     ValueError,
-    "criterion='probability' needs a tolerance",
+    "metric='probabilities' needs a tolerance",
     why="only infinitely many trees have no deviation",
     instead="`tolerance=0.01`",
 )
 def no_tolerance(at: AtHand) -> object:
-    return rfsize.size(at.model, at.X_val, criterion="probability")
+    return rfsize.size(at.model, at.X_val, metric="probabilities")
 
 
 @GROUP.refuses(
-    "a tolerance, or an α, that the criterion does not know",
+    "a tolerance, or an α, that the metric does not know",
     ValueError,
-    "tolerance is for criterion='probability', 'score' or a metric",
+    "tolerance would have no effect: labels are equal on a share alpha of the rows",
     why="it would have no effect",
-    instead="`criterion=`, or leave it out",
+    instead="`metric=`, or leave it out",
 )
 def a_tolerance_of_labels(at: AtHand) -> object:
     return rfsize.size(at.model, at.X_val, tolerance=0.01)
@@ -173,18 +173,18 @@ def a_tolerance_of_labels(at: AtHand) -> object:
     instead="`y` too, or leave it out",
 )
 def weights_without_truth(at: AtHand) -> object:
-    return rfsize.size(at.model, at.X_val, sample_weight=np.ones(200))
+    return rfsize.tree_outputs(at.model, at.X_val, sample_weight=np.ones(200))
 
 
 @GROUP.refuses(
     "a threshold of a metric that does not go by labels",
     ValueError,
-    "threshold would have no effect: with criterion='auc' tolerance says how far off",
+    "threshold would have no effect: with metric='auc' tolerance says how far off",
     why="a threshold decides labels",
-    instead="leave it out, or `criterion='accuracy'`",
+    instead="leave it out, or `metric='accuracy'`",
 )
 def threshold_of_a_ranking(at: AtHand) -> object:
-    return rfsize.size(at.forest, at.X_val, at.y[:200], criterion="auc", tolerance=0.01, threshold=0.3)
+    return rfsize.SizeCallback(metric="auc", tolerance=0.01, threshold=0.3)
 
 
 @GROUP.refuses(
@@ -195,19 +195,19 @@ def threshold_of_a_ranking(at: AtHand) -> object:
     instead="more trees",
 )
 def few_trees(at: AtHand) -> object:
-    return rfsize.size(at.lightgbm(n_trees=3), at.X_val, at.y[:200]).loss_at(1, "logloss")
+    return rfsize.size(at.lightgbm(n_trees=3), at.X_val, at.y[:200]).loss_at(1, "log_loss")
 
 
 @GROUP.refuses(
-    '`loss_at(n, "logloss")` where no tree gives the true class any probability',
+    '`loss_at(n, "log_loss")` where no tree gives the true class any probability',
     rfsize.UndefinedMetricError,
-    "the logloss is infinite: no tree asked about",
+    "the log loss is infinite: no tree asked about",
     why="no number of trees is then enough",
     instead="more trees, leaves of several rows, or another metric",
 )
 def infinite_log_loss(at: AtHand) -> object:
     pure = RandomForestClassifier(40, random_state=0).fit(at.X, at.y)
-    return rfsize.size(pure, at.X, 1 - at.y).loss_at(1, "logloss")
+    return rfsize.size(pure, at.X, 1 - at.y).loss_at(1, "log_loss")
 
 
 @GROUP.refuses(
@@ -225,7 +225,7 @@ def auc_of_three(at: AtHand) -> object:
 @GROUP.refuses(
     "a metric without the truth",
     ValueError,
-    "y is missing: criterion='accuracy' needs the truth of the rows",
+    "y is missing: metric 'accuracy' needs the truth of the rows",
     why="labels were given nowhere",
     instead="`y`, to `rfsize.size` or `rfsize.tree_outputs`",
 )

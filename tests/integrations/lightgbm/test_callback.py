@@ -21,7 +21,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
-from rfsize.sizing.goal import LabelGoal
+from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
@@ -38,11 +38,11 @@ def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(voting: str, 
     model = train(data, callback)
     report = callback.report_
     assert report is not None
-    assert report.converged
+    assert report.enough
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting=voting)
-    assert report.voting == ("soft" if voting == "auto" else "hard")
+    assert report.answer.goal.voting == ("soft" if voting == "auto" else "hard")
     assert same(of_same_votes(report), of_same_votes(expected))
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh, num_iteration=model.num_trees()))
 
@@ -52,7 +52,9 @@ def test_votes_read_in_training_are_those_of_the_finished_forest(threshold: floa
     callback = rfsize.SizeCallback(alpha=0.9999, voting="hard", threshold=threshold)
     with pytest.warns(rfsize.NotConvergedWarning):
         model = train(data, callback, 150)
-    expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, voting="hard", threshold=threshold)
+    expected = rfsize.size(
+        rfsize.tree_outputs(model, data.X, oob=True, threshold=threshold), alpha=0.9999, voting="hard"
+    )
     assert callback.report_ is not None
     assert of_same_votes(callback.report_) == of_same_votes(expected)
 
@@ -71,7 +73,7 @@ def test_validation_set(data: Data) -> None:
     rng = np.random.default_rng(0)
     dataset = lgb.Dataset(data.X, data.y)
     valid = [dataset.create_valid(data.X[:50], data.y[:50]), dataset.create_valid(data.fresh, rng.integers(0, 2, 400))]
-    callback = rfsize.SizeCallback(alpha=0.97, votes="mine")
+    callback = rfsize.SizeCallback(alpha=0.97, validation="mine")
     model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
     report = callback.report_
     assert model.num_trees() == report.wanted
@@ -129,44 +131,41 @@ def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch)
 
 def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.975)
-    with pytest.warns(rfsize.NotConvergedWarning, match=r"the forest has 30 trees, but [\d,]+ are needed"):
+    with pytest.warns(rfsize.NotConvergedWarning, match=r"the 30 trees grown are not enough: about [\d,]+ are needed"):
         model = train(data, callback, 30)
     assert model.num_trees() == 30
-    assert not callback.report_.converged
+    assert not callback.report_.enough
 
 
 def test_averaged_scores_stop_the_training(data: Data) -> None:
     """Scores read in training are those of the finished forest, so both sizes are."""
-    callback = rfsize.SizeCallback(alpha=0.97, voting="soft", estimator="plugin")
+    callback = rfsize.SizeCallback(alpha=0.97, voting="soft")
     model = train(data, callback)
     report = callback.report_
-    assert (report.voting, report.predict_obeys) == ("soft", "soft")
+    assert (report.answer.goal.voting, report.answer.predict_obeys) == ("soft", "soft")
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
-    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft", estimator="plugin")
+    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft", method="plugin")
     assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
-    assert of_same_votes(report.other) == of_same_votes(expected.other)
-    assert report.n_trees != report.other.n_trees
 
 
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
 def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    callback = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=40)
+    callback = rfsize.SizeCallback(alpha=0.9, voting="soft", min_trees=40)
     params = {"objective": objective, "num_class": 3}
     train(data, callback, y=data.three, params=params)
     whole = train_lightgbm(data.X, data.three, callback.report_.available, **params)
-    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft", estimator="plugin")
+    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft", method="plugin")
     assert callback.report_.n_trees == expected.n_trees
     # Of too many rows and classes, every so many rows are looked at; here every third.
     monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._SCATTER_CELLS", 3001)
-    some = rfsize.SizeCallback(alpha=0.9, voting="soft", estimator="plugin", min_trees=callback.report_.available)
+    some = rfsize.SizeCallback(alpha=0.9, voting="soft", min_trees=callback.report_.available)
     train(data, some, y=data.three, params=params)
     assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
     assert some.report_.available == callback.report_.available
-    assert some.report_.other.n_trees == callback.report_.other.n_trees
     known = TreeOutputs.of(ForestOnRows.of(whole, data.X, oob=True))
     thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
-    again = rfsize.SizeReport.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft", "plugin"))
+    again = rfsize.Report.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft", "plugin"))
     assert some.report_.n_trees == again.n_trees
 
 
@@ -176,7 +175,7 @@ def test_blurred_scores_are_left_out(data: Data) -> None:
     X = rng.normal(size=(1500, 8))
     y = (X[:, 0] > np.quantile(X[:, 0], 0.9715)).astype(int)
     params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
-    callback = rfsize.SizeCallback(alpha=0.9999, votes="oob")
+    callback = rfsize.SizeCallback(alpha=0.9999)
     readers = []
     watch = _watched(callback, readers)
     with warnings.catch_warnings():
@@ -209,7 +208,7 @@ def _watched(callback: Any, readers: list[Any]) -> Any:
 
 
 def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    callback = rfsize.SizeCallback(alpha=0.985, log_every=50, estimator="plugin")
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=50)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
         model = train(data, callback, 1000)
@@ -226,7 +225,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """With three seconds a tree, the trees still to train take three seconds each."""
     clock = {"now": 100.0}
     monkeypatch.setattr("rfsize.integrations.lightgbm.callback.time.perf_counter", lambda: clock["now"])
-    callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60, estimator="plugin")
+    callback = rfsize.SizeCallback(alpha=0.985, log_every=20, min_trees=60)
     seen = []
 
     def tick(env: Any) -> None:
@@ -335,7 +334,7 @@ def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective:
     assert report.n_trees <= model.current_iteration() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.three, report.available, **params)
     expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting=voting)
-    assert report.voting == ("soft" if voting == "auto" else "hard")
+    assert report.answer.goal.voting == ("soft" if voting == "auto" else "hard")
     assert same(of_same_votes(report), of_same_votes(expected))
 
 
@@ -343,7 +342,7 @@ def test_many_classes_on_a_validation_set(data: Data) -> None:
     dataset = lgb.Dataset(data.X, data.three)
     valid = dataset.create_valid(data.fresh, np.arange(len(data.fresh)) % 3)
     params = {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
-    callback = rfsize.SizeCallback(alpha=0.9, votes="valid_0", min_trees=40)
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40, validation="valid_0")
     lgb.train(params, dataset, 300, valid_sets=[valid], callbacks=[callback])
     whole = lgb.train(params, lgb.Dataset(data.X, data.three), callback.report_.available)
     assert rfsize.size(whole, data.fresh, alpha=0.9).n_trees == callback.report_.n_trees
@@ -361,14 +360,14 @@ def test_a_threshold_is_for_two_classes(data: Data) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("votes", ["oob", "valid"])
-def test_cross_validation(votes: str, classes: int, data: Data) -> None:
+@pytest.mark.parametrize("validation", [None, "valid"])
+def test_cross_validation(validation: str | None, classes: int, data: Data) -> None:
     """Each fold's forest votes on the rows held out; all folds stop at the size that these votes give together."""
     y = data.y if classes == 2 else data.three
     params = LIGHTGBM if classes == 2 else {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
     rows = np.random.default_rng(0).permutation(len(y))
     folds = [(np.sort(np.setdiff1d(rows, part)), np.sort(part)) for part in np.array_split(rows, 3)]
-    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40, votes=votes)
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40, validation=validation)
     options = {"folds": folds, "eval_train_metric": True, "return_cvbooster": True}
     result = lgb.cv(params, lgb.Dataset(data.X, y, free_raw_data=False), 300, callbacks=[callback], **options)
     report, cvbooster = callback.report_, result["cvbooster"]
@@ -386,13 +385,11 @@ def test_cross_validation(votes: str, classes: int, data: Data) -> None:
     scores = Scores.stacked([one.scores for one in held_out])
     blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
     told = outputs_of(rfsize.Votes(counts), scores, blocks=blocks)
-    expected, hard = (
-        rfsize.SizeReport.of(replace(told, n_trees=report.available, source=""), LabelGoal(0.9, voting, sure=0.8))
-        for voting in ("soft", "hard")
+    expected = rfsize.Report.of(
+        replace(told, n_trees=report.available, source=""), LabelGoal(0.9, "soft", confidence=0.8)
     )
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
     assert expected.wanted == report.wanted
-    assert (hard.n_trees, hard.interval) == (report.other.n_trees, report.other.interval)
 
 
 def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
@@ -403,7 +400,7 @@ def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
     folds = [(rows[rows // 500 != part], rows[rows // 500 == part]) for part in range(3)]
     callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
     lgb.cv(params, dataset, 300, folds=folds, callbacks=[callback])
-    assert callback.report_.converged
+    assert callback.report_.enough
 
 
 def _known_parameters() -> str:
@@ -413,7 +410,7 @@ def _known_parameters() -> str:
 
 def test_cross_validation_knows_one_validation_set(data: Data) -> None:
     with pytest.raises(ValueError, match=r"'mine', but the training has \['valid'\]"):
-        lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback(votes="mine")])
+        lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback(validation="mine")])
 
 
 def test_changed_bags_are_noticed(data: Data) -> None:
@@ -451,13 +448,15 @@ def test_fractions_that_six_digits_do_not_tell(name: str, data: Data) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
             model = lgb.train({**params, name: fraction}, lgb.Dataset(data.X, data.y), 60, callbacks=[callback])
-        expected = rfsize.size(model, data.X, alpha=0.9999, oob=True, voting="hard", threshold=0.45)
+        expected = rfsize.size(
+            rfsize.tree_outputs(model, data.X, oob=True, threshold=0.45), alpha=0.9999, voting="hard"
+        )
         assert of_same_votes(callback.report_) == of_same_votes(expected)
 
 
 def test_unknown_validation_set(data: Data) -> None:
     with pytest.raises(ValueError, match="'mine', but the training has none"):
-        train(data, rfsize.SizeCallback(votes="mine"), 5)
+        train(data, rfsize.SizeCallback(validation="mine"), 5)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from lightgbm import LGBMRegressor
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.regressors import lightgbm, numbers
-from rfsize.sizing.reports import report_for
 
 ROWS = 500
 OBJECTIVES = ("regression", "regression_l1", "huber", "quantile", "poisson")
@@ -30,33 +29,33 @@ def train(data: Data, y: np.ndarray, callback: Any, rounds: int = 1000, valid: b
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_regression(objective: str, data: Data) -> None:
     y = numbers(data)
-    by: dict[str, Any] = {"criterion": "score", "tolerance": 0.06 * float(np.std(y[:ROWS]))}
+    by: dict[str, Any] = {"metric": "scores", "tolerance": 0.06 * float(np.std(y[:ROWS]))}
     callback = rfsize.SizeCallback(**by)
     model = train(data, y, callback, objective=objective)
     report = callback.report_
-    assert report.converged
+    assert report.enough
     assert model.num_trees() == report.wanted
     params = {**LIGHTGBM, "objective": objective}
     dtrain = lgb.Dataset(data.X[:ROWS], y[:ROWS], free_raw_data=False)
-    grown, expected = rfsize.grow(params, dtrain, return_report=True, **by)
+    grown, expected = rfsize.grow(params, dtrain, **by)
     assert (report.n_trees, report.interval, report.wanted) == (expected.n_trees, expected.interval, expected.wanted)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
 
 
 @pytest.mark.parametrize(
-    ("criterion", "tolerance"), [("probability", 0.06), ("score", 0.3), ("auc", 0.004), ("logloss", 0.01)]
+    ("metric", "tolerance"), [("probabilities", 0.06), ("scores", 0.3), ("auc", 0.004), ("log_loss", 0.01)]
 )
-@pytest.mark.parametrize("votes", ["oob", "fresh"])
-def test_two_classes(votes: str, criterion: str, tolerance: float, data: Data) -> None:
-    callback = rfsize.SizeCallback(votes=votes, criterion=criterion, tolerance=tolerance)
-    model = train(data, data.y, callback, valid=votes == "fresh")
+@pytest.mark.parametrize("validation", [None, "fresh"])
+def test_two_classes(validation: str | None, metric: str, tolerance: float, data: Data) -> None:
+    callback = rfsize.SizeCallback(metric=metric, tolerance=tolerance, validation=validation)
+    model = train(data, data.y, callback, valid=validation is not None)
     report = callback.report_
-    assert report.converged
+    assert report.enough
     assert model.best_iteration in (0, report.wanted)
-    assert report.source == ("oob" if votes == "oob" else "validation set 'fresh'")
+    assert report.source == ("oob" if validation is None else "validation set 'fresh'")
     whole = lgb.train(LIGHTGBM, lgb.Dataset(data.X[:ROWS], data.y[:ROWS]), report.available)
-    by: dict[str, Any] = {"criterion": criterion, "tolerance": tolerance}
-    if votes == "oob":
+    by: dict[str, Any] = {"metric": metric, "tolerance": tolerance}
+    if validation is None:
         expected = rfsize.size(whole, data.X[:ROWS], data.y[:ROWS], oob=True, **by)
     else:
         expected = rfsize.size(whole, data.X[ROWS:], data.y[ROWS:], **by)
@@ -64,91 +63,89 @@ def test_two_classes(votes: str, criterion: str, tolerance: float, data: Data) -
     assert pickle.loads(pickle.dumps(callback)).report_.to_dict() == report.to_dict()
 
 
-@pytest.mark.parametrize(
-    ("criterion", "tolerance"), [("score", 0.12), ("rmse", 0.01), ("neg_mean_absolute_error", 0.01)]
-)
-def test_cross_validation(criterion: str, tolerance: float, data: Data) -> None:
+@pytest.mark.parametrize(("metric", "tolerance"), [("scores", 0.12), ("rmse", 0.01), ("neg_mean_absolute_error", 0.01)])
+def test_cross_validation(metric: str, tolerance: float, data: Data) -> None:
     y = numbers(data)
-    callback = rfsize.SizeCallback(criterion=criterion, tolerance=tolerance)
+    callback = rfsize.SizeCallback(metric=metric, tolerance=tolerance)
     params = {**LIGHTGBM, "objective": "regression", "metric": "l2"}
     found = lgb.cv(
         params, lgb.Dataset(data.X, y), 1000, nfold=3, stratified=False, callbacks=[callback], return_cvbooster=True
     )
     report = callback.report_
-    assert report.converged
+    assert report.enough
     assert report.source == "cross-validation"
     assert found["cvbooster"].best_iteration == report.wanted
     assert len(found["valid l2-mean"]) == report.wanted
 
 
 def test_metrics_in_cross_validation(data: Data) -> None:
-    callback = rfsize.SizeCallback(criterion="auc", tolerance=0.004)
+    callback = rfsize.SizeCallback(metric="auc", tolerance=0.004)
     lgb.cv({**LIGHTGBM, "metric": "auc"}, lgb.Dataset(data.X, data.y), 1000, nfold=3, callbacks=[callback])
     whole = lgb.train(LIGHTGBM, lgb.Dataset(data.X[:1000], data.y[:1000]), callback.report_.available)
-    alone = rfsize.size(whole, data.X[1000:], data.y[1000:], criterion="auc", tolerance=0.004)
-    assert callback.report_.converged
+    alone = rfsize.size(whole, data.X[1000:], data.y[1000:], metric="auc", tolerance=0.004)
+    assert callback.report_.enough
     assert 1 / 3 < callback.report_.loss_at(50).value / alone.loss_at(50).value < 3
 
 
 def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
-    callback = rfsize.SizeCallback(min_trees=5, log_every=5, criterion="auc", tolerance=0.05)
+    callback = rfsize.SizeCallback(min_trees=5, log_every=5, metric="auc", tolerance=0.05)
     train(data, data.y, callback)
-    assert callback.report_.converged
+    assert callback.report_.enough
     assert callback.report_.votes_per_row >= 20
-    short = rfsize.SizeCallback(min_trees=5, criterion="auc", tolerance=0.05)
+    short = rfsize.SizeCallback(min_trees=5, metric="auc", tolerance=0.05)
     with pytest.warns(rfsize.NotConvergedWarning, match="are too few to tell what a metric loses"):
         assert train(data, data.y, short, rounds=20).num_trees() == 20
     assert short.report_ is None
 
 
 @pytest.mark.parametrize(
-    ("criterion", "tolerance"), [("auc", 0.004), ("probability", 0.06), ("probability", 1e-3), ("label", None)]
+    ("metric", "tolerance"), [("auc", 0.004), ("probabilities", 0.06), ("probabilities", 1e-3), ("labels", None)]
 )
 @pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
 def test_trees_are_estimated_from_once(
-    criterion: str, tolerance: float | None, data: Data, monkeypatch: pytest.MonkeyPatch
+    metric: str, tolerance: float | None, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of labels once more, where training ends: by the other rule of voting too."""
     looks: list[int] = []
 
-    def counted(*args: Any, **of: Any) -> Any:
-        looks.append(args[1].n_trees)
-        return report_for(*args, **of)
+    make = rfsize.Report.of
 
-    monkeypatch.setattr("rfsize.integrations.lightgbm.callback.report_for", counted)
-    monkeypatch.setattr("rfsize.training.grown.report_for", counted)
-    callback = rfsize.SizeCallback(criterion=criterion, tolerance=tolerance)
+    def counted(outputs: rfsize.TreeOutputs, goal: Any) -> rfsize.Report:
+        looks.append(outputs.n_trees)
+        return make(outputs, goal)
+
+    monkeypatch.setattr(rfsize.Report, "of", staticmethod(counted))
+    callback = rfsize.SizeCallback(metric=metric, tolerance=tolerance)
     train(data, data.y, callback, rounds=300)
     assert callback.report_ is not None
-    assert looks == sorted(set(looks)) + ([looks[-1]] if criterion == "label" else [])
+    assert looks == sorted(set(looks)) != []
     looks.clear()
-    rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), criterion=criterion, tolerance=tolerance, max_trees=300)
+    rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), metric=metric, tolerance=tolerance, max_trees=300)
     assert looks == sorted(set(looks)) != []
 
 
 def test_its_log_and_its_warning(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
-    callback = rfsize.SizeCallback(criterion="score", tolerance=1e-3, log_every=100)
-    with pytest.warns(rfsize.NotConvergedWarning, match="predicted scores within"):
+    callback = rfsize.SizeCallback(metric="scores", tolerance=1e-3, log_every=100)
+    with pytest.warns(rfsize.NotConvergedWarning, match="Scores are within"):
         train(data, numbers(data), callback, rounds=200, objective="regression")
-    assert "[200] T*(score within 0.001) = " in capsys.readouterr().out
+    assert "[200] T*(scores within 0.001) = " in capsys.readouterr().out
     assert math.isfinite(callback.report_.n_trees)
 
 
 def test_regressors_of_scikit_learns_kind(data: Data) -> None:
-    callback = rfsize.SizeCallback(criterion="score", tolerance=0.12)
+    callback = rfsize.SizeCallback(metric="scores", tolerance=0.12)
     model: LGBMRegressor = lightgbm(n_estimators=1000)
     model.fit(data.X, numbers(data), callbacks=[callback])
-    assert callback.report_.converged
+    assert callback.report_.enough
     assert model.booster_.num_trees() == callback.report_.wanted
 
 
 @pytest.mark.parametrize(
     ("objective", "options", "message"),
     [
-        ("regression", {}, "cast no votes"),
-        ("regression", {"criterion": "probability", "tolerance": 0.1}, "is for classification"),
-        ("regression", {"criterion": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
-        ("multiclass", {"criterion": "score", "tolerance": 0.1}, "of several classes is not told while"),
+        ("regression", {"alpha": 0.9}, "cast no votes"),
+        ("regression", {"metric": "probabilities", "tolerance": 0.1}, "is for classification"),
+        ("regression", {"metric": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
+        ("multiclass", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known while"),
     ],
 )
 def test_refusals_in_training(objective: str, options: dict[str, Any], message: str, data: Data) -> None:
@@ -161,10 +158,10 @@ def test_refusals_in_training(objective: str, options: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"criterion": "score"}, "needs a tolerance"),
-        ({"tolerance": 0.1}, "tolerance is for"),
-        ({"criterion": "auc", "tolerance": 0.1, "alpha": 0.9}, "alpha would have no effect"),
-        ({"criterion": "near", "tolerance": 0.1}, "criterion must be one of"),
+        ({"metric": "scores"}, "needs a tolerance"),
+        ({"metric": "labels", "tolerance": 0.1}, "tolerance is for"),
+        ({"metric": "auc", "tolerance": 0.1, "alpha": 0.9}, "alpha would have no effect"),
+        ({"metric": "near", "tolerance": 0.1}, "metric must be one of"),
     ],
 )
 def test_refusals_at_once(options: dict[str, Any], message: str) -> None:

@@ -19,8 +19,8 @@ from helpers.sklearn_forests import ALL, ROWS, labels, own_votes
 def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], labels(data, 3)
     asked_for = clone(ALL[kind]).set_params(n_estimators=10)
-    grown, report = rfsize.grow(asked_for, X, y, alpha=0.9, min_trees=10, return_report=True)
-    assert report.converged
+    grown, report = rfsize.grow(asked_for, X, y, alpha=0.9, min_trees=10)
+    assert report.enough
     assert report.available > 10
     assert report.n_trees <= len(grown.estimators_) == grown.n_estimators == report.wanted
     assert not grown.warm_start
@@ -40,11 +40,11 @@ def test_a_finished_forest_takes_more_trees(data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.simplefilter("ignore", rfsize.LabelsOnlyWarning)
-        grown = rfsize.grow(model, X, y, alpha=0.95)
+        grown = rfsize.grow(model, X, y, alpha=0.95)[0]
     assert len(grown.estimators_) > 20 == len(model.estimators_)
     assert grown.oob_score
     assert np.array_equal(own_votes(grown, data.fresh)[:20], own_votes(model, data.fresh))
-    larger = rfsize.grow(weighted, X, y, alpha=0.95, sample_weight=weight)
+    larger = rfsize.grow(weighted, X, y, alpha=0.95, sample_weight=weight)[0]
     assert np.array_equal(own_votes(larger, data.fresh), own_votes(clone(larger).fit(X, y, weight), data.fresh))
     with pytest.raises(ValueError, match="lacks the classes"):
         rfsize.grow(model, X, np.zeros(ROWS, dtype=int))
@@ -54,9 +54,7 @@ def test_growing_without_bags_takes_validation_rows(data: Data) -> None:
     trees = ExtraTreesClassifier(10, random_state=0)
     with pytest.raises(rfsize.InbagError, match="trained on all rows"):
         rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS])
-    grown, report = rfsize.grow(
-        trees, data.X[:ROWS], data.y[:ROWS], X_val=data.fresh, alpha=0.9, min_trees=10, return_report=True
-    )
+    grown, report = rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS], alpha=0.9, min_trees=10, validation=data.fresh)
     whole = ExtraTreesClassifier(report.available, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
     assert as_sure(rfsize.size(whole, data.fresh, alpha=0.9)) == as_sure(report)
     assert len(grown.estimators_) == report.wanted

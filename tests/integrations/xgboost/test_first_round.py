@@ -81,13 +81,13 @@ def test_out_of_bag_the_hessian_of_a_row_tells(kind: str, data: Data) -> None:
     # Trees of one split, of which mean labels of the start are also possible ones.
     settings = {"max_depth": 1, "base_score": 0.3, "num_parallel_tree": 30}
     model = train(data, kind, base_margin=margin(kind, -0.84, data), **settings)
-    asked = {"oob": True, "criterion": "score", "tolerance": 1.0}
+    asked = {"oob": True, "metric": "scores", "tolerance": 1.0}
     assert is_taken(model)
     with pytest.raises(rfsize.InbagError, match=r"times the hessian.*sample_weight=.*base_margin"):
         rfsize.size(model, data.X, **asked)
     weight = np.full(len(data.X), 3.0)
     weighted = train(data, kind, weight=weight, **settings)
-    assert rfsize.size(weighted, data.X, sample_weight=weight, **asked).source == "oob"
+    assert rfsize.tree_outputs(weighted, data.X, oob=True, sample_weight=weight).source == "oob"
     with pytest.raises(rfsize.InbagError, match=r"3 times the hessian"):
         rfsize.size(weighted, data.X, **asked)
 

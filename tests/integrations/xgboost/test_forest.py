@@ -135,7 +135,7 @@ def _suggestion(call: Any) -> str:
 def test_boosted_classifiers_are_told_what_to_write(fitted: bool, data: Data) -> None:
     boosted = xgb.XGBClassifier(n_estimators=3)
     calls = [
-        lambda model: rfsize.grow(model, data.X, data.y, alpha=0.9),
+        lambda model: rfsize.grow(model, data.X, data.y, alpha=0.9)[0],
         lambda model: rfsize.RightSizedClassifier(model, alpha=0.9).fit(data.X, data.y),
     ]
     if fitted:
@@ -146,7 +146,7 @@ def test_boosted_classifiers_are_told_what_to_write(fitted: bool, data: Data) ->
 
 
 def test_other_boosted_models_are_told_what_to_write(data: Data) -> None:
-    wanted = {"oob": True, "criterion": "score", "tolerance": 0.1}
+    wanted = {"oob": True, "metric": "scores", "tolerance": 0.1}
     regressor = xgb.XGBRegressor(n_estimators=3).fit(data.X, data.X[:, 0])
     forest = eval(_suggestion(lambda: rfsize.size(regressor, data.X, **wanted)), {"XGBRegressor": xgb.XGBRegressor})
     assert rfsize.size(forest.fit(data.X, data.X[:, 0]), data.X, **wanted).available == 100

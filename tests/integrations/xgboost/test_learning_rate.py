@@ -62,13 +62,13 @@ def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
     model, X, y = train(data, base_score=0.5, num_parallel_tree=120), data.X, data.y
     counted = rfsize.tree_outputs(model, X, oob=True)
     numbers = {
-        "probability": lambda: rfsize.size(model, X, oob=True, criterion="probability", tolerance=0.05),
-        "brier": lambda: rfsize.size(model, X, y, oob=True, criterion="brier", tolerance=0.05),
+        "probability": lambda: rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.05),
+        "brier": lambda: rfsize.size(model, X, y, oob=True, metric="brier", tolerance=0.05),
         "oob_score": lambda: rfsize.oob_score(model, X, y, metric="brier"),
         "compile": lambda: rfsize.compile(model),
-        "count": lambda: rfsize.size(counted, criterion="probability", tolerance=0.05),
+        "count": lambda: rfsize.size(counted, metric="probabilities", tolerance=0.05),
         "calibrate": lambda: rfsize.StopTable.calibrate(model, data.fresh, metric="probabilities", tolerance=0.1),
-        "another threshold": lambda: rfsize.size(model, X, oob=True, threshold=0.3, alpha=0.9),
+        "another threshold": lambda: rfsize.size(rfsize.tree_outputs(model, X, oob=True, threshold=0.3), alpha=0.9),
     }
     for name, call in numbers.items():
         (message,) = warned(call)
@@ -103,12 +103,12 @@ def test_labels_stay_only_where_base_score_favours_none(data: Data) -> None:
 def test_training_warns_where_the_rate_is_named(data: Data) -> None:
     params = {**KINDS["binary"], "max_depth": 4, "nthread": 1}
     dtrain, goal = xgb.DMatrix(data.X, data.y), {"alpha": 0.8, "min_trees": 60}
-    assert warned(lambda: rfsize.grow(params, dtrain, **goal)) == []
-    (message,) = warned(lambda: rfsize.grow({**params, "learning_rate": 0.5}, dtrain, **goal))
+    assert warned(lambda: rfsize.grow(params, dtrain, **goal)[0]) == []
+    (message,) = warned(lambda: rfsize.grow({**params, "learning_rate": 0.5}, dtrain, **goal)[0])
     assert "learning_rate=0.5, so that its trees count 0.5 times" in message
     estimator = xgb.XGBClassifier(n_estimators=1, subsample=0.5, max_depth=4, n_jobs=1)
     for call in (
-        lambda: rfsize.grow(estimator, data.X, data.y, **goal),
+        lambda: rfsize.grow(estimator, data.X, data.y, **goal)[0],
         lambda: rfsize.RightSizedClassifier(estimator, alpha=0.8, min_trees=60).fit(data.X, data.y),
     ):
         assert len(warned(call)) == 1

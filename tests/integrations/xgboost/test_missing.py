@@ -15,6 +15,7 @@ import xgboost as xgb
 import rfsize
 from helpers.forests import XGBOOST, Data
 from helpers.outputs import votes_of
+from helpers.reports import agreement
 from rfsize.cli import main
 
 KINDS = {
@@ -69,7 +70,7 @@ def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
     report = rfsize.size(booster, rows, **asked)
     assert report.n_rows > 0
     assert len(rfsize.truncate(booster, rows, **asked).get_dump()) == report.n_kept
-    scores = rfsize.size(booster, rows, oob=True, missing=0.0, criterion="score", tolerance=1.0)
+    scores = rfsize.size(rfsize.tree_outputs(booster, rows, oob=True, missing=0.0), metric="scores", tolerance=1.0)
     assert scores.source == "oob"
     with pytest.raises(rfsize.InbagError, match="missing="):
         rfsize.size(booster, rows, alpha=0.8, oob=True)
@@ -105,12 +106,12 @@ def test_a_dmatrix_in_which_what_is_missing_is_a_number(rows: np.ndarray, data: 
 def test_validation_rows_miss_what_training_rows_do(rows: np.ndarray, data: Data) -> None:
     params = {"objective": "binary:logistic", "subsample": 0.632, "colsample_bynode": 0.5, "seed": 3, "nthread": 1}
     dtrain = xgb.DMatrix(rows[:400], data.y[:400], missing=0.0)
-    options = {"alpha": 0.7, "min_trees": 20, "max_trees": 20, "return_report": True}
+    options = {"alpha": 0.7, "min_trees": 20, "max_trees": 20}
     reports = [
-        rfsize.grow(params, dtrain, X_val=fresh, **options)[1]
+        rfsize.grow(params, dtrain, **options, validation=fresh)[0][1]
         for fresh in (rows[400:], xgb.DMatrix(rows[400:], missing=0.0), xgb.DMatrix(rows[400:]))
     ]
-    as_array, as_told, otherwise = (report.agreement(5) for report in reports)
+    as_array, as_told, otherwise = (agreement(report, 5) for report in reports)
     assert as_array == as_told != otherwise
 
 
@@ -121,9 +122,9 @@ def test_misplaced_markers_are_refused(rows: np.ndarray, data: Data) -> None:
     with pytest.raises(ValueError, match="missing must be a number"):
         rfsize.tree_outputs(booster, rows, missing="none")
     with pytest.raises(ValueError, match="missing would have no effect"):
-        rfsize.truncate(booster, n_trees=3, missing=0.0)
+        rfsize.truncate(rfsize.tree_outputs(booster, missing=0.0), n_trees=3)
     with pytest.raises(ValueError, match="sized as they are"):
-        rfsize.size(rfsize.tree_outputs(booster, rows, missing=0.0).votes, missing=0.0)
+        rfsize.size(rfsize.tree_outputs(rfsize.tree_outputs(booster, rows, missing=0.0).votes, missing=0.0))
 
 
 def test_the_command_line_takes_it(

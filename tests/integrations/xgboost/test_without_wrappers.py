@@ -35,7 +35,7 @@ assert (type(small), small.n_estimators, small.num_parallel_tree) == (type(model
 assert rfsize.tree_outputs(small, X).votes.n_trees == 11
 
 for given in (model, xgboost.XGBClassifier(**model.get_params())):
-    grown, report = rfsize.grow(given, X, y, alpha=0.95, return_report=True)
+    grown, report = rfsize.grow(given, X, y, alpha=0.95)
     assert type(grown) is type(model)
     assert rfsize.tree_outputs(grown, X).votes.n_trees == grown.num_parallel_tree >= report.n_trees
 
@@ -59,7 +59,7 @@ model = xgboost.XGBRegressor(
     n_estimators=1, num_parallel_tree=60, learning_rate=1, subsample=0.632, colsample_bynode=0.6, n_jobs=1
 ).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
 
-wanted = {"oob": True, "criterion": "score", "tolerance": 0.5}
+wanted = {"oob": True, "metric": "scores", "tolerance": 0.5}
 report = rfsize.size(model, X, **wanted)
 small = rfsize.truncate(model, X, **wanted)
 assert type(small) is type(model)

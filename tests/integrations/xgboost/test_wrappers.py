@@ -41,7 +41,7 @@ def test_a_classifier_is_sized_and_truncated(classifier: Any, data: Data) -> Non
 @pytest.mark.parametrize("fitted", [False, True])
 def test_a_classifier_grows(fitted: bool, classifier: Any, data: Data) -> None:
     given = classifier.fit(data.X, data.y) if fitted else classifier
-    grown, report = rfsize.grow(given, data.X, data.y, alpha=0.98, return_report=True)
+    grown, report = rfsize.grow(given, data.X, data.y, alpha=0.98)
     assert type(grown) is type(given)
     assert given.n_estimators == 41
     n_trees = max(report.n_kept, 41) if fitted else report.n_kept
@@ -58,6 +58,6 @@ def test_a_right_sized_classifier_takes_it(classifier: Any, data: Data) -> None:
 
 def test_a_regressor_is_truncated(data: Data) -> None:
     model = xgb.XGBRFRegressor(n_estimators=60, random_state=1).fit(data.X, data.X[:, 0])
-    small = rfsize.truncate(model, data.X, oob=True, criterion="score", tolerance=0.1)
+    small = rfsize.truncate(model, data.X, oob=True, metric="scores", tolerance=0.1)
     assert type(small) is type(model)
-    assert small.n_estimators == rfsize.size(small, data.fresh, criterion="score", tolerance=0.1).available < 60
+    assert small.n_estimators == rfsize.size(small, data.fresh, metric="scores", tolerance=0.1).available < 60

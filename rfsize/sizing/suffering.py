@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
+from typing import NamedTuple, Protocol
 
 from rfsize.errors import LabelsOnlyWarning
+from rfsize.sizing.goals.base import Answer
+from rfsize.sizing.goals.labels import LabelAnswer
+from rfsize.sizing.goals.metric import MetricAnswer
 from rfsize.sizing.loss import MetricLoss
-from rfsize.sizing.price import Price, Pricing
-from rfsize.sizing.words import RARE, in_round_percent
+from rfsize.sizing.words import RARE, in_percent, in_round_percent
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, printable
 
@@ -23,79 +23,75 @@ _AUC, _OF_PROBABILITIES = 0.005, 0.02
 # Where the loss is known by a bound alone: how many times as much that must be, since the loss is often a half of it;
 # and which quantile of what small forests lose is sure.
 _BOUND, _LEAST = 2.0, 0.05
-_SAID, _TOLERANCE = {"logloss": "log loss", "brier": "Brier score"}, {"logloss": 0.001, "brier": 0.0005}
+_SAID, _TOLERANCE = {"log_loss": "log loss", "brier": "Brier score"}, {"log_loss": 0.001, "brier": 0.0005}
 
 
-class SizedLabels(Protocol):
+class LabelsSized(Protocol):
     """What is read of a report about labels."""
 
     @property
-    def alpha(self) -> float: ...
-    @property
-    def average(self) -> str: ...
+    def answer(self) -> Answer: ...
     @property
     def n_kept(self) -> int: ...
     @property
-    def label_shares(self) -> dict[Any, float]: ...
-    @property
-    def pricing(self) -> Pricing: ...
-    def agreement_by_class(self, n_trees: int) -> dict[Any, float]: ...
-    def price(self, n_trees: int | None = None) -> Price: ...
+    def beside(self) -> tuple[str, ...]: ...
+    def answer_of(self, metric: str) -> Answer: ...
 
 
-def what_suffers(report: SizedLabels) -> tuple[Caution, ...]:
+def what_suffers(report: LabelsSized) -> tuple[Caution, ...]:
     """Warnings of a forest of the trees to keep, which are enough for its labels as a whole."""
-    found = [*_changing_classes(report), *_unlabelled_classes(report), *_metrics(report)]
+    answer = report.answer
+    assert isinstance(answer, LabelAnswer)
+    found = [*_changing_classes(answer, report.n_kept), *_unlabelled_classes(answer), *_metrics(answer, report)]
     return tuple(Caution(LabelsOnlyWarning, text) for text in found)
 
 
-def _changing_classes(report: SizedLabels) -> list[str]:
-    if report.average != "micro":
+def _changing_classes(answer: LabelAnswer, kept: int) -> list[str]:
+    if answer.goal.average != "micro":
         return []
-    changed = {of: 1.0 - agreement for of, agreement in report.agreement_by_class(report.n_kept).items()}
-    suffer = [of for of in sorted(changed, key=lambda of: -changed[of]) if changed[of] > _CHANGED * (1 - report.alpha)]
+    changed = answer.by_class(kept)
+    suffer = [of for of in sorted(changed, key=lambda of: -changed[of]) if changed[of] > _CHANGED * answer.goal.level]
     if not suffer:
         return []
-    shares = report.label_shares
+    shares = answer.label_shares
     named = "; ".join(
         f"class {printable(of)} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its "
         "labels still change"
         for of in suffer[:_NAMED]
     )
     more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
-    return [f"{named}{more}, with {how_many(report.n_kept, 'tree')}; size labels of rare classes by average='macro'"]
+    return [f"{named}{more}, with {how_many(kept, 'tree')}; size labels of rare classes by average='macro'"]
 
 
-def _unlabelled_classes(report: SizedLabels) -> list[str]:
-    probability = report.pricing.mean_probabilities()
-    if probability is None:
-        return []
-    classes = zip(report.label_shares.items(), np.asarray(probability).tolist(), strict=True)
+def _unlabelled_classes(answer: LabelAnswer) -> list[str]:
     return [
-        f"class {printable(name)} gets {given:.2%} of the labels; its mean probability is {expected:.2%}: size its "
-        "probabilities by criterion='probability', tolerance=0.01"
-        for (name, given), expected in classes
+        f"class {printable(name)} gets {in_percent(given)} of the labels; its mean probability is "
+        f"{in_percent(expected)}: size its probabilities by metric='probabilities', tolerance=0.01"
+        for name, given, expected in answer.labels_and_probabilities()
         if _LABELS * given < expected
     ]
 
 
-def _metrics(report: SizedLabels) -> list[str]:
-    price, found = report.price(), []
-    of_a_rare_class = min(report.label_shares.values()) < RARE
-    for name in price.metrics:
-        known, trees = report.pricing.losses[name], how_many(price.n_trees, "tree")
+def _metrics(answer: LabelAnswer, report: LabelsSized) -> list[str]:
+    found: list[str] = []
+    trees, of_a_rare_class = how_many(report.n_kept, "tree"), min(answer.label_shares.values()) < RARE
+    for name in report.beside:
+        other = report.answer_of(name)
+        if not isinstance(other, MetricAnswer):
+            continue
         if name == "auc":
-            lost = _lost(known, price.n_trees, _AUC, "-")
+            lost = _lost(other.lost, report.n_kept, _AUC, "−")
             if lost is not None:
                 suffers = "suffers" if lost.surely else "may suffer"
-                advice = "size it by criterion='auc', tolerance=0.001"
-                found.append(f"ranking {suffers}: AUC {lost.words} with {trees}; {advice}")
+                found.append(
+                    f"ranking {suffers}: AUC {lost.words} with {trees}; size it by metric='auc', tolerance=0.001"
+                )
         elif of_a_rare_class:
-            lost = _lost(known, price.n_trees, _OF_PROBABILITIES * known.value, "+")
+            lost = _lost(other.lost, report.n_kept, _OF_PROBABILITIES * other.now, "+")
             if lost is not None:
                 suffer = "suffer" if lost.surely else "may suffer"
-                advice = f"size them by criterion='{name}', tolerance={_TOLERANCE[name]}"
-                said = f"{_SAID[name]} {lost.words}, of {known.value:.3g}, with {trees}"
+                advice = f"size them by metric='{name}', tolerance={_TOLERANCE[name]}"
+                said = f"{_SAID[name]} {lost.words}, of {other.now:.3g}, with {trees}"
                 found.append(f"probabilities {suffer}: {said}; {advice}")
     return found
 

@@ -15,9 +15,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.outputs import outputs_of
+from helpers.reports import agreement
 from rfsize import theory
-from rfsize.sizing.goal import LabelGoal
-from rfsize.sizing.words import VOTED, in_percent
+from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.told import finding
+from rfsize.sizing.words import in_percent
 from rfsize.voting.scores import Scores
 
 
@@ -30,13 +32,13 @@ def votes_from(rng: np.random.Generator, n_rows: int, asked: int = 2001) -> rfsi
 def test_interval_is_the_bootstrap_over_rows() -> None:
     rng = np.random.default_rng(0)
     votes = votes_from(rng, 400)
-    report = rfsize.size(votes, alpha=0.95, estimator="plugin")
+    report = rfsize.size(votes, alpha=0.95, method="plugin")
     fractions = votes.fractions()[:, 1]
     replicates = [theory.ensemble_size(0.95, rng.choice(fractions, 400)) for _ in range(400)]
     low, high = np.quantile(replicates, [0.025, 0.975])
     assert report.interval[0] == pytest.approx(low, rel=0.2, abs=2)
     assert report.interval[1] == pytest.approx(high, rel=0.2, abs=2)
-    assert report.interval == rfsize.size(votes, alpha=0.95, estimator="plugin").interval
+    assert report.interval == rfsize.size(votes, alpha=0.95, method="plugin").interval
     assert all(bound % 2 == 1 for bound in report.interval)
 
 
@@ -45,27 +47,27 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
     truth = theory.ensemble_size(0.95, (np.sin(np.linspace(0, np.pi / 2, 20_001)[:-1] + 1e-5)) ** 2)
     covered = 0
     for _ in range(100):
-        low, high = rfsize.size(votes_from(rng, 500), alpha=0.95, estimator="plugin").interval
+        low, high = rfsize.size(votes_from(rng, 500), alpha=0.95, method="plugin").interval
         covered += low <= truth <= high
     assert 87 <= covered <= 100
 
 
 def test_interval_may_be_infinite() -> None:
     counts = np.array([[5, 5]] * 3 + [[0, 10]] * 97)
-    low, high = rfsize.size(rfsize.Votes(counts), alpha=0.98, estimator="plugin").interval
+    low, high = rfsize.size(rfsize.Votes(counts), alpha=0.98, method="plugin").interval
     assert low <= high == math.inf
 
 
 def test_unanimous_votes_need_one_tree() -> None:
-    report = rfsize.size(rfsize.Votes([[0, 10], [10, 0]]), estimator="plugin")
+    report = rfsize.size(rfsize.Votes([[0, 10], [10, 0]]), method="plugin")
     assert (report.n_trees, report.interval) == (1, (1, 1))
-    assert report.converged
-    assert report.agreement(1) == 1.0
+    assert report.enough
+    assert agreement(report, 1) == 1.0
 
 
 def test_too_few_votes_to_tell() -> None:
     report = rfsize.size(rfsize.Votes([[0, 9], [9, 0]]))
-    assert not report.converged
+    assert not report.enough
     assert report.n_kept == 9
     assert "too few to tell" in str(report)
     assert (report.interval, report.upper(0.8)) == ((1, math.inf), math.inf)
@@ -80,10 +82,10 @@ def test_many_classes_take_more_votes(n_classes: int) -> None:
         rfsize.size(rfsize.Votes(np.stack([rng.multinomial(asked, of_row) for of_row in pi])), alpha=0.6)
         for asked in (fewest - 1, fewest)
     )
-    assert not few.converged
+    assert not few.enough
     assert few.interval == (1, math.inf)
-    assert f"it takes at least {fewest}: train at least " in few.not_converged()
-    assert enough.converged
+    assert f"it takes at least {fewest}: train at least " in finding(few)
+    assert enough.enough
     assert enough.interval[1] < math.inf
 
 
@@ -91,8 +93,8 @@ def test_a_pilot_of_many_classes_says_how_many_trees_it_takes() -> None:
     X, y = make_classification(300, 12, n_informative=6, n_classes=8, random_state=0)
     pilot = RandomForestClassifier(50, random_state=0).fit(X, y)
     report = rfsize.size(pilot, X, oob=True)
-    assert (report.converged, report.interval) == (False, (1, math.inf))
-    takes = re.search(r"it takes at least 30: train at least (\d+) trees", report.not_converged())
+    assert (report.enough, report.interval) == (False, (1, math.inf))
+    takes = re.search(r"it takes at least 30: train at least (\d+) trees", finding(report))
     assert takes is not None
     more = rfsize.size(RandomForestClassifier(int(takes[1]), random_state=0).fit(X, y), X, oob=True)
     assert more.votes_per_row >= 30
@@ -101,12 +103,13 @@ def test_a_pilot_of_many_classes_says_how_many_trees_it_takes() -> None:
 
 def test_text() -> None:
     report = rfsize.size(votes_from(np.random.default_rng(2), 500), alpha=0.95)
-    text = str(report)
-    assert text == repr(report)
-    assert f"T*(0.95) = {report.n_trees}" in text
-    assert "500 rows (rows given), 2,001 votes each" in text
-    assert "enough" in text
-    assert report.headline() in text
+    first, second, *_, last = str(report).splitlines()
+    assert str(report) == repr(report)
+    low, high = report.interval
+    assert first == f"{report.n_trees} of your 2,001 trees are enough (95 % interval {low} to {high})"
+    assert second == f"  {in_percent(agreement(report, report.n_trees))} of labels equal those of an unlimited forest"
+    assert last == "  from 500 rows given, 2,001 votes each"
+    assert report.headline() == f"T*(0.95) = {report.n_trees} ({low} to {high})"
 
 
 def test_dictionary_is_json() -> None:
@@ -114,31 +117,24 @@ def test_dictionary_is_json() -> None:
     values = json.loads(json.dumps(report.to_dict()))
     assert values["n_trees"] == report.n_trees
     assert values["interval"] == list(report.interval)
-    assert values["converged"] is True
+    assert values["enough"] is True
 
 
-def soft_report(rng: np.random.Generator, n_rows: int, alpha: float) -> rfsize.SizeReport:
+def soft_report(rng: np.random.Generator, n_rows: int, alpha: float, voting: str = "soft") -> rfsize.Report:
     """Averaged scores beside the votes; scores of a tree are normal."""
     votes = votes_from(rng, n_rows, asked=101)
     scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
     outputs = outputs_of(votes, scores, cut=0.0, predict_obeys="soft")
-    return rfsize.SizeReport.of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, "soft"))
+    return rfsize.Report.of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, voting))
 
 
-def test_both_sizes_and_the_rule_that_predict_obeys() -> None:
+def test_the_rule_that_predict_obeys() -> None:
     report = soft_report(np.random.default_rng(5), 300, 0.95)
-    assert report.voting == "soft"
-    other = report.other
-    assert other is not None
-    assert other.voting == "hard"
-    assert other.other is not None
-    assert other.other.n_trees == report.n_trees != other.n_trees
-    told = (
-        f"averaged scores {report.n_trees}, by majority vote {other.n_trees}; the model's own predict goes by averaged"
-    )
-    assert told in str(report)
-    assert report.to_dict()["sizes"] == {"hard": other.n_trees, "soft": report.n_trees}
-    assert rfsize.size(votes_from(np.random.default_rng(5), 300)).other is None
+    assert (report.answer.goal.voting, report.to_dict()["predict_obeys"]) == ("soft", "soft")
+    assert "majority vote" not in str(report)
+    hard = soft_report(np.random.default_rng(5), 300, 0.95, "hard")
+    assert hard.n_trees != report.n_trees
+    assert "labels by majority vote; the model's own predict goes by averaged scores" in str(hard)
 
 
 def many_class_votes(rng: np.random.Generator) -> rfsize.Votes:
@@ -149,7 +145,7 @@ PLOTTED = {
     "clear rows": lambda alpha: rfsize.size(rfsize.Votes([[101, 0]] * 400 + [[0, 101]] * 400), alpha=alpha),
     "two classes": lambda alpha: rfsize.size(votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha),
     "smooth": lambda alpha: rfsize.size(
-        votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha, estimator="smooth"
+        votes_from(np.random.default_rng(4), 500, asked=101), alpha=alpha, method="smooth"
     ),
     "many classes": lambda alpha: rfsize.size(many_class_votes(np.random.default_rng(6)), alpha=alpha),
     "averaged scores": lambda alpha: soft_report(np.random.default_rng(5), 300, alpha),
@@ -168,13 +164,11 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     axes = report.plot()
     axes.figure.savefig(tmp_path / "report.png")
     assert plt.imread(tmp_path / "report.png").std() > 0.05
-    assert ("large enough" in axes.get_title()) == report.converged
+    assert ("large enough" in axes.get_title()) == report.enough
     drawn = {line.get_label(): line.get_data() for line in axes.get_lines()}
-    sizes, differ = drawn[f"mean, by {VOTED[report.voting]}"]
-    assert differ == pytest.approx([1.0 - report.agreement(int(size)) for size in sizes])
-    trees, law = drawn["law of large forests, as 1/√T"]
-    assert np.diff(np.log(law)) == pytest.approx(-0.5 * np.diff(np.log(trees)))
-    assert set(drawn["forest at hand: 101 trees"][0]) == {101}
+    sizes, differ = next(line for name, line in drawn.items() if name.startswith("expected loss"))
+    assert differ == pytest.approx([report.loss_at(int(size)).value for size in sizes])
+    assert set(drawn["your forest: 101 trees"][0]) == {101}
     assert axes.get_ylim()[0] < 1.0 - alpha < axes.get_ylim()[1]
     if math.isfinite(report.n_trees):
         marked = next(bar for bar in axes.containers if bar.get_label() == f"T* = {report.n_trees:,}, 95 % interval")
@@ -184,7 +178,7 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     left = axes.figure.axes[0]
     heights = left.patches[0].get_data().values
     assert heights.sum() == pytest.approx(1.0)
-    margins = report.margins()
+    margins = report.answer.margins()
     at_the_tie = np.abs(margins.values - margins.tie) <= abs(margins.most - margins.tie) / len(heights)
     share = margins.rows[at_the_tie].sum() / margins.rows.sum()
     assert heights[0 if margins.tie < margins.most else -1] == pytest.approx(share, abs=0.01)
@@ -202,33 +196,36 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
     counts = np.stack([((score[:, :, 0] <= 0) & may_vote).sum(axis=1), ((score[:, :, 0] > 0) & may_vote).sum(axis=1)])
     outputs = outputs_of(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
     asked = may_vote.sum(axis=1)
-    soft = rfsize.SizeReport.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "soft"))
+    soft = rfsize.Report.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "soft"))
     assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
     assert soft.votes_per_row == pytest.approx(asked[asked > 1].mean())
-    hard = soft.other
-    assert hard is not None
+    hard = rfsize.Report.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "hard"))
     assert (hard.n_rows, hard.votes_per_row) == ((asked > 0).sum(), pytest.approx(asked[asked > 0].mean()))
 
 
 def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
     scores = Scores.of(np.full((50, 20, 1), np.inf))
     outputs = outputs_of(rfsize.Votes([[5, 15]] * 50), scores)
-    report = rfsize.SizeReport.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9))
-    assert report.other is None
+    report = rfsize.Report.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "hard"))
+    assert report.enough
+    assert report.beside == ()
     with pytest.raises(ValueError, match="must be finite"):
-        rfsize.SizeReport.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "soft"))
+        rfsize.Report.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "soft"))
 
 
 @pytest.mark.parametrize(
     ("share", "words"),
     [
-        (0.99, "99.00%"),
-        (0.995, "99.50%"),
-        (0.99999, "99.999%"),
-        (0.9999995, "99.99995%"),
-        (1.0, "100.00%"),
-        (0.5, "50.00%"),
+        (0.99, "99 %"),
+        (0.995, "99.5 %"),
+        (0.99999, "99.999 %"),
+        (0.9999995, "99.99995 %"),
+        (1.0, "100 %"),
+        (0.5, "50 %"),
+        (0.1234567, "12.35 %"),
+        (0.000021, "0.002 %"),
+        (0.0, "0 %"),
     ],
 )
-def test_a_share_below_1_is_not_printed_as_all(share: float, words: str) -> None:
+def test_a_share_is_not_printed_as_all_or_none(share: float, words: str) -> None:
     assert in_percent(share) == words

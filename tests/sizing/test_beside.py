@@ -1,11 +1,10 @@
-"""What every report tells of a size: labels that change, how far off probabilities are, and what metrics lose."""
+"""What every report lists beside its own loss: labels, probabilities, and metrics where the truth is known."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import lightgbm as lgb
@@ -35,112 +34,93 @@ def rare(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_it_is_what_other_reports_say(framework: str, data: Data) -> None:
+    """Print, page, dictionary and `loss_at` tell one number, and so does the report about that metric."""
     model = trained(framework, data.X, data.y)
     report = rfsize.size(model, data.X, data.y, oob=True, alpha=0.9)
-    price = report.price(31)
-    assert price.n_trees == 31
-    assert price.labels == pytest.approx(1.0 - report.agreement(31), rel=1e-12)
-    by_class = report.agreement_by_class(31)
-    assert price.by_class == pytest.approx({of: 1.0 - share for of, share in by_class.items()}, rel=1e-12)
-    deviations = rfsize.size(model, data.X, oob=True, criterion="probability", tolerance=0.05)
-    assert price.rms == pytest.approx(deviations.deviation(31).rms, rel=1e-12)
-    assert replace(deviations.price(31), metrics={}) == replace(price, metrics={})
-    assert deviations.price(31).metrics == {}
-    for metric in ("auc", "logloss"):
-        found = rfsize.size(model, data.X, data.y, oob=True, criterion=metric, tolerance=0.01)
-        assert price.metrics[metric] == found.loss_at(31).value
-        own = found.price(31)
-        assert replace(own, metrics={}) == replace(price, metrics={})
-        assert own.metrics == {**price.metrics, metric: found.loss_at(31).value}
-    assert report.price() == report.price(report.n_kept)
-    assert str(report.price()) in str(report)
-    assert json.loads(json.dumps(report.to_dict()))["price"]["metrics"].keys() == {"auc", "logloss"}
+    assert report.beside == ("probabilities", "log_loss", "auc")
+    said = report.to_dict()["beside"]
+    (line,) = (line for line in str(report).splitlines() if line.startswith("  against an unlimited forest: "))
+    for metric in report.beside:
+        own = rfsize.size(model, data.X, data.y, oob=True, metric=metric, tolerance=0.05)
+        assert report.loss_at(31, metric) == own.loss_at(31)
+        assert own.loss_at(31, "labels") == report.loss_at(31)
+        now = own.loss_at(report.n_kept)
+        assert said[metric] == now.to_dict()
+        assert f"{now.value:.2g}" in line
+    assert json.loads(json.dumps(report.to_dict()))["beside"].keys() == set(report.beside)
 
 
-def test_plot(data: Data) -> None:
+def test_a_picture_of_classes(data: Data) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     report = rfsize.size(trained("random forest", data.X, data.y), data.X, oob=True, alpha=0.9, average="macro")
-    price = report.price(31)
-    _, mine = plt.subplots()
-    assert price.plot(mine) is mine
-    drawn = mine.containers[0].lines[0].get_xdata()
-    assert list(drawn) == sorted((price.by_class or {}).values(), reverse=True)
     by_class = report.plot().figure.axes[1].containers[0].lines[0].get_xdata()
-    agreement = report.agreement_by_class(report.n_kept)
-    assert by_class == pytest.approx(sorted((1.0 - share for share in agreement.values()), reverse=True))
+    assert by_class == pytest.approx(sorted(report.loss_at(report.n_kept).by_class.values(), reverse=True))
     plt.close("all")
-    regression = RandomForestRegressor(20, random_state=0).fit(data.X, data.X[:, 0])
-    numbers = rfsize.size(regression, data.X, oob=True, criterion="score", tolerance=0.1).price()
-    with pytest.raises(ValueError, match="no labels to draw by class"):
-        numbers.plot()
 
 
-def test_the_other_rule_of_voting_has_the_price_of_predict(lgb_booster: Any, data: Data) -> None:
+def test_what_is_beside_does_not_depend_on_the_rule_of_voting(lgb_booster: Any, data: Data) -> None:
     soft, hard = (rfsize.size(lgb_booster, data.fresh, alpha=0.9, voting=voting) for voting in ("soft", "hard"))
-    assert hard.price(21) == soft.price(21)
-    assert hard.other.price(21) == soft.price(21)
+    assert hard.loss_at(21, "probabilities") == soft.loss_at(21, "probabilities")
 
 
 def test_regression(data: Data) -> None:
     y = data.X[:, 0] + data.X[:, 1] ** 2
     model = RandomForestRegressor(100, random_state=0).fit(data.X, y)
-    report = rfsize.size(model, data.X, y, oob=True, criterion="score", tolerance=0.1)
-    price = report.price(25)
-    assert price.labels is price.by_class is None
-    assert price.rms == pytest.approx(report.deviation(25).rms, rel=1e-12)
-    by_metric = rfsize.size(model, data.X, y, oob=True, criterion="rmse", tolerance=0.1)
-    assert price.metrics == {"rmse": by_metric.loss_at(25).value}
-    assert "predictions are off by" in str(price)
+    report = rfsize.size(model, data.X, y, oob=True, metric="scores", tolerance=0.1)
+    by_metric = rfsize.size(model, data.X, y, oob=True, metric="rmse", tolerance=0.1)
+    assert (report.beside, by_metric.beside) == (("rmse",), ("scores",))
+    assert report.loss_at(25, "rmse") == by_metric.loss_at(25)
+    assert by_metric.loss_at(25, "scores") == report.loss_at(25)
 
 
 def test_votes_alone(lgb_booster: Any, data: Data) -> None:
-    price = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, alpha=0.9).price()
-    assert price.labels > 0.0
-    assert price.rms is None
-    assert price.metrics == {}
+    report = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, alpha=0.9)
+    assert report.beside == ()
+    assert "against an unlimited forest" not in str(report)
+    with pytest.raises(rfsize.NotAForestError, match="counted Votes"):
+        report.loss_at(10, "probabilities")
 
 
 def test_trees_too_few_to_tell_of_metrics_leave_them_out(data: Data) -> None:
     report = rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, alpha=0.8)
-    assert report.price().metrics == {}
+    assert report.beside == ("probabilities",)
 
 
 def test_metrics_without_a_value_are_left_out(data: Data) -> None:
     forest = RandomForestClassifier(60, random_state=0).fit(data.X, data.y)  # of pure leaves
-    assert rfsize.size(forest, data.X, data.y, oob=True, alpha=0.8).price().metrics.keys() == {"brier", "auc"}
+    assert rfsize.size(forest, data.X, data.y, oob=True, alpha=0.8).beside == ("probabilities", "brier", "auc")
     of_one_class = np.zeros(len(data.fresh), dtype=int)
-    assert rfsize.size(forest, data.fresh, of_one_class, alpha=0.8).price().metrics.keys() == {"brier"}
+    assert rfsize.size(forest, data.fresh, of_one_class, alpha=0.8).beside == ("probabilities", "brier")
     with pytest.raises(ValueError, match="labels that the model does not know"):
         rfsize.size(forest, data.fresh, of_one_class + 7, alpha=0.8)
 
 
-def test_a_pickle_knows_its_own_price(lgb_booster: Any, data: Data) -> None:
+def test_a_pickle_knows_what_the_report_lists(lgb_booster: Any, data: Data) -> None:
     report = rfsize.size(lgb_booster, data.X, data.y, oob=True, alpha=0.9)
     again = pickle.loads(pickle.dumps(report))
-    assert again.price() == report.price()
+    assert again.to_dict() == report.to_dict()
     assert str(again) == str(report)
-    with pytest.raises(ValueError, match="pickled, and knows the price of"):
-        again.price(7)
+    assert again.loss_at(7, "auc") == report.loss_at(7, "auc")
+    with pytest.raises(ValueError, match="pickled, and knows the loss of labels, probabilities"):
+        again.loss_at(7, "accuracy")
     with pytest.raises(ValueError, match="n_trees must be"):
-        report.price(0)
+        report.loss_at(0)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_labels_that_mislead_are_warned_of(framework: str) -> None:
     X, y = rare(6000)
     model = trained(framework, X, y)
-    with pytest.warns(
-        rfsize.LabelsOnlyWarning, match=r"ranking suffers: AUC -.*criterion='auc', tolerance=0.001"
-    ) as told:
+    with pytest.warns(rfsize.LabelsOnlyWarning, match=r"ranking suffers: AUC −.*metric='auc', tolerance=0.001") as told:
         small = rfsize.truncate(model, X, y, oob=True, alpha=0.98)
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error", rfsize.LabelsOnlyWarning)
-        rfsize.truncate(model, X, y, oob=True, criterion="auc", tolerance=0.05)
+        rfsize.truncate(model, X, y, oob=True, metric="auc", tolerance=0.05)
         rfsize.truncate(model, n_trees=5)
     assert rfsize.tree_outputs(small, X).votes.n_trees < 100
 
@@ -148,14 +128,14 @@ def test_labels_that_mislead_are_warned_of(framework: str) -> None:
 def test_growing_warns(data: Data) -> None:
     X, y = rare(6000)
     dataset = lgb.Dataset(X, y, free_raw_data=False)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC -"):
+    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
         rfsize.grow(PARAMETERS, dataset, alpha=0.98)
     forest = RandomForestClassifier(min_samples_leaf=10, random_state=0)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC -"):
+    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
         rfsize.RightSizedClassifier(forest, alpha=0.98).fit(X, y)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC -"):
-        rfsize.RightSizedClassifier(forest, alpha=0.98, votes="cv", cv=3).fit(X, y)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC -"):
+    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
+        rfsize.RightSizedClassifier(forest, alpha=0.98, cv=3).fit(X, y)
+    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
         lgb.train(PARAMETERS, dataset, 1000, callbacks=[rfsize.SizeCallback(alpha=0.98)])
 
 
@@ -163,7 +143,7 @@ def test_classes_that_labels_leave_out_are_named_without_labels() -> None:
     X, y = rare(6000)
     model = RandomForestClassifier(100, min_samples_leaf=100, random_state=0).fit(X, y)
     with pytest.warns(
-        rfsize.LabelsOnlyWarning, match="class 1 gets 0.00% of the labels; its mean probability is"
+        rfsize.LabelsOnlyWarning, match="class 1 gets 0 % of the labels; its mean probability is"
     ) as told:
         rfsize.truncate(model, X, oob=True)
     assert "macro" not in str(told[0].message)

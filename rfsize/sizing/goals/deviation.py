@@ -1,0 +1,159 @@
+"""Probabilities and scores: how many trees bring predictions within a tolerance of an unlimited forest's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfsize.counting.representative import too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.errors import FewVotesError, NotAForestError
+from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
+from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
+from rfsize.sizing.words import no_votes_advice
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import positive
+from rfsize.voting.links import Link
+from rfsize.voting.scores import Scores
+
+DEVIATIONS = ("probabilities", "scores")
+
+
+@dataclass(frozen=True)
+class DeviationGoal(Goal):
+    """Predictions within a tolerance, both as root mean square and on 95 % of the rows.
+
+    Attributes
+    ----------
+    metric : {"probabilities", "scores"}
+        What is predicted.
+    tolerance : float
+        How far off it may be.
+    """
+
+    metric: str
+    tolerance: float
+
+    easier = "a larger tolerance"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("tolerance", self.tolerance)
+
+    @property
+    def name(self) -> str:
+        return self.metric
+
+    @property
+    def level(self) -> float:
+        return self.tolerance
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"metric": self.name, "tolerance": self.tolerance}
+
+    @property
+    def title(self) -> str:
+        return f"T*({self.name} within {self.asked})"
+
+    @property
+    def aim(self) -> str:
+        return f"give {self.name} within {self.asked} of an unlimited forest's"
+
+    @property
+    def axis(self) -> str:
+        return f"{self.name} are off by"
+
+    def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> DeviationGoal:
+        if self.name == "probabilities" and not n_classes:
+            raise ValueError(
+                "metric='probabilities' is for classification: size a regression forest by metric='scores'"
+            )
+        if self.name == "scores" and n_classes > 2 and in_training:
+            raise ValueError(
+                "metric='scores' of several classes is not known while a forest is trained, where LightGBM and XGBoost "
+                "tell scores up to a number that all classes share: take metric='probabilities', or size the finished "
+                "forest"
+            )
+        return self
+
+    def answer(self, outputs: TreeOutputs) -> DeviationAnswer:
+        """How far predictions are off, from the scatter of the trees' scores on each row.
+
+        Raises
+        ------
+        NotAForestError
+            If the members are no trees.
+        FewVotesError
+            If no row has the scores of two trees.
+        ValueError
+            If the scores are too large or too small to be multiplied.
+        """
+        scores, link = scores_of(outputs, self.name)
+        if len(outputs.classes) and self.name == "scores":
+            link = Link("identity")
+        check_scale(scores)
+        used = scores.take(scores.asked > 1)
+        if not len(used):
+            raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
+        noise = 0.0 if outputs.blocks is None else noise_of_trees(outputs.blocks, link)
+        n_dropped = len(scores) - len(used)
+        untold = outputs.groups.index is not None and too_many_untold(n_dropped, len(scores))
+        return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, untold)
+
+
+def scores_of(outputs: TreeOutputs, metric: Any) -> tuple[Scores, Link]:
+    """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
+    if outputs.scores is None or outputs.link is None:
+        raise NotAForestError(
+            f"metric={metric!r} goes by the scores of trees, and only votes are known here, as of counted Votes and of "
+            "ensembles whose members are no trees: size the labels"
+        )
+    return outputs.scores, outputs.link
+
+
+class DeviationAnswer(Answer):
+    """How far predictions of forests of any size are from an unlimited forest's."""
+
+    goal: DeviationGoal
+
+    def __init__(self, goal: DeviationGoal, deviations: Deviations, used: Scores, n_dropped: int, untold: bool) -> None:
+        self.goal, self._deviations = goal, deviations
+        self.n_rows, self.n_dropped, self.untold = len(used), n_dropped, untold
+        self.votes_per_row = float(used.asked.mean())
+        self.n_trees = self.size_at(goal.tolerance)
+
+    def size_at(self, level: float) -> int | float:
+        tolerance = positive("tolerance", level)
+        return math.inf if self.untold else max(self._deviations.sizes(tolerance))
+
+    @cached_property
+    def _replicates(self) -> Floats:
+        return self._deviations.replicates(self.goal.tolerance, self.n_trees)
+
+    def quantile(self, share_below: float) -> int | float:
+        size = float(np.quantile(self._replicates, share_below, method="inverted_cdf"))
+        return math.ceil(size - 1e-9) if math.isfinite(size) else math.inf
+
+    def value(self, n_trees: int) -> float:
+        return max(self._deviations.at(n_trees))
+
+    def interval(self, n_trees: int) -> tuple[float, float]:
+        value = self.value(n_trees)
+        if value == 0.0:
+            return 0.0, 0.0
+        # Sizes at which it might be as large; it falls about as 1/√T.
+        sizes = self._deviations.replicates(value, n_trees)
+        low, high = (value * math.sqrt(float(size) / n_trees) for size in np.quantile(sizes, [TAIL, 1.0 - TAIL]))
+        return low, high
+
+    def said(self, loss: Loss) -> str:
+        return f"{self.goal.name} are within {loss.value:.2g} of an unlimited forest's, on 95 % of rows"
+
+    def in_short(self, loss: Loss) -> str:
+        return f"{self.goal.name} ±{loss.value:.2g}"

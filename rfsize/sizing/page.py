@@ -1,0 +1,170 @@
+"""What reports on the size of a forest, and its score, say of themselves on a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.words import most_changed, sentence
+from rfsize.sizing.goals.base import Goal, Loss
+from rfsize.sizing.goals.labels import LabelAnswer
+from rfsize.sizing.named_metrics import METRIC_WORDS
+from rfsize.sizing.plots import Score, plot_report, plot_score
+from rfsize.sizing.told import Told, how_many_are_enough, how_many_are_needed, remarks
+from rfsize.sizing.words import from_to, in_percent, in_words
+from rfsize.utils.words import how_many, printable
+
+_SOURCES = {
+    "oob": "out of bag: each training row is judged by the trees that did not see it",
+    "rows given": "as given: judged by all trees",
+}
+_GROUPS = {"given": "as given", "copies": "copies of a row", "rows": "each row alone", "unknown": "not looked for"}
+
+
+def report_account(report: Told) -> Account:
+    """The account of a report."""
+    goal, kept = report.goal, report.n_kept
+    loss = report.loss_at(kept)
+    return Account(
+        title=f"Size of the forest, {goal.title}",
+        verdict=_verdict(report),
+        is_good=_is_good(report),
+        cautions=tuple(sentence(one.text) for one in report.warnings),
+        figures=_figures(report, loss),
+        sections=(
+            Section("", tuple(map(sentence, remarks(report)))),
+            Section("What a forest loses", (_LOST,), grids=(_losses(report), *_by_class(report, kept))),
+            Section("How the forest converges", pictures=_pictures(report)),
+        ),
+        code=_code(report),
+        origin=_origin(report),
+    )
+
+
+_LOST = "How far forests of so many trees are from an unlimited forest, on average over such forests."
+
+
+def _is_good(report: Told) -> bool | None:
+    if not report.enough or report.warnings:
+        return False
+    return None if report.likely else True
+
+
+def _verdict(report: Told) -> str:
+    if report.enough:
+        return sentence(f"{how_many_are_enough(report)} to {report.goal.aim}")
+    return sentence(how_many_are_needed(report))
+
+
+def _figures(report: Told, loss: Loss) -> tuple[Figure, ...]:
+    answer = report.answer
+    return (
+        Figure(
+            report.goal.title,
+            ("at most " if answer.is_bound else "") + _size(report.n_trees),
+            "95 %" if answer.is_bound else f"95 %: {from_to(report.interval)}",
+        ),
+        Figure(
+            "trees of your forest" if report.goal.confidence is None else "trees grown",
+            f"{report.available:,}",
+            report.likely + ("enough" if report.enough else "not enough"),
+        ),
+        Figure(
+            report.goal.axis.replace("\n", " "), _loss(report.goal, loss), f"with {how_many(report.n_kept, 'tree')}"
+        ),
+    )
+
+
+def _one_line(axis: str) -> str:
+    return axis.replace("\n", " ")
+
+
+def _size(size: int | float) -> str:
+    return in_words(size) if math.isfinite(size) else "not known"
+
+
+def _loss(goal: Goal, loss: Loss) -> str:
+    return in_percent(loss.value) if goal.is_share else f"{loss.value:.2g}"
+
+
+def _losses(report: Told) -> Grid:
+    """What forests of the size to keep, of the size at hand, and of some around them lose."""
+    kept, at_hand = report.n_kept, report.available
+    sizes = sorted({max(1, kept // 4), kept, at_hand, 4 * at_hand})
+    answers = {name: report.answer_of(name) for name in (report.goal.name, *report.beside)}
+    heads = tuple(f"{METRIC_WORDS.get(name, name)}" for name in answers)
+    rows = tuple(
+        (f"{size:,}", *(_loss(answer.goal, answer.loss(size)) for answer in answers.values())) for size in sizes
+    )
+    return Grid(("trees", *heads), rows, sizes.index(kept))
+
+
+def _by_class(report: Told, kept: int) -> tuple[Grid, ...]:
+    """Labels that still change by class, where labels are known."""
+    labels = next((report.answer_of(name) for name in (report.goal.name, *report.beside) if name == "labels"), None)
+    if not isinstance(labels, LabelAnswer):
+        return ()
+    changed, shares = labels.by_class(kept), labels.label_shares
+    if len(changed) < 2:
+        return ()
+    most, title = most_changed(changed, lambda of: changed[of])
+    rows = tuple((printable(of), in_percent(shares[of]), in_percent(changed[of])) for of in most)
+    heads = ("class", "share of the rows", f"labels that still change with {how_many(kept, 'tree')}")
+    return (Grid(heads, rows, title=title.capitalize()),)
+
+
+def _pictures(report: Told) -> tuple[Picture, ...]:
+    says = f"{_one_line(report.goal.axis)} over the number of trees".capitalize()
+    return Picture(says, partial(plot_report, report)), *report.answer.pictures()
+
+
+def _code(report: Told) -> str:
+    goal = report.goal
+    # A forest that was grown has been cut when its training ended.
+    if report.enough and report.n_kept < report.available and goal.confidence is None:
+        return (
+            f"small = rfsize.truncate(model, n_trees=report)  # {report.n_kept:,} trees, a model of the same type\n"
+            "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"
+        )
+    if report.enough:
+        return "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
+    given = "".join(f", {name}={_literal(value)}" for name, value in goal.options.items())
+    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow(params, data{given})"
+
+
+def _literal(value: Any) -> str:
+    """A value as one would type it; a scorer's name says nothing of how one gets it."""
+    return "scorer" if callable(value) else repr(value)
+
+
+def _origin(report: Told) -> tuple[tuple[str, str], ...]:
+    answer = report.answer
+    dropped = f"; {answer.n_dropped:,} more could not be asked about" if answer.n_dropped else ""
+    return (
+        ("rows", f"{how_many(answer.n_rows, 'row')}, {_SOURCES.get(report.source, report.source)}{dropped}"),
+        ("trees asked of a row", f"{answer.votes_per_row:,.1f} of {report.available:,} on average"),
+        ("rows that belong together", _GROUPS[report.groups]),
+    )
+
+
+def score_account(score: Score, in_digits: Callable[[float], str]) -> Account:
+    """The account of an out-of-bag score."""
+    low, high = map(in_digits, score.interval)
+    trees = how_many(score.available, "tree")
+    return Account(
+        title="Out-of-bag score",
+        verdict=f"On fresh rows the {score.metric} of all {trees} is {low} to {high} (95 %).",
+        figures=(
+            Figure(f"{score.metric}, out of bag", in_digits(score.value), f"of {score.votes_per_row:.1f} trees a row"),
+            Figure(f"{score.metric}, all trees", in_digits(score.at_all_trees), f"95 %: {low} to {high}"),
+        ),
+        sections=(
+            Section(
+                "", pictures=(Picture(f"{score.metric} over the number of trees", lambda ax: plot_score(score, ax)),)
+            ),
+        ),
+        origin=(("rows", f"{how_many(score.n_rows, 'row')}, {_SOURCES[score.source]}"),),
+    )
