@@ -32,8 +32,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from rfsize.adapters.registry import trainer_for
+from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
-from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS
 
 TREES = 200
 STANDARD = 0.5
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--synthetic", nargs="*", choices=SYNTHETIC, default=list(SYNTHETIC))
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     if options.elimination:
         headings = f"{'full, %':>15}{'elimination, %':>16}{'difference':>16}{'trees':>8}{'s, full':>9}{'s, elim':>9}"
         print(f"{'problem':12} {'framework':10} {headings}")

@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=9)
     repetitions = parser.parse_args().repetitions
-    warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, FEATURES))
     y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=ROWS) > 0

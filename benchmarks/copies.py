@@ -93,7 +93,7 @@ def one(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[
         warnings.simplefilter("always")
         report = rfsize.size(model, X, oob=True, **goal)
     low, high = report.interval
-    warned = any(issubclass(warning.category, rfsize.CopiesWarning) for warning in caught)
+    warned = any(issubclass(warning.category, rfsize.exceptions.CopiesWarning) for warning in caught)
     return (*by, report.n_trees, truth, low <= truth <= high, warned)
 
 

@@ -31,7 +31,12 @@ from fuzz_loaders import LOADERS, FrameworkError, Loader, some
 
 import rfsize
 
-OURS = (rfsize.NotAForestError, rfsize.InbagError, rfsize.ForestFileError, rfsize.TableError)
+OURS = (
+    rfsize.exceptions.NotAForestError,
+    rfsize.exceptions.InbagError,
+    rfsize.exceptions.ForestFileError,
+    rfsize.exceptions.TableError,
+)
 FRAMEWORKS = ("/lightgbm/", "/xgboost/")
 MEMORY = 1 << 30  # bytes beyond what a process has at its start
 PATIENCE = 60.0  # seconds for one case

@@ -75,7 +75,7 @@ def use(compiled: rfsize.CompiledForest) -> None:
     predicted = compiled.predict(rows)
     try:
         predicted = compiled.predict_proba(rows)
-    except rfsize.NotAForestError:  # of numbers
+    except rfsize.exceptions.NotAForestError:  # of numbers
         pass
     else:
         compiled.votes(rows)
@@ -88,10 +88,10 @@ def use_model(model: Any, X: np.ndarray, **drawn: Any) -> None:
     compiled = rfsize.compile(model)
     use(compiled)
     if compiled.forest.n_features == X.shape[1]:
-        with contextlib.suppress(rfsize.NotAForestError):  # of numbers
+        with contextlib.suppress(rfsize.exceptions.NotAForestError):  # of numbers
             if rfsize.tree_outputs(model, X).votes != compiled.votes(X):
                 raise AssertionError("the compiled forest votes otherwise")
-        with contextlib.suppress(rfsize.InbagError, rfsize.NotAForestError):
+        with contextlib.suppress(rfsize.exceptions.InbagError, rfsize.exceptions.NotAForestError):
             rfsize.inbag(model, X, **drawn)
 
 
@@ -256,7 +256,7 @@ def not_a_forest_is_refused(read: Callable[[bytes], None]) -> Callable[[bytes], 
             read(content)
         except ValueError as error:
             if "is neither" in str(error):
-                raise rfsize.NotAForestError(str(error)) from error
+                raise rfsize.exceptions.NotAForestError(str(error)) from error
             raise
 
     return reading
@@ -358,7 +358,7 @@ def search_files(by_accident: bool) -> Loader:
             search._read(path)
         except ValueError as error:
             if "cannot be taken up" in str(error) or "was written by a search" in str(error):
-                raise rfsize.TableError(str(error)) from error.__cause__
+                raise rfsize.exceptions.TableError(str(error)) from error.__cause__
             raise
         if by_accident and pickle.dumps(search._states) != whole:
             raise AssertionError("an altered number was taken up")

@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, default=0.99)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     print("| table | framework | voting | stopped at | T* of 5000 trees | log of the ratio | trained / T* |")
     print("|---|---|---|---|---|---|---|", flush=True)
     all_logs: dict[str, list[float]] = {"hard": [], "soft": []}

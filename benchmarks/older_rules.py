@@ -36,9 +36,9 @@ def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Row
     X, y = training
     held = rfsize.tree_outputs(forest, validation[0]).by_tree()
     classes = forest.classes_
-    pairs = rfsize.mcnemar_size(held[:, :200], validation[1], classes=classes)
-    growing = rfsize.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
-    batches = rfsize.banfield_size(
+    pairs = rfsize.baselines.mcnemar_size(held[:, :200], validation[1], classes=classes)
+    growing = rfsize.baselines.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
+    batches = rfsize.baselines.banfield_size(
         rfsize.tree_outputs(forest, X).by_tree(), y, inbag=rfsize.inbag(forest, X), classes=classes
     )
     report = rfsize.size(forest, X, oob=True, alpha=0.99, voting="hard")
@@ -95,7 +95,7 @@ def print_seconds() -> None:
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
-        rfsize.mcnemar_size(votes, y)
+        rfsize.baselines.mcnemar_size(votes, y)
         seconds.append(time.perf_counter() - start)
     print(f"McNemar's test, 200 x 200 sizes on 10,000 rows: {min(seconds):.3f} s")
 

@@ -49,7 +49,7 @@ from size_by_metric import LOSS, untrained
 import rfsize
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
-from rfsize.errors import UndefinedMetricError
+from rfsize.exceptions import UndefinedMetricError
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"
@@ -156,8 +156,8 @@ def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
     (X, y), truth = rows.train, {"classes": np.arange(rows.n_classes)}
     score, bags = told.scores(X), rfsize.inbag(told.adapter, X)
     losses, errors = out_of_bag_curve(told, score, bags, y)
-    tested = rfsize.mcnemar_size(held, rows.validation[1], step=10, patience=10, **truth)
-    batches = rfsize.banfield_size(told.votes(score), y, inbag=bags, **truth)
+    tested = rfsize.baselines.mcnemar_size(held, rows.validation[1], step=10, patience=10, **truth)
+    batches = rfsize.baselines.banfield_size(told.votes(score), y, inbag=bags, **truth)
     return {
         "100 trees": Choice(100, 100),
         "500 trees": Choice(500, 500),

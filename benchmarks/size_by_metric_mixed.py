@@ -128,7 +128,7 @@ def of_forest(number: int) -> list[dict[str, Any]]:
             found.append(one)
             try:
                 report = rfsize.size(counted, metric=metric, tolerance=tolerance)
-            except rfsize.UndefinedMetricError:
+            except rfsize.exceptions.UndefinedMetricError:
                 continue
             one["size"], one["interval"] = report.n_trees, report.interval
             one["told"] = "cannot tell" if np.isinf(report.n_trees) else "told" if report.enough else "too small"

@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, default=10)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     rng = np.random.default_rng(0)
     X, y = draw(rng, options.rows)
     fresh, _ = draw(rng, 20_000)

@@ -103,14 +103,14 @@ def told(case: Case, seed: int) -> Iterator[tuple[str, bool | None]]:
         try:
             low, high = rfsize.oob_score(counted, metric=metric).interval
             yield metric, bool(low <= value <= high)
-        except rfsize.FewVotesError:
+        except rfsize.exceptions.FewVotesError:
             yield metric, None
-        except rfsize.UndefinedMetricError:
+        except rfsize.exceptions.UndefinedMetricError:
             continue
     try:
         low, high = rfsize.size(counted, alpha=0.97).interval
         yield "T*", bool(low <= rfsize.size(forest, X, alpha=0.97).n_trees <= high)
-    except rfsize.FewVotesError:
+    except rfsize.exceptions.FewVotesError:
         yield "T*", None
 
 

@@ -6,30 +6,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rfsize.baselines.banfield import BanfieldSize, banfield_size
-from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
 from rfsize.counting.api import inbag, tree_outputs
 from rfsize.counting.predictions import oob_predict, oob_predict_proba
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import (
-    CopiesWarning,
-    FewVotesError,
-    ForestFileError,
-    InbagError,
-    InfiniteLossWarning,
-    LabelsOnlyWarning,
-    NotAForestError,
-    NotConvergedWarning,
-    NoVotesWarning,
-    RareClassWarning,
-    SeedDependenceWarning,
-    SharedBagsWarning,
-    ShrunkenScoresWarning,
-    TableError,
-    TrainingRowsWarning,
-    UndefinedMetricError,
-    UnknownColumnsWarning,
-)
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.api import size, truncate
@@ -38,7 +17,6 @@ from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
 from rfsize.training.growing import grow
-from rfsize.training.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -48,46 +26,23 @@ if TYPE_CHECKING:
 __version__ = version("rfsize")
 
 __all__ = [
-    "BanfieldSize",
     "CompiledForest",
-    "CopiesWarning",
-    "FewVotesError",
-    "ForestFileError",
     "FractionSearch",
-    "InbagError",
-    "InfiniteLossWarning",
-    "LabelsOnlyWarning",
-    "McNemarSize",
-    "NoVotesWarning",
-    "NotAForestError",
-    "NotConvergedWarning",
     "OobScore",
-    "RareClassWarning",
     "Report",
     "RightSizedClassifier",
     "RightSizedRegressor",
-    "SeedDependenceWarning",
-    "SharedBagsWarning",
-    "ShrunkenScoresWarning",
     "SizeCallback",
     "StopTable",
-    "TableError",
-    "TrainingRowsWarning",
     "TreeOutputs",
-    "UndefinedMetricError",
-    "UnknownColumnsWarning",
     "Votes",
-    "banfield_size",
     "compile",
-    "fraction_without_replacement",
     "grow",
     "inbag",
     "load",
-    "mcnemar_size",
     "oob_predict",
     "oob_predict_proba",
     "oob_score",
-    "ratio_with_replacement",
     "select_bagging_fraction",
     "size",
     "tree_outputs",
@@ -101,9 +56,13 @@ _IMPORTED_WHEN_USED = {
     "RightSizedRegressor": "rfsize.sklearn",
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
+# Packages that `import rfsize` is enough for, and that take time to import.
+_PACKAGES = {"baselines", "datasets", "testing"}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"rfsize.{name}")
     if name in _IMPORTED_WHEN_USED:
         return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
     raise AttributeError(f"module 'rfsize' has no attribute '{name}'")

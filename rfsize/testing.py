@@ -12,7 +12,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_of
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.inference.api import compile
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.typing import Floats

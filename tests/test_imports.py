@@ -18,15 +18,15 @@ MOST_LINES = 500
 # A class that is one concept, most of it for those who read about it.
 LONGER = {"rfsize/stopping/table.py": 670}
 
-ESTIMATES = {"errors", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
+ESTIMATES = {"exceptions", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
 PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "stopping", "inference", "sizing", "training"}
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
-OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "errors"}
+OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "exceptions"}
 
 # Packages in the order of imports, and what each may import beside its own modules; compiled loops know none of them.
 MAY_IMPORT = {
     "_core": set(),
-    "errors": set(),
+    "exceptions": set(),
     "utils": set(),
     "reporting": {"utils"},
     "datasets": {"utils"},
@@ -34,13 +34,13 @@ MAY_IMPORT = {
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},
     "baselines": {"reporting", "utils"},
-    "adapters": {"voting", "utils", "errors"},
-    "walking": {"adapters", "utils", "errors"},
-    "counting": {"walking", "adapters", "voting", "utils", "errors"},
-    "stopping": {"counting", "walking", "adapters", "voting", "reporting", "utils", "errors"},
-    "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "errors"},
-    "sizing": {"counting", "adapters", "estimation", "theory", "voting", "reporting", "utils", "errors"},
-    "training": {"sizing", "counting", "adapters", "voting", "reporting", "utils", "errors"},
+    "adapters": {"voting", "utils", "exceptions"},
+    "walking": {"adapters", "utils", "exceptions"},
+    "counting": {"walking", "adapters", "voting", "utils", "exceptions"},
+    "stopping": {"counting", "walking", "adapters", "voting", "reporting", "utils", "exceptions"},
+    "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "exceptions"},
+    "sizing": {"counting", "adapters", "estimation", "theory", "voting", "reporting", "utils", "exceptions"},
+    "training": {"theory", "sizing", "counting", "adapters", "voting", "reporting", "utils", "exceptions"},
     "integrations": set(),
     "integrations.lightgbm": OF_A_FRAMEWORK,
     "integrations.xgboost": OF_A_FRAMEWORK,
@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "sklearn": PIPELINE,
     "dask": PIPELINE,
     "spark": PIPELINE,
-    "testing": {"adapters", "counting", "inference", "sizing", "utils", "errors"},
+    "testing": {"adapters", "counting", "inference", "sizing", "utils", "exceptions"},
     "__init__": {*PIPELINE, *FRAMEWORKS, "sklearn", "testing"},
     "cli": {*PIPELINE, "sklearn", "testing", "__init__"},
 }

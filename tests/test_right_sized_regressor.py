@@ -170,7 +170,7 @@ def test_without_bootstrap_it_is_cross_validated_and_says_so(data: Data) -> None
 @pytest.mark.parametrize("where", OOB_OR_CV, ids=str)
 def test_too_few_trees_are_warned_of(where: dict[str, Any], data: Data) -> None:
     model = RightSizedRegressor(lightgbm(), tolerance=1e-3, max_trees=40, **where)
-    with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="40 trees"):
         model.fit(data.X[:ROWS], numbers(data)[:ROWS])
     assert model.n_trees_ == n_trees(model.estimator_, data) == 40
 
@@ -201,7 +201,7 @@ def test_a_scorer_is_as_good_as_its_name(data: Data) -> None:
 
 def test_weights_count_in_metrics(data: Data) -> None:
     X, y, weight = data.X[:ROWS], numbers(data)[:ROWS], np.where(data.X[:ROWS, 0] > 0, 5.0, 0.2)
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         model = fitted(xgboost(), data, 1e-6, metric="rmse", sample_weight=weight, max_trees=120)
     outputs = rfsize.tree_outputs(model.estimator_, X, y, oob=True, sample_weight=weight)
     expected = rfsize.size(outputs, metric="rmse", tolerance=1e-6)
@@ -220,7 +220,7 @@ def test_out_of_bag_predictions_are_those_of_the_forest(weighted: bool, kind: An
     # Weights draw bags unevenly, so that it takes trees for every row to have votes.
     model = fitted(kind, data, 0.1 if weighted else 0.2, sample_weight=weight)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NoVotesWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NoVotesWarning)
         expected = rfsize.tree_outputs(model.estimator_, X, y, oob=True, sample_weight=weight).predict()
     np.testing.assert_array_equal(model.oob_prediction_, expected)
     known = ~np.isnan(expected)
@@ -299,15 +299,15 @@ def test_it_must_be_fitted_first(data: Data) -> None:
     ],
 )
 def test_other_estimators_are_refused(estimator: Any, cv: Any, data: Data) -> None:
-    with pytest.raises(rfsize.NotAForestError):
+    with pytest.raises(rfsize.exceptions.NotAForestError):
         fitted(estimator, data, cv=cv, min_trees=5)
 
 
 def test_regressors_are_no_classifiers(kind: Any, data: Data) -> None:
     for options in ({}, {"metric": "auc", "tolerance": 0.01}, {"cv": 5}):
-        with pytest.raises(rfsize.NotAForestError, match="predicts numbers: give it to RightSizedRegressor"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="predicts numbers: give it to RightSizedRegressor"):
             RightSizedClassifier(kind, **options).fit(data.X, data.y)
-    with pytest.raises(rfsize.NotAForestError, match="predicts labels: give it to RightSizedClassifier"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="predicts labels: give it to RightSizedClassifier"):
         RightSizedRegressor(RandomForestClassifier()).fit(data.X, data.y)
 
 

@@ -168,7 +168,7 @@ def test_cross_validation_goes_on_until_the_trees_are_enough(data: Data) -> None
 @pytest.mark.parametrize("cv", [None, 2])
 def test_too_few_trees_are_warned_of(cv: Any, booster_kind: Any, data: Data) -> None:
     model = RightSizedClassifier(booster_kind, alpha=0.999, max_trees=40, cv=cv)
-    with pytest.warns(rfsize.NotConvergedWarning, match="40 trees"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="40 trees"):
         model.fit(data.X, data.y)
     assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == 40
 
@@ -322,7 +322,7 @@ def test_parameters_are_refused_before_anything_is_trained() -> None:
     ids=lambda estimator: getattr(estimator, "__name__", type(estimator).__name__),
 )
 def test_other_estimators_are_refused(estimator: Any, cv: Any, data: Data) -> None:
-    with pytest.raises(rfsize.NotAForestError):
+    with pytest.raises(rfsize.exceptions.NotAForestError):
         RightSizedClassifier(estimator, cv=cv, min_trees=5).fit(data.X[:100], data.y[:100])
 
 

@@ -51,7 +51,7 @@ def test_without_trees_that_change_no_label(voting: str, kind: Any, data: Data, 
     model = RightSizedClassifier(kind, voting=voting, stop_table="lossless", **limits)
     y = np.array(["c", "a", "b"])[data.three]
     if isinstance(kind, BaggingClassifier) and kind.estimator is not None:
-        with pytest.raises(rfsize.NotAForestError, match="tree"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="tree"):
             model.fit(data.X, y)
         return
     model.fit(data.X, y)

@@ -106,12 +106,14 @@ def test_regressors_are_taken_too(numbers: RightSizedRegressor, data: Data) -> N
     assert np.array_equal(rfsize.compile(numbers).predict(data.fresh), expected)
     small = rfsize.truncate(numbers, n_trees=3)
     assert (type(small), small.n_trees_, numbers.n_trees_ > 3) == (RightSizedRegressor, 3, True)
-    with pytest.raises(rfsize.NotAForestError, match="the RightSizedRegressor predicts numbers"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="the RightSizedRegressor predicts numbers"):
         rfsize.size(numbers, data.fresh)
 
 
 def test_what_is_not_fitted_is_refused(model: RightSizedClassifier, data: Data) -> None:
-    with pytest.raises(rfsize.NotAForestError, match="RightSizedClassifier that is not fitted: fit it first"):
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match="RightSizedClassifier that is not fitted: fit it first"
+    ):
         rfsize.compile(clone(model))
     with pytest.raises(NotFittedError):
         _ = clone(model).adapter
@@ -119,5 +121,5 @@ def test_what_is_not_fitted_is_refused(model: RightSizedClassifier, data: Data) 
 
 def test_it_grows_by_its_own_fit(model: RightSizedClassifier, data: Data) -> None:
     for estimator in (model, clone(model)):
-        with pytest.raises(rfsize.NotAForestError, match=r"RightSizedClassifier.*fit it"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=r"RightSizedClassifier.*fit it"):
             rfsize.grow(estimator, data.X, WORDS[data.three])

@@ -109,7 +109,7 @@ def grown_size(fractions: Callable[[int], np.ndarray]) -> int:
 
 def banfield(trees: Trees, y: np.ndarray) -> int:
     """The size of the smoothed out-of-bag accuracy."""
-    found = rfsize.banfield_size(
+    found = rfsize.baselines.banfield_size(
         trees.train[:, :OF_BANFIELD], y, inbag=trees.inbag[:, :OF_BANFIELD].T, classes=np.unique(y)
     )
     return found.n_trees

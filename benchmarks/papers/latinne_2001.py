@@ -53,15 +53,17 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
     accuracy = float(np.mean(majority(on_test, n_classes) == test[1]))
     if case["method"] == "one tree":
         return {"accuracy": accuracy}
-    told = rfsize.mcnemar_size(on_validation, validation[1], classes=np.arange(n_classes))
-    at_last = rfsize.mcnemar_size(on_test, test[1], classes=np.arange(n_classes))
+    told = rfsize.baselines.mcnemar_size(on_validation, validation[1], classes=np.arange(n_classes))
+    at_last = rfsize.baselines.mcnemar_size(on_test, test[1], classes=np.arange(n_classes))
     small = majority(on_test[:, : told.n_trees], n_classes)
     return {
         "accuracy": accuracy,
         "accuracy_of_size": float(np.mean(small == test[1])),
         "size": told.n_trees,
         "size_on_test": at_last.n_trees,
-        "by_ten": rfsize.mcnemar_size(on_validation, validation[1], step=10, classes=np.arange(n_classes)).n_trees,
+        "by_ten": rfsize.baselines.mcnemar_size(
+            on_validation, validation[1], step=10, classes=np.arange(n_classes)
+        ).n_trees,
         "beaten": share_beaten(told),
         "fewer_beat_more": fewer_beat_more(told),
     }

@@ -14,7 +14,7 @@ import numpy as np
 from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
 from rfsize.counting.folds import of_folds
-from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest

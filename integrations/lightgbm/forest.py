@@ -15,7 +15,7 @@ from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import lightgbm as lgb
 
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.lightgbm.model_text import BAGS_NOTE, ForestText, bags_note
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TREES, SEEDS, without
 

@@ -23,7 +23,7 @@ from rfsize.adapters.damage import (
     whole_numbers,
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import Link

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.lightgbm.model_text import LINKS, ForestText
 from rfsize.utils.typing import Bools, Floats
 from rfsize.voting.links import Link

@@ -13,7 +13,7 @@ from scipy.special import logit
 from rfsize.adapters.base import warn_of_dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import refuse_other_samplers, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of

@@ -13,7 +13,7 @@ from scipy.special import logit
 
 from rfsize.adapters.layout import Layout
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
 from rfsize.integrations.lightgbm.model_text import ForestText

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.adaboost import BoostedTrees
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import VoteWeights
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Leaves
 from rfsize.adapters.trees import TreeTable
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns
 
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
 from rfsize.adapters.base import Adapter, Bags, Leaves
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link

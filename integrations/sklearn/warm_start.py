@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
 from rfsize.utils.matrix import take
 from rfsize.utils.typing import Int64s

@@ -16,7 +16,7 @@ from rfsize.adapters.integration import HeldOnWorkers, Integration
 from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, boosted, booster_of, tree_count_parameter
 from rfsize.integrations.xgboost.merging import merged

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.adapters.base import LaidOutBags, Leaves
 from rfsize.adapters.layout import Layout
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.model_json import VERSION
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Bools, Floats, Int64s

@@ -21,7 +21,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.damage import NUMBER, check_form, number, refuse
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,

@@ -26,7 +26,7 @@ from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bag_sizes import can_be_of, round_shares
 from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
 from rfsize.integrations.xgboost.dmatrix import check_dmatrix

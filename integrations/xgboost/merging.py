@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, forget, remember
 from rfsize.integrations.xgboost.forest import XgboostForest
 from rfsize.integrations.xgboost.model_json import assembled, document, members, scores_per_leaf

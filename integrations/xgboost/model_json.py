@@ -26,7 +26,7 @@ from rfsize.adapters.damage import (
     whole_numbers,
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
 

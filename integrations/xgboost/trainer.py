@@ -14,7 +14,7 @@ from scipy.special import logit
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.errors import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
 from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, booster_of
 from rfsize.integrations.xgboost.learning_rate import shrinking

@@ -21,7 +21,13 @@ from rfsize.adapters.columns import rows_for
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.adapters.trees import Conventions, TreeTable
-from rfsize.errors import InbagError, NotAForestError, SeedDependenceWarning, SharedBagsWarning, ShrunkenScoresWarning
+from rfsize.exceptions import (
+    InbagError,
+    NotAForestError,
+    SeedDependenceWarning,
+    SharedBagsWarning,
+    ShrunkenScoresWarning,
+)
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution, give

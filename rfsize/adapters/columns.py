@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rfsize.errors import UnknownColumnsWarning
+from rfsize.exceptions import UnknownColumnsWarning
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces, pieces_of
 from rfsize.utils.table import only

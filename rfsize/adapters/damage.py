@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.utils.archive import DAMAGE
 from rfsize.utils.typing import Int64s
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 
 
 def refuse_identical(trees: Iterable[Any], are_alike: Callable[[Any, Any], bool], train_with: str) -> None:

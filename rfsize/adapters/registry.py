@@ -10,7 +10,7 @@ from typing import Any
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration, no_training_data
 from rfsize.adapters.trainer import Trainer
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.warn import warn
 
 GROUP = "rfsize.integrations"

@@ -3,3 +3,8 @@
 Both ask when more trees stop improving the accuracy on labelled rows. T*(α) asks when they stop changing the
 predictions, and needs no labels.
 """
+
+from rfsize.baselines.banfield import BanfieldSize, banfield_size
+from rfsize.baselines.mcnemar import McNemarSize, mcnemar_size
+
+__all__ = ["BanfieldSize", "McNemarSize", "banfield_size", "mcnemar_size"]

@@ -46,7 +46,7 @@ class BanfieldSize(Result):
     >>> import numpy as np
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
-    >>> found = rfsize.banfield_size(tree_votes, y)
+    >>> found = rfsize.baselines.banfield_size(tree_votes, y)
     >>> found.n_trees, found.grown, found.converged
     (65, 100, True)
     >>> found.smoothed.shape
@@ -160,7 +160,7 @@ def banfield_size(
     >>> import numpy as np
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
-    >>> rfsize.banfield_size(tree_votes, y)
+    >>> rfsize.baselines.banfield_size(tree_votes, y)
     65 trees: the accuracy of 100.00% is the highest within trees 61 to 80, and the next 20 brought no improvement: ...
     """
     votes, truth, n_classes = checked_votes(tree_votes, y, classes)

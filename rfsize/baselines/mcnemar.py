@@ -55,7 +55,7 @@ class McNemarSize(Result):
     >>> import numpy as np
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
-    >>> found = rfsize.mcnemar_size(tree_votes, y, step=10)
+    >>> found = rfsize.baselines.mcnemar_size(tree_votes, y, step=10)
     >>> found.n_trees, found.converged
     (40, True)
     >>> found.p_values.shape
@@ -180,7 +180,7 @@ def mcnemar_size(
     >>> import numpy as np
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
-    >>> rfsize.mcnemar_size(tree_votes, y, step=10)
+    >>> rfsize.baselines.mcnemar_size(tree_votes, y, step=10)
     40 trees: none of 16 larger sizes up to 200 trees beats it at level 0.05, and 30 trees are beaten by 40
     """
     votes, truth, n_classes = checked_votes(tree_votes, y, classes)

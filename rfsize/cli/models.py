@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import adapter_for, integration_named, integration_names
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.files import written_whole
 
 # Of the JSON of class names; longer ones nobody has.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import RowsAsked
-from rfsize.errors import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
 from rfsize.voting.averages import Averages

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.label_proof import LabelProof
 from rfsize.counting.leaf_sums import LeafSums
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Floats
 
 

@@ -18,7 +18,7 @@ from rfsize.counting.folds import of_folds
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix
 from rfsize.utils.labels import checked_labels
 from rfsize.utils.pieces import Pieces

@@ -7,7 +7,7 @@ import numpy as np
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.counting.leaf_sums import LeafSums
-from rfsize.errors import InbagError
+from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Floats
 
 # Gradients, hessians and leaves in single precision tell sums of weights to this share …

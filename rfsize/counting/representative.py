@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from rfsize.errors import FewVotesError
+from rfsize.exceptions import FewVotesError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
 from rfsize.voting.scores import Scores

@@ -8,7 +8,7 @@ from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import leaf_index
-from rfsize.errors import InbagError, TrainingRowsWarning
+from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.utils import matrix
 from rfsize.utils.warn import Caution
 

@@ -15,7 +15,7 @@ from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.averaged import AveragedPredictions
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
 from rfsize.utils.warn import Caution

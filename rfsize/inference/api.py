@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for, weighted_adapter_for
-from rfsize.errors import ForestFileError
+from rfsize.exceptions import ForestFileError
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import load_forest
 from rfsize.inference.tables import checked_table

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.inference.by_scores import ByScores
 from rfsize.inference.by_votes import ByVotes
 from rfsize.inference.c_source import write_c

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import PREDICTIONS
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Reading
-from rfsize.errors import ForestFileError
+from rfsize.exceptions import ForestFileError
 from rfsize.stopping.table import StopTable
 from rfsize.utils.archive import Archive, require
 from rfsize.utils.validation import MAX_CLASSES, is_digest

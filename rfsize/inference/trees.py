@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.adapters.base import Adapter, Leaves
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.inference.rows import Rows
 from rfsize.utils import matrix
 from rfsize.voting.links import Link

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.errors import InfiniteLossWarning, UndefinedMetricError
+from rfsize.exceptions import InfiniteLossWarning, UndefinedMetricError
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import METRIC_WORDS, is_of_averages
 from rfsize.utils.typing import Int64s

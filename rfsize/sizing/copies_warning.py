@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 
-from rfsize.errors import CopiesWarning, FewVotesError
+from rfsize.exceptions import CopiesWarning, FewVotesError
 from rfsize.sizing.report import Report
 from rfsize.sizing.words import in_words
 from rfsize.utils.warn import Caution

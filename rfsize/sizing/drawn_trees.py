@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.exceptions import FewVotesError
 from rfsize.sizing.metrics import Metric
 from rfsize.utils.matrix import blocks
 from rfsize.utils.typing import Floats

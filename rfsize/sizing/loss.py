@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from rfsize.errors import FewVotesError
 from rfsize.estimation.base import SEED
+from rfsize.exceptions import FewVotesError
 from rfsize.sizing.ladder import Predicted, Rung, rungs
 from rfsize.sizing.metrics import Metric, no_weight, value_of
 from rfsize.sizing.named_metrics import of_smaller_forests

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.errors import UndefinedMetricError
+from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing.ranking import Bins, Levels
 from rfsize.utils.typing import Floats, Int64s
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import UndefinedMetricError
+from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import (
     GivenMetric,

@@ -26,8 +26,8 @@ from scipy.stats import t as student
 from rfsize.adapters.base import shrinking_of
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import CopiesWarning, FewVotesError
 from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.exceptions import CopiesWarning, FewVotesError
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.chances import cautions_of, chances_in_parts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rfsize.errors import NotConvergedWarning
 from rfsize.estimation.base import Margins
+from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.words import most_changed
 from rfsize.sizing.words import in_percent
 from rfsize.utils.plotting import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.representative import by_nature_advice, few_votes
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import FewVotesError, NotAForestError, NotConvergedWarning, UndefinedMetricError
+from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, UndefinedMetricError
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.answers import answer_to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from rfsize.errors import LabelsOnlyWarning
+from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.labels import LabelAnswer
 from rfsize.sizing.goals.metric import MetricAnswer

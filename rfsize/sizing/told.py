@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from rfsize.errors import NotConvergedWarning
+from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.words import from_to, in_words

@@ -18,7 +18,7 @@ from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.goals.base import Goal

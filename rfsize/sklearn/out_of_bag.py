@@ -14,7 +14,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import InbagError, NotAForestError
+from rfsize.exceptions import InbagError, NotAForestError
 
 
 @dataclass(frozen=True, eq=False)

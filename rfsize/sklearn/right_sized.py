@@ -20,7 +20,7 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.cross_validation import folds_of, of_estimator
 from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import FewVotesError, InbagError, NotAForestError
+from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.errors import TableError
+from rfsize.exceptions import TableError
 from rfsize.utils.files import check_format, json_of, short, written_whole
 
 FORMAT, VERSION = "rfsize.StopTable", 4

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.errors import RareClassWarning
+from rfsize.exceptions import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.stopping.arguments import (

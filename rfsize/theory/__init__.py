@@ -19,6 +19,7 @@ from rfsize.theory.binary import (
     mean_disagreement,
     why_infinite,
 )
+from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.theory.smallest_size import smallest_odd
 
 __all__ = [
@@ -30,11 +31,13 @@ __all__ = [
     "class_probability",
     "disagreement",
     "ensemble_size",
+    "fraction_without_replacement",
     "instance_size",
     "instance_size_closed_form",
     "limit_agreement",
     "mean_agreement",
     "mean_disagreement",
+    "ratio_with_replacement",
     "size_tail",
     "smallest_odd",
     "why_infinite",

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Protocol
 
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.theory.sampling_ratio import ratio_with_replacement
 from rfsize.training.plots import Search, plot_bagging_fraction
-from rfsize.training.sampling_ratio import ratio_with_replacement
 
 
 class DoneSearch(Search, Protocol):

@@ -16,7 +16,7 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
+from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, share, whole
 

@@ -15,7 +15,7 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import FewVotesError
+from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report
 from rfsize.utils.progress import progress_bar

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.errors import FewVotesError
+from rfsize.exceptions import FewVotesError
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import Conventions, Missing, TreeTable
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # A node is one word: its left child, which the right child follows; the column it tests, the

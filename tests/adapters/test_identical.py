@@ -35,14 +35,14 @@ def test_of_xgboost(classes: int, data: Data) -> None:
     loaded = xgb.Booster(model_file=model.get_booster().save_raw("ubj"))
     for identical in (model, model.get_booster(), loaded):
         for call in (rfsize.size, votes_of, lambda model, _: rfsize.compile(model)):
-            with pytest.raises(rfsize.NotAForestError, match=REFUSED + ".*subsample"):
+            with pytest.raises(rfsize.exceptions.NotAForestError, match=REFUSED + ".*subsample"):
                 call(identical, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="trees of the forest are identical"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="trees of the forest are identical"):
         rfsize.RightSizedClassifier(xgb.XGBClassifier(**FOREST), alpha=0.9).fit(data.X, data.y)
 
 
 def test_of_lightgbm_whose_fraction_leaves_out_no_column(data: Data) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=REFUSED + "bagging_freq"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=REFUSED + "bagging_freq"):
         rfsize.size(lightgbm(data, 3), data.fresh[:, :3])
     assert rfsize.tree_outputs(lightgbm(data, 8, feature_fraction=0.6), data.fresh).votes.n_trees == 6
     assert rfsize.tree_outputs(lightgbm(data, 3, trees=1), data.fresh[:, :3]).votes.n_trees == 1
@@ -51,7 +51,7 @@ def test_of_lightgbm_whose_fraction_leaves_out_no_column(data: Data) -> None:
 def test_of_scikit_learn(data: Data) -> None:
     # With one column there is no tie to break.
     forest = RandomForestClassifier(6, max_features=None, bootstrap=False, max_depth=2, random_state=0)
-    with pytest.raises(rfsize.NotAForestError, match=REFUSED + "bootstrap=True"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=REFUSED + "bootstrap=True"):
         rfsize.size(forest.fit(data.X[:, :1], data.y), data.fresh[:, :1])
     assert rfsize.tree_outputs(forest.set_params(max_features=2).fit(data.X, data.y), data.fresh).votes.n_trees == 6
 

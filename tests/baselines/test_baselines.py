@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.baselines
 import rfsize
 from helpers.forests import Data
-from rfsize import banfield_size, mcnemar_size
+from rfsize.baselines import banfield_size, mcnemar_size
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -45,7 +45,7 @@ def votes_of(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
     return np.stack([tree.predict(X) for tree in forest.estimators_], axis=1).astype(np.int64)
 
 
-def check_all_pairs(found: rfsize.McNemarSize, votes: np.ndarray, y: np.ndarray) -> None:
+def check_all_pairs(found: rfsize.baselines.McNemarSize, votes: np.ndarray, y: np.ndarray) -> None:
     sizes = found.sizes.tolist()
     pairs = reference.baselines.mcnemar_sizes(votes, y, sizes)
     p_values = [[pairs[m, n][0] for n in sizes] for m in sizes]

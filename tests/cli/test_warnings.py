@@ -72,7 +72,7 @@ def test_what_no_report_says_is_warned_of(rows: Path, capsys: pytest.CaptureFixt
         assert run(rows, "size", *OF_MODEL) == 0
     assert len(caught) == 1
     # A table says nothing of it, nor of the training.
-    with pytest.warns(rfsize.SharedBagsWarning), pytest.warns(UserWarning, match=SEEN):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning), pytest.warns(UserWarning, match=SEEN):
         run(rows, "table", *OF_MODEL, "--drop", "more", "-o", str(rows / "table.json"))
 
 

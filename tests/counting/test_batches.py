@@ -76,7 +76,7 @@ def test_pickled_batches_are_joined(lgb_booster: Any, data: Data) -> None:
 
 def test_what_was_noticed_of_a_batch_is_kept(lgb_booster: Any, data: Data) -> None:
     fresh = rfsize.tree_outputs(lgb_booster, data.fresh)
-    with pytest.warns(rfsize.TrainingRowsWarning):
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
         seen = rfsize.tree_outputs(lgb_booster, data.X)
     assert fresh.concat(seen, seen).noted == seen.noted
     assert len(seen.noted) == 1
@@ -84,9 +84,9 @@ def test_what_was_noticed_of_a_batch_is_kept(lgb_booster: Any, data: Data) -> No
 
 def test_what_is_to_be_said_of_the_training_is_kept(data: Data) -> None:
     forest = train_lightgbm(data.X, data.y, bagging_freq=2)
-    with pytest.warns(rfsize.SharedBagsWarning):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning):
         parts = [rfsize.tree_outputs(forest, data.fresh[rows]) for rows in BATCHES]
-    with pytest.warns(rfsize.SharedBagsWarning):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning):
         rfsize.size(parts[0].concat(*parts[1:]), alpha=0.8)
 
 

@@ -93,7 +93,7 @@ def test_groups_are_heeded(compiled: Callable[[bool], None], lgb_booster: Any, d
 def test_wrong_rows_are_refused(forest: Any, compiled: Callable[[bool], None]) -> None:
     compiled(True)
     model, X, y = forest
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         ForestOnRows.of(model, X[::-1], y[::-1], oob=True).votes()
 
 
@@ -101,7 +101,7 @@ def test_wrong_rows_are_refused(forest: Any, compiled: Callable[[bool], None]) -
 def test_wrong_labels_are_refused(kind: str, compiled: Callable[[bool], None], data: Data) -> None:
     compiled(True)
     model, name = FORESTS[kind](data)
-    with pytest.raises(rfsize.InbagError, match="do not hold what their bags make of the labels"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="do not hold what their bags make of the labels"):
         ForestOnRows.of(model, data.X, getattr(data, name)[::-1], oob=True).votes()
 
 

@@ -96,7 +96,7 @@ def test_other_labels_are_refused(name: str, weighted: bool, data: Data) -> None
     rows = np.flatnonzero(inbag(model, data.X, y, sample_weight=weight).any(axis=0))
     one = rows[np.argmax(np.abs(y[rows] - y[rows[0]]))]
     other[[rows[0], one]] = y[[one, rows[0]]]
-    with pytest.raises(rfsize.InbagError, match=CHANGED):
+    with pytest.raises(rfsize.exceptions.InbagError, match=CHANGED):
         inbag(model, data.X, other, sample_weight=weight)
 
 
@@ -107,14 +107,14 @@ def test_a_refitted_booster_is_refused(name: str, data: Data) -> None:
     refitted = train(data.X, y, **params).refit(data.X, y)
     assert inbag(refitted, data.X, None).any()  # the counts are those of training
     for call in (votes_of, rfsize.size, rfsize.truncate):
-        with pytest.raises(rfsize.InbagError, match=rf"{CHANGED}.*refit.*validation rows"):
+        with pytest.raises(rfsize.exceptions.InbagError, match=rf"{CHANGED}.*refit.*validation rows"):
             call(refitted, data.X, y, oob=True)
 
 
 def test_one_leaf_that_was_set_is_refused(data: Data) -> None:
     model = of_lightgbm(data.X, data.y)
     model.set_leaf_output(4, 2, model.get_leaf_output(4, 2) + 0.05)
-    with pytest.raises(rfsize.InbagError, match=rf"{CHANGED}.*in 1 of 9 trees, the first of them tree 4"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=rf"{CHANGED}.*in 1 of 9 trees, the first of them tree 4"):
         inbag(model, data.X, data.y)
 
 
@@ -122,7 +122,7 @@ def test_boosting_that_calls_itself_a_forest_is_refused(data: Data) -> None:
     boosted = of_lightgbm(data.X, data.y, boosting="gbdt", learning_rate=0.1)
     text = boosted.model_to_string().replace("\nfeature_names=", "\naverage_output\nfeature_names=", 1)
     relabelled = lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]"))
-    with pytest.raises(rfsize.NotAForestError, match=r"weighed by \[0\.1"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"weighed by \[0\.1"):
         rfsize.tree_outputs(relabelled, data.X)
 
 
@@ -130,7 +130,7 @@ def test_a_margin_of_squared_error_is_refused(data: Data) -> None:
     y, margin = data.X[:, 0], np.full(len(data.X), 2.0)
     model = of_xgboost(data.X, y, base_margin=margin, objective="reg:squarederror")
     assert inbag(model, data.X, None).any()
-    with pytest.raises(rfsize.InbagError, match=rf"{CHANGED}.*base_margin"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=rf"{CHANGED}.*base_margin"):
         inbag(model, data.X, y)
 
 
@@ -163,12 +163,12 @@ def test_scikit_learns_changed_leaves_are_refused(name: str, data: Data) -> None
     estimator, what = SKLEARN[name]
     y = np.array(["low", "middle", "high"])[data.three] if what == "words" else labels_of(what, data)
     model = copy.deepcopy(estimator).fit(data.X, y)
-    with pytest.raises(rfsize.InbagError, match=CHANGED):
+    with pytest.raises(rfsize.exceptions.InbagError, match=CHANGED):
         inbag(model, data.X, y[::-1])
     tree = model.estimators_[3].tree_
     leaf = int(np.flatnonzero(tree.children_left == -1)[0])
     tree.value[leaf, 0] = np.roll(tree.value[leaf, 0], 1) if tree.value.shape[2] > 1 else tree.value[leaf, 0] + 1.0
-    with pytest.raises(rfsize.InbagError, match=r"in 1 of 9 trees, the first of them tree 3"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"in 1 of 9 trees, the first of them tree 3"):
         inbag(model, data.X, y)
 
 
@@ -197,7 +197,7 @@ def test_a_file_is_compared_too(data: Data) -> None:
     assert json.loads(loaded.save_config())["learner"]["gradient_booster"]["tree_train_param"]["eta"] != "0.1"
     told = {"seed": 3, "subsample": 0.632}
     assert rfsize.inbag(loaded, data.X, data.y, **told).any()
-    with pytest.raises(rfsize.InbagError, match=CHANGED):
+    with pytest.raises(rfsize.exceptions.InbagError, match=CHANGED):
         rfsize.inbag(loaded, data.X, data.y[::-1], **told)
 
 

@@ -91,9 +91,9 @@ def test_by_name(kind: str, named: Any, rows: pd.DataFrame, tmp_path: Path) -> N
     when = np.arange(len(rows)).astype("datetime64[D]").astype("datetime64[ns]")
     more = give(rows.assign(when=when)[["when", *NAMES[::-1]]].assign(id=0), tmp_path)
     left_out = r"not trained on the columns \['when', 'id'\] of X, which are left out"
-    with pytest.warns(rfsize.UnknownColumnsWarning, match=left_out):
+    with pytest.warns(rfsize.exceptions.UnknownColumnsWarning, match=left_out):
         assert np.array_equal(fast.predict(more), fast.predict(rows))
-    with pytest.warns(rfsize.UnknownColumnsWarning, match=left_out):
+    with pytest.warns(rfsize.exceptions.UnknownColumnsWarning, match=left_out):
         assert rfsize.tree_outputs(named, more).votes == rfsize.tree_outputs(named, rows).votes
     for ask in (fast.predict, lambda X: rfsize.tree_outputs(named, X).votes):
         with pytest.raises(ValueError, match=r"missing \['f2', 'f5'\], unknown \['id'\]"):
@@ -127,9 +127,9 @@ def test_categories_in_files(train: Any, data: Data, tmp_path: Path) -> None:
         letters = part["letter"].astype(str).astype(pd.CategoricalDtype(list(["srqp", "qrs"][number])))
         part.assign(letter=letters).to_parquet(folder / f"{number}.parquet", row_group_size=60)
     known = table.iloc[:, :9].assign(letter=table["letter"].where((np.arange(400) < 150) | (table["letter"] != "p")))
-    with pytest.warns(rfsize.UnknownColumnsWarning):
+    with pytest.warns(rfsize.exceptions.UnknownColumnsWarning):
         assert rfsize.tree_outputs(model, folder).votes == rfsize.tree_outputs(model, known).votes
-    with pytest.warns(rfsize.UnknownColumnsWarning):
+    with pytest.warns(rfsize.exceptions.UnknownColumnsWarning):
         assert np.array_equal(rfsize.compile(model).predict(folder), rfsize.compile(model).predict(known))
 
 

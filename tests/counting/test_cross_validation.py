@@ -157,12 +157,15 @@ def test_each_forest_has_blocks_of_its_own(data: Data) -> None:
 
 def test_pickles_hold_what_is_said_of_the_training(data: Data) -> None:
     params = {**BY_LIGHTGBM, "bagging_freq": 2}
-    with pytest.warns(rfsize.SharedBagsWarning):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning):
         outputs = rfsize.tree_outputs(params, lgb.Dataset(data.X, data.y), cv=2)
     slow = {**BY_XGBOOST, "eta": 0.3, "base_score": 0.4}
-    with pytest.warns(rfsize.ShrunkenScoresWarning):
+    with pytest.warns(rfsize.exceptions.ShrunkenScoresWarning):
         slow_outputs = rfsize.tree_outputs(slow, xgb.DMatrix(data.X, data.y), cv=2)
-    for found, category in ((outputs, rfsize.SharedBagsWarning), (slow_outputs, rfsize.ShrunkenScoresWarning)):
+    for found, category in (
+        (outputs, rfsize.exceptions.SharedBagsWarning),
+        (slow_outputs, rfsize.exceptions.ShrunkenScoresWarning),
+    ):
         with pytest.warns(category):
             expected = rfsize.size(found, alpha=0.8)
         with pytest.warns(category):
@@ -286,15 +289,15 @@ def test_other_models_data_and_parameters_are_refused(data: Data, lgb_booster: A
         rfsize.tree_outputs(BY_XGBOOST, xgb.QuantileDMatrix(data.X, data.y), cv=3)
     with pytest.raises(ValueError, match="base_margin"):
         rfsize.tree_outputs(BY_XGBOOST, xgb.DMatrix(data.X, data.y, base_margin=data.X[:, 0]), cv=3)
-    with pytest.raises(rfsize.NotAForestError, match="gbdt"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="gbdt"):
         rfsize.tree_outputs({**BY_LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), cv=3)
     linear = {"booster": "gblinear", "objective": "binary:logistic", "num_parallel_tree": 5}
-    with pytest.raises(rfsize.NotAForestError, match="gblinear"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="gblinear"):
         rfsize.tree_outputs(linear, xgb.DMatrix(data.X, data.y), cv=3)
     for model in (lgb_booster, LogisticRegression(), rfsize.RightSizedClassifier(CLASSIFIERS["scikit-learn"])):
-        with pytest.raises(rfsize.NotAForestError, match="cv trains a forest without each fold"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="cv trains a forest without each fold"):
             rfsize.tree_outputs(model, data.X, data.y, cv=3)
-    with pytest.raises(rfsize.NotAForestError, match="boosted for 20 rounds"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="boosted for 20 rounds"):
         rfsize.tree_outputs(XGBClassifier(n_estimators=20), data.X, data.y, cv=3)
     numbers = {**BY_LIGHTGBM, "objective": "regression"}
     with pytest.raises(ValueError, match=r"threshold=0\.3 decides labels, and the forest predicts numbers"):

@@ -154,7 +154,7 @@ def test_rows_of_few_values_count_as_they_did() -> None:
     X, y = of_few_values(800)
     model = RandomForestClassifier(41, random_state=0).fit(X, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.CopiesWarning)
+        warnings.simplefilter("error", rfsize.exceptions.CopiesWarning)
         report = rfsize.size(model, X, oob=True, alpha=0.9)
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert (report.n_trees, report.n_rows, report.votes_per_row) == (alone.n_trees, 800, alone.votes_per_row)
@@ -167,17 +167,17 @@ def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     model = RandomForestClassifier(301, max_samples=0.4, random_state=0).fit(X, y)
     by = {groups: rfsize.size(model, X, oob=True, alpha=0.95, groups=groups).n_trees for groups in ("rows", "copies")}
-    with pytest.warns(rfsize.CopiesWarning) as caught:
+    with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
         report = rfsize.size(model, X, oob=True, alpha=0.95)
     (warning,) = caught
     assert f"T* is {by['rows']}, which is what counts here" in str(warning.message)
     assert f"before the training, it is {by['copies']}." in str(warning.message)
     assert warning.filename == __file__
     assert report.n_trees == by["rows"]
-    with pytest.warns(rfsize.CopiesWarning):
+    with pytest.warns(rfsize.exceptions.CopiesWarning):
         rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.05)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.CopiesWarning)
+        warnings.simplefilter("error", rfsize.exceptions.CopiesWarning)
         for groups in ("rows", "copies", np.arange(len(X))):
             rfsize.size(model, X, oob=True, alpha=0.95, groups=groups)
 
@@ -188,7 +188,7 @@ def test_popular_rows_stand_alone_with_a_warning() -> None:
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert np.isfinite(alone.n_trees)
     assert rfsize.size(model, X, oob=True, alpha=0.9, groups="copies").n_trees == np.inf
-    with pytest.warns(rfsize.CopiesWarning, match=r"it cannot be told.* groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"it cannot be told.* groups='rows' .*groups='copies'"):
         report = rfsize.size(model, X, oob=True, alpha=0.9)
     assert (report.n_trees, report.groups) == (alone.n_trees, "rows")
 
@@ -198,7 +198,7 @@ def test_copies_that_every_tree_saw() -> None:
     X, y = np.repeat(X, 12, axis=0), np.repeat(y, 12)
     model = RandomForestClassifier(15, random_state=0).fit(X, y)
     with pytest.raises(
-        rfsize.FewVotesError, match=r"every tree saw every row, or another of its group.* give groups='rows'"
+        rfsize.exceptions.FewVotesError, match=r"every tree saw every row, or another of its group.* give groups='rows'"
     ):
         rfsize.size(model, X, oob=True)
     assert rfsize.size(model, X, oob=True, groups="rows").n_rows > 0
@@ -217,7 +217,7 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert "they may be the ones that take most trees. Give validation rows" in str(report)
         assert "or give groups='rows' where rows come again by nature" in str(report)
     assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
-    with pytest.warns(rfsize.NotConvergedWarning, match="rows have no out-of-bag votes"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="rows have no out-of-bag votes"):
         assert len(rfsize.truncate(model, X, oob=True, alpha=0.5).estimators_) == 101
 
 

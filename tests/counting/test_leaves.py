@@ -194,5 +194,5 @@ def test_votes_and_scores_are_the_same(oob: bool, booster: Any, data: Data, monk
 
 
 def test_rows_in_another_order_are_refused(booster: Any, data: Data) -> None:
-    with pytest.raises(rfsize.InbagError, match="proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="proven"):
         rfsize.tree_outputs(booster, data.X[::-1], oob=True)

@@ -123,7 +123,7 @@ def test_files_that_lack_what_others_have(
 
 def test_out_of_bag(xgb_booster: Any, data: Data, pieces: Any) -> None:
     if len(in_memory(pieces, data)) < len(data.X):
-        with pytest.raises(rfsize.InbagError):
+        with pytest.raises(rfsize.exceptions.InbagError):
             rfsize.tree_outputs(xgb_booster, pieces, oob=True)
         return
     assert (
@@ -222,7 +222,7 @@ def test_rows_as_many_as_those_of_training_are_read_again_until_they_are_seen_to
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
     monkeypatch.setattr("rfsize.counting.training_rows._FEWEST_ROWS", 53)
     rows = Slices(data.X)
-    with pytest.warns(rfsize.TrainingRowsWarning):
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
         rfsize.size(lgb_booster, rows)
     assert rows.read == 2 * len(data.X)
     others = Slices(data.X * 3.0)

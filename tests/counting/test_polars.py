@@ -43,7 +43,7 @@ def label(table: pd.DataFrame) -> np.ndarray:
     return (table["number"] + table["letter"].isin(["q", "s"]) + table["flag"].fillna(0.5) > 0.8).to_numpy().astype(int)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.SeedDependenceWarning")
 @pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
 @pytest.mark.parametrize("other_order", [False, True])
 def test_votes_are_those_of_a_pandas_frame(train: Any, other_order: bool) -> None:
@@ -65,7 +65,7 @@ def test_scikit_learn(data: Any) -> None:
     assert rfsize.compile(forest).votes(rows) == rfsize.tree_outputs(forest, data.fresh).votes
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_right_sized_classifier() -> None:
     values = columns(400, 1)
     table = pandas_frame(values)
@@ -78,7 +78,9 @@ def test_right_sized_classifier() -> None:
     assert np.array_equal(fitted[0].predict(table), fitted[1].predict(polars_frame(values, polars.Categorical)))
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning", "ignore::rfsize.SeedDependenceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::rfsize.exceptions.NotConvergedWarning", "ignore::rfsize.exceptions.SeedDependenceWarning"
+)
 def test_an_estimator_is_grown_on_it() -> None:
     values = columns(400, 1)
     table = pandas_frame(values)

@@ -91,7 +91,7 @@ def test_members_that_answer_with_labels(data: Data) -> None:
 
 def test_members_whose_probabilities_are_not_read(data: Data) -> None:
     model = BaggingClassifier(KNeighborsClassifier(), 15).fit(data.X[:ROWS], data.y[:ROWS])
-    with pytest.raises(rfsize.NotAForestError, match="oob_decision_function_"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="oob_decision_function_"):
         rfsize.oob_predict_proba(model, data.X[:ROWS])
 
 
@@ -157,7 +157,7 @@ def test_labels_of_an_estimator(n_classes: int, data: Data) -> None:
 
 def test_labels_of_softmax(data: Data) -> None:
     model = train_xgboost(data.X, data.three, 40, objective="multi:softmax", num_class=3)
-    with pytest.warns(rfsize.NoVotesWarning):
+    with pytest.warns(rfsize.exceptions.NoVotesWarning):
         found, share = rfsize.oob_predict(model, data.X), rfsize.oob_predict_proba(model, data.X)
     known = ~np.isnan(share).any(axis=1)
     assert found.dtype == np.float64
@@ -165,7 +165,7 @@ def test_labels_of_softmax(data: Data) -> None:
     assert found[known].tolist() == share[known].argmax(axis=1).tolist()
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NoVotesWarning")  # XGBoost puts two rows into every bag
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NoVotesWarning")  # XGBoost puts two rows into every bag
 @pytest.mark.parametrize("objective", ["binary:logistic", "multi:softprob", "reg:squarederror", "count:poisson"])
 def test_xgboost(objective: str, data: Data, weight: np.ndarray) -> None:
     import xgboost as xgb
@@ -227,7 +227,7 @@ def test_what_was_counted_gives_the_same(lgb_booster: Any, xgb_multiclass: Any, 
     for model in (lgb_booster, xgb_multiclass):
         counted = rfsize.tree_outputs(model, data.X, oob=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rfsize.NoVotesWarning)
+            warnings.simplefilter("ignore", rfsize.exceptions.NoVotesWarning)
             of_counted, of_model = counted.predict_proba(), rfsize.oob_predict_proba(model, data.X)
         np.testing.assert_array_equal(of_counted, of_model)
     numbers = RandomForestRegressor(30, random_state=0).fit(data.X, data.X[:, 0])
@@ -246,16 +246,18 @@ def test_rows_that_every_tree_saw(data: Data) -> None:
     model = RandomForestClassifier(3, random_state=0).fit(X, data.y[:ROWS])
     unasked = rfsize.inbag(model, X).all(axis=0)
     n_unasked = int(unasked.sum())
-    with pytest.warns(rfsize.NoVotesWarning, match=f"^of {n_unasked} of the training rows no tree") as caught:
+    with pytest.warns(
+        rfsize.exceptions.NoVotesWarning, match=f"^of {n_unasked} of the training rows no tree"
+    ) as caught:
         found = rfsize.oob_predict_proba(model, X)
     assert caught[0].filename == __file__
     assert np.isnan(found).all(axis=1).tolist() == unasked.tolist()
-    with pytest.raises(rfsize.FewVotesError, match=f"{n_unasked} of the training rows .* have no label"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match=f"{n_unasked} of the training rows .* have no label"):
         rfsize.oob_predict(model, X)
     label = rfsize.oob_predict(model, X, fill=-1)
     assert label.tolist() == np.where(unasked, -1, found.argmax(axis=1)).tolist()
     numbers = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])
-    with pytest.warns(rfsize.NoVotesWarning):
+    with pytest.warns(rfsize.exceptions.NoVotesWarning):
         assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unasked.tolist()
     assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unasked.tolist()
 
@@ -263,16 +265,16 @@ def test_rows_that_every_tree_saw(data: Data) -> None:
 def test_a_class_whose_trees_all_saw_the_row_leaves_none(data: Data) -> None:
     model = train_xgboost(data.X, data.three, 4, objective="multi:softprob", num_class=3)
     seen = seen_by(model, len(data.X))
-    with pytest.warns(rfsize.NoVotesWarning):
+    with pytest.warns(rfsize.exceptions.NoVotesWarning):
         found = rfsize.oob_predict_proba(model, data.X)
     assert np.isnan(found).any(axis=1).tolist() == seen.all(axis=0).any(axis=1).tolist()
 
 
 def test_what_does_not_fit(lgb_booster: Any, data: Data) -> None:
     for predict in (rfsize.oob_predict, rfsize.oob_predict_proba):
-        with pytest.raises(rfsize.InbagError):
+        with pytest.raises(rfsize.exceptions.InbagError):
             predict(lgb_booster, data.X[::-1])
-        with pytest.raises(rfsize.NotAForestError):
+        with pytest.raises(rfsize.exceptions.NotAForestError):
             predict(lgb.train({"verbose": -1}, lgb.Dataset(data.X, data.y), 3), data.X)
     numbers = RandomForestRegressor(3).fit(data.X, data.X[:, 0])
     counted = rfsize.tree_outputs(numbers, data.X, oob=True)

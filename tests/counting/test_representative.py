@@ -62,27 +62,31 @@ READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @draws_by_weight
 @pytest.mark.parametrize("reader", READERS)
 def test_bags_drawn_by_class_weight_are_refused(reader: str, forest: tuple[Any, np.ndarray, np.ndarray]) -> None:
-    with pytest.raises(rfsize.FewVotesError, match=UNEVEN):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match=UNEVEN):
         READERS[reader](*forest)
 
 
 @draws_by_weight
 def test_labels_that_are_not_known_are_those_of_all_trees(forest: tuple[Any, np.ndarray, np.ndarray]) -> None:
     model, X, _ = forest
-    with pytest.raises(rfsize.FewVotesError, match=r"rows that the forest gives class 1 have \d+\.\d out-of-bag votes"):
+    with pytest.raises(
+        rfsize.exceptions.FewVotesError, match=r"rows that the forest gives class 1 have \d+\.\d out-of-bag votes"
+    ):
         rfsize.size(model, X, oob=True)
-    with pytest.raises(rfsize.FewVotesError, match=r"rows \(\d\.\d\d%\) have no out-of-bag votes, and it is not by"):
+    with pytest.raises(
+        rfsize.exceptions.FewVotesError, match=r"rows \(\d\.\d\d%\) have no out-of-bag votes, and it is not by"
+    ):
         rfsize.size(rfsize.tree_outputs(model, X, oob=True).votes)
-    with pytest.raises(rfsize.FewVotesError, match="do not tell where voting may stop"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="do not tell where voting may stop"):
         rfsize.StopTable.build(80, prior=rfsize.tree_outputs(model, X, oob=True).votes)
 
 
 @draws_by_weight
 def test_predictions_say_what_a_score_of_them_would_not_tell(forest: tuple[Any, np.ndarray, np.ndarray]) -> None:
     model, X, y = forest
-    with pytest.warns(rfsize.NoVotesWarning, match=UNEVEN):
+    with pytest.warns(rfsize.exceptions.NoVotesWarning, match=UNEVEN):
         rfsize.oob_predict_proba(model, X, y)
-    with pytest.warns(rfsize.NoVotesWarning, match=UNEVEN):
+    with pytest.warns(rfsize.exceptions.NoVotesWarning, match=UNEVEN):
         rfsize.tree_outputs(model, X, y, oob=True).predict(fill=0)
 
 
@@ -158,9 +162,9 @@ def test_numbers_with_weights() -> None:
     X, _ = rare(0.5)
     y, weight = X[:, 0], np.where(X[:, 0] > 0.9, 8.0, 0.5)
     model = RandomForestRegressor(60, random_state=0).fit(X, y, sample_weight=weight)
-    with pytest.raises(rfsize.FewVotesError, match="rows in the highest fifth of y have"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="rows in the highest fifth of y have"):
         rfsize.oob_score(model, X, y)
-    with pytest.raises(rfsize.FewVotesError, match="rows in the highest fifth of the predictions have"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="rows in the highest fifth of the predictions have"):
         rfsize.size(model, X, oob=True, metric="scores", tolerance=0.1)
     sized = rfsize.RightSizedRegressor(model, tolerance=0.2, max_trees=60, min_trees=20)
     assert sized.fit(X, y, sample_weight=weight).report_.source == "cross-validation"
@@ -171,7 +175,7 @@ def test_bagging_with_weights() -> None:
     X, y = rare(0.1)
     model = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 60, random_state=0)
     model.fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0))
-    with pytest.raises(rfsize.FewVotesError, match="of class 1 have"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="of class 1 have"):
         rfsize.oob_score(model, X, y)
 
 
@@ -180,7 +184,7 @@ def test_a_bagging_fraction_for_each_class() -> None:
     params = {"boosting": "rf", "objective": "binary", "bagging_freq": 1, "feature_fraction": 0.6, "verbose": -1}
     fractions = {"pos_bagging_fraction": 0.95, "neg_bagging_fraction": 0.3, "num_threads": 1}
     model = lgb.train({**params, **fractions}, lgb.Dataset(X, y), 60)
-    with pytest.raises(rfsize.FewVotesError, match="of class 1 have"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="of class 1 have"):
         rfsize.size(model, X, y, oob=True)
 
 
@@ -188,14 +192,16 @@ def test_a_bagging_fraction_for_each_class() -> None:
 def test_a_few_votes_are_refused_and_the_trees_told_are_enough(metric: str) -> None:
     X, y = rare(0.5)
     make = RandomForestClassifier(random_state=0)
-    with pytest.raises(rfsize.FewVotesError, match=r"votes per row, from 15 trees, are too few to tell the") as refused:
+    with pytest.raises(
+        rfsize.exceptions.FewVotesError, match=r"votes per row, from 15 trees, are too few to tell the"
+    ) as refused:
         rfsize.oob_score(make.set_params(n_estimators=15).fit(X, y), X, y, metric=metric)
     enough = refused.value.enough
     assert f"train at least {enough} trees" in str(refused.value)
     found = rfsize.oob_score(make.set_params(n_estimators=enough).fit(X, y), X, y, metric=metric)
     assert 10 <= found.votes_per_row < 15
     groups = np.arange(N_ROWS) // 2
-    with pytest.raises(rfsize.FewVotesError, match="are too few to tell") as refused:
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="are too few to tell") as refused:
         rfsize.oob_score(make, X, y, metric=metric, groups=groups)
     enough = refused.value.enough
     assert rfsize.oob_score(make.set_params(n_estimators=enough).fit(X, y), X, y, groups=groups).votes_per_row >= 10
@@ -210,7 +216,7 @@ def test_rows_of_large_groups_of_one_class() -> None:
     X, y = rare(0.2)
     groups = np.where(y == 1, np.arange(N_ROWS) // 20, 1000 + np.arange(N_ROWS))
     model = RandomForestClassifier(60, random_state=0, max_samples=0.5).fit(X, y)
-    with pytest.raises(rfsize.FewVotesError, match=r"of class 1 have .* they belong to large groups"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match=r"of class 1 have .* they belong to large groups"):
         rfsize.oob_score(model, X, y, groups=groups)
 
 

@@ -130,25 +130,25 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
 def test_whatever_takes_fresh_rows_warns(what: str, framework: str) -> None:
     model, X, fresh = known(framework)
     y = (X[:, 0] > 0).astype(int)
-    with pytest.warns(rfsize.TrainingRowsWarning, match="X are the 600 rows .* give oob=True") as told:
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning, match="X are the 600 rows .* give oob=True") as told:
         found = ASKED[what](model, X, y)
-    assert [one.filename for one in told if one.category is rfsize.TrainingRowsWarning] == [__file__]
+    assert [one.filename for one in told if one.category is rfsize.exceptions.TrainingRowsWarning] == [__file__]
     if what.startswith("size"):
-        assert found.warnings[0].category is rfsize.TrainingRowsWarning
+        assert found.warnings[0].category is rfsize.exceptions.TrainingRowsWarning
         assert str(found).splitlines()[1].startswith("! X are the 600 rows")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.TrainingRowsWarning)
+        warnings.simplefilter("error", rfsize.exceptions.TrainingRowsWarning)
         ASKED[what](model, fresh, (fresh[:, 0] > 0).astype(int))
         rfsize.size(model, X, oob=True, alpha=0.9)
 
 
 def test_reports_of_what_was_counted_carry_it() -> None:
     model, X, _ = known("random forest")
-    with pytest.warns(rfsize.TrainingRowsWarning):
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
         counted = rfsize.tree_outputs(model, X)
-    with pytest.warns(rfsize.TrainingRowsWarning):
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
         report = rfsize.size(counted, alpha=0.9)
-    assert report.warnings[0].category is rfsize.TrainingRowsWarning
+    assert report.warnings[0].category is rfsize.exceptions.TrainingRowsWarning
 
 
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "random forest", "extremely randomised"])
@@ -162,7 +162,7 @@ def test_nothing_is_certified_on_them(framework: str) -> None:
     assert rfsize.StopTable.calibrate(model, fresh, alpha=0.9).certificate.rows > 0
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_validation_rows_that_are_those_of_training() -> None:
     _, X, fresh = known("LightGBM")
     y, params = (X[:, 0] > 0).astype(int), {**LIGHTGBM, "seed": 1}
@@ -177,16 +177,16 @@ def test_validation_rows_that_are_those_of_training() -> None:
         return callback.report_
 
     for train, words in ((grown, "X are the 600 rows"), (called, "the validation set 'valid_0' holds the rows of the")):
-        with pytest.warns(rfsize.TrainingRowsWarning, match=words) as told:
+        with pytest.warns(rfsize.exceptions.TrainingRowsWarning, match=words) as told:
             report = train(X)
-        assert [one.category for one in told].count(rfsize.TrainingRowsWarning) == 1
+        assert [one.category for one in told].count(rfsize.exceptions.TrainingRowsWarning) == 1
         assert f"! {words}" in str(report)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", rfsize.TrainingRowsWarning)
+            warnings.simplefilter("error", rfsize.exceptions.TrainingRowsWarning)
             train(fresh)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rfsize.cli.main import main
 

@@ -100,12 +100,12 @@ def test_it_is_cut_to_size(case: Case, data: Data) -> None:
     model, given, counted = case
     for options in ({"alpha": 0.85}, {"metric": "probabilities", "tolerance": 0.1}, {"n_trees": 7}):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+            warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
             rows = {} if "n_trees" in options else given
             found, expected = rfsize.truncate(counted, **options), rfsize.truncate(model, **rows, **options)
         assert type(found) is type(model)
         assert np.array_equal(predict(found, data.fresh), predict(expected, data.fresh))
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         assert rfsize.tree_outputs(rfsize.truncate(counted, alpha=0.9999), data.fresh).votes.n_trees == counted.n_trees
 
 
@@ -120,7 +120,7 @@ def test_it_is_a_prior_of_stop_tables(case: Case) -> None:
 def test_a_metric_asks_no_tree_again(metric: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model, given, counted = case
     if counted.votes.asked.mean() < 20:
-        with pytest.raises(rfsize.FewVotesError, match="are too few to tell what a metric loses"):
+        with pytest.raises(rfsize.exceptions.FewVotesError, match="are too few to tell what a metric loses"):
             rfsize.size(counted, alpha=0.9).loss_at(5, metric)
         return
     expected = rfsize.size(counted, metric=metric, tolerance=0.01).loss_at(5)
@@ -179,13 +179,13 @@ def test_copies_that_decide_are_warned_of() -> None:
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     model = RandomForestClassifier(300, max_samples=0.5, random_state=1).fit(X, y)
     counted = rfsize.tree_outputs(model, X, y, oob=True)
-    with pytest.warns(rfsize.CopiesWarning) as expected:
+    with pytest.warns(rfsize.exceptions.CopiesWarning) as expected:
         rfsize.size(model, X, oob=True, alpha=0.97)
-    with pytest.warns(rfsize.CopiesWarning) as found:
+    with pytest.warns(rfsize.exceptions.CopiesWarning) as found:
         rfsize.size(counted, alpha=0.97)
     assert str(found[0].message) == str(expected[0].message)
     assert found[0].filename == __file__
-    with pytest.warns(rfsize.CopiesWarning, match="refer to no model whose trees could be asked again"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match="refer to no model whose trees could be asked again"):
         again = rfsize.size(pickle.loads(pickle.dumps(counted)), alpha=0.97)
     assert again.n_trees == rfsize.size(counted, alpha=0.97).n_trees
 
@@ -193,7 +193,7 @@ def test_copies_that_decide_are_warned_of() -> None:
 def test_outputs_are_no_model(lgb_booster: Any, data: Data) -> None:
     outputs = rfsize.tree_outputs(lgb_booster, data.fresh)
     for take in (rfsize.compile, lambda found: rfsize.tree_outputs(found, data.fresh)):
-        with pytest.raises(rfsize.NotAForestError, match="TreeOutputs"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="TreeOutputs"):
             take(outputs)
 
 
@@ -225,7 +225,7 @@ def test_regression(framework: str, data: Data) -> None:
         predict_numbers(small, data.fresh),
         predict_numbers(rfsize.truncate(model, data.X, oob=True, metric="scores", tolerance=0.5), data.fresh),
     )
-    with pytest.raises(rfsize.NotAForestError, match=r"regression forest cast no votes.*metric='scores'"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"regression forest cast no votes.*metric='scores'"):
         rfsize.size(counted, alpha=0.9)
     with pytest.raises(ValueError, match="regression forest cast no votes: take scores"):
         counted.votes  # noqa: B018
@@ -244,9 +244,9 @@ def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
     report = rfsize.size(counted, alpha=0.9)
     assert as_sure(report) == as_sure(rfsize.size(model, data.X, oob=True, alpha=0.9))
     assert counted.nbytes > 0
-    with pytest.raises(rfsize.NotAForestError, match="ensembles whose members are no trees"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="ensembles whose members are no trees"):
         report.loss_at(5, "accuracy")
-    with pytest.raises(rfsize.NotAForestError, match="ensembles whose members are no trees"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="ensembles whose members are no trees"):
         rfsize.size(counted, metric="scores", tolerance=0.1)
 
 
@@ -292,7 +292,7 @@ def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
 def test_counting_refuses_what_votes_refuse(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="groups say on which training rows"):
         rfsize.tree_outputs(lgb_booster, data.X, groups="rows")
-    with pytest.raises(rfsize.InbagError, match="rows"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="rows"):
         rfsize.tree_outputs(lgb_booster, data.X[:100], oob=True)
     with pytest.raises(ValueError, match="threshold"):
         rfsize.tree_outputs(lgb_booster, data.X, threshold=2.0)

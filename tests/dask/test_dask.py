@@ -104,7 +104,7 @@ def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
         lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.9
     )
     assert small.model_to_string() == rfsize.truncate(lgb_booster, data.X, alpha=0.9).model_to_string()
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         rfsize.truncate(
             lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.999
         )

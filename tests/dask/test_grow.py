@@ -33,7 +33,9 @@ PARAMS = {"lightgbm": LIGHTGBM | {"deterministic": True, "force_col_wise": True}
 # Two looks, of four blocks and of three, the last of which has five trees.
 LOOKS = {"alpha": 0.999, "min_trees": 30, "max_trees": 55, "trees_per_block": 10}
 
-pytestmark = pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning", "ignore::rfsize.errors.LabelsOnlyWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::rfsize.exceptions.NotConvergedWarning", "ignore::rfsize.exceptions.LabelsOnlyWarning"
+)
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +164,8 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "an estimator": (ValueError, "a LGBMClassifier; workers train", {"params": lgb.LGBMClassifier()}),
     "no dict": (ValueError, "must be the training parameters, a dict", {"params": "rf"}),
     "whose": (ValueError, "tell no framework", {"params": {"objective": "binary"}}),
-    "boosting": (rfsize.NotAForestError, "each tree corrects", {"params": LIGHTGBM | {"boosting": "gbdt"}}),
-    "no bags": (rfsize.InbagError, "no row is out of bag", {"params": XGBOOST | {"subsample": 1}}),
+    "boosting": (rfsize.exceptions.NotAForestError, "each tree corrects", {"params": LIGHTGBM | {"boosting": "gbdt"}}),
+    "no bags": (rfsize.exceptions.InbagError, "no row is out of bag", {"params": XGBOOST | {"subsample": 1}}),
     "a Dataset": (ValueError, "lightgbm.basic.Dataset; workers are sent", {"data": lgb.Dataset(np.ones((3, 2)))}),
     "one column": (ValueError, "of rows and features", {"data": np.ones(1500)}),
     "no labels": (ValueError, "label must hold .* found nothing", {"label": None}),
@@ -181,7 +183,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "no block": (ValueError, "trees_per_block must be", {"trees_per_block": 0}),
     "no goal": (ValueError, "needs a tolerance", {"metric": "auc"}),
     "a goal of labels": (
-        rfsize.NotAForestError,
+        rfsize.exceptions.NotAForestError,
         "cast no votes",
         {"params": LIGHTGBM | {"objective": "regression"}},
     ),

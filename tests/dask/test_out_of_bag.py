@@ -96,7 +96,7 @@ def test_votes_of_xgboost(trained: Trained, data: Data) -> None:
     )
     frame = dd.from_dask_array(trained.X)
     assert rfsize.tree_outputs(trained.model, rfsize.dask.rows(frame, layout=LAYOUT), oob=True).votes == found
-    with pytest.raises(rfsize.InbagError, match=r"give the DaskDMatrix of the training as X, or layout="):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"give the DaskDMatrix of the training as X, or layout="):
         rfsize.tree_outputs(trained.model, data.X, oob=True)
 
 
@@ -134,7 +134,7 @@ def test_a_worker_whose_bag_became_full_has_drawn_its_last(client: Any, data: Da
     lengths = (1490, 10)
     model = train_lightgbm(client, data, lengths, (0, 1), bagging_fraction=0.9)
     X = da.from_array(data.X, chunks=(lengths, 8))
-    with pytest.warns(rfsize.SeedDependenceWarning):
+    with pytest.warns(rfsize.exceptions.SeedDependenceWarning):
         found = rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client, layout=[[0], [1]]), oob=True).votes
     assert found.asked[:1490].mean() > 1.5 > found.asked[1490:].mean() + 0.5
 
@@ -175,7 +175,7 @@ def test_weights_and_files(client: Any, trained: Trained, data: Data) -> None:
     weighted = Trained(client, data.X, data.y, weight)
     found = rfsize.tree_outputs(weighted.model, weighted.dtrain, oob=True, sample_weight=weight).votes
     assert np.array_equal(found.asked, TREES - xgboost_bags(weighted.model, TREES).sum(axis=0))
-    with pytest.raises(rfsize.InbagError, match="sample_weight="):
+    with pytest.raises(rfsize.exceptions.InbagError, match="sample_weight="):
         rfsize.tree_outputs(weighted.model, weighted.dtrain, oob=True)
     loaded = type(trained.model)()
     loaded.load_model(trained.model.save_raw("ubj"))
@@ -199,7 +199,7 @@ def test_missing_values_of_a_matrix(client: Any, data: Data) -> None:
 
 @pytest.mark.parametrize("layout", [None, [[0, 1], [2, 3]], [[2, 0], [1, 3]], [[0, 2], [3, 1]], [[0], [1], [2], [3]]])
 def test_other_layouts_of_xgboost_are_refused(layout: Any, trained: Trained) -> None:
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.tree_outputs(trained.model, rfsize.dask.rows(trained.X, layout=layout), oob=True)
 
 
@@ -211,7 +211,7 @@ def test_other_layouts_of_lightgbm_are_refused(client: Any, trained_by_lightgbm:
         ([[0], [2, 1]], "could not be proven"),
         ([[0, 1], [2]], "do not have the sizes|could not be proven"),
     ):
-        with pytest.raises(rfsize.InbagError, match=message):
+        with pytest.raises(rfsize.exceptions.InbagError, match=message):
             rfsize.tree_outputs(trained_by_lightgbm, rfsize.dask.rows(X, client=client, layout=layout), oob=True)
     found = rfsize.tree_outputs(
         trained_by_lightgbm, rfsize.dask.rows(X, client=client, layout=[[1, 2], [0]]), oob=True
@@ -223,7 +223,7 @@ def test_leaf_counts_that_workers_estimated_are_refused(client: Any, data: Data)
     """With ``tree_learner="voting"`` LightGBM's leaf counts are not those of the rows of all workers."""
     model = train_lightgbm(client, data, (1100, 400), (0, 1), tree_learner="voting", n_estimators=200, top_k=1)
     X = da.from_array(data.X, chunks=((1100, 400), 8))
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client, layout=[[0], [1]]), oob=True)
 
 
@@ -240,12 +240,12 @@ def test_what_is_refused(client: Any, trained: Trained, lgb_booster: Any, data: 
         there = rfsize.dask.rows(dtrain, layout=options.pop("layout", None))
         with pytest.raises(ValueError, match=message):
             rfsize.tree_outputs(model, there, **options)
-    with pytest.raises(rfsize.InbagError, match="trained by one machine, and layout names 2"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="trained by one machine, and layout names 2"):
         rfsize.tree_outputs(lgb_booster, rfsize.dask.rows(X, layout=LAYOUT), oob=True)
-    with pytest.raises(rfsize.InbagError, match="do not hold what their bags make of the labels"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="do not hold what their bags make of the labels"):
         rfsize.tree_outputs(model, dtrain, 1 - data.y, oob=True)
     forest = RandomForestClassifier(5).fit(data.X, data.y)
-    with pytest.raises(rfsize.InbagError, match="how scikit-learn lays rows out"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="how scikit-learn lays rows out"):
         rfsize.tree_outputs(forest, rfsize.dask.rows(X, client=client), oob=True)
     margin = on_workers(client, np.ones(len(data.X)), LENGTHS, WORKERS)
     with pytest.raises(ValueError, match="base_margin"):

@@ -312,7 +312,7 @@ def test_rows_without_votes_are_dropped() -> None:
 
 
 def test_no_row_with_a_vote() -> None:
-    with pytest.raises(rfsize.FewVotesError, match="no row has a vote"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="no row has a vote"):
         rfsize.size(rfsize.Votes([[0, 0]]), method="smooth")
     with pytest.raises(ValueError, match="no row has a vote"):
         hard.smooth(rfsize.Votes([[0, 0]]))

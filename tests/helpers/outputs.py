@@ -25,6 +25,6 @@ def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts
 def votes_of(*rows: Any, **options: Any) -> Votes:
     """The votes of a model's trees, whatever is to be said of its training; arguments as of `rfsize.tree_outputs`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.SharedBagsWarning)
-        warnings.simplefilter("ignore", rfsize.SeedDependenceWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.SharedBagsWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.SeedDependenceWarning)
         return rfsize.tree_outputs(*rows, **options).votes

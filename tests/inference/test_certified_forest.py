@@ -91,7 +91,7 @@ def test_a_table_that_does_not_tell_its_forest(data: Data, tmp_path: Path) -> No
     table = rfsize.StopTable.from_dict({**document, "checksum": checksum(document)})
     assert rfsize.compile(other, table).table is table
     document["certificate"]["forest"] = "../etc"
-    with pytest.raises(rfsize.TableError, match="SHA-256"):
+    with pytest.raises(rfsize.exceptions.TableError, match="SHA-256"):
         rfsize.StopTable.from_dict({**document, "checksum": checksum(document)})
 
 

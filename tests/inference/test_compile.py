@@ -191,7 +191,7 @@ def test_xgboost_categories_that_are_not_ascii(letters: list[str]) -> None:
     table = pd.DataFrame({"x": rng.normal(size=300), "letter": pd.Categorical(rng.choice(letters, 300), letters)})
     y = (table["letter"].cat.codes + table["x"] > 1).astype(int)
     booster = train_xgboost(table, y, 9, tree_method="hist")
-    with pytest.raises(rfsize.NotAForestError, match="categories that are not ASCII"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="categories that are not ASCII"):
         rfsize.compile(booster)
     alone = rfsize.truncate(booster, n_trees=1)
     assert np.array_equal(votes_of(alone, table).winner(), predict(alone, table) > 0.5)
@@ -328,9 +328,9 @@ def test_labels_thresholds_and_missing_values_of_classifiers(data: Data) -> None
 
 
 def test_what_cannot_be_compiled_is_refused(data: Data, lgb_multiclass: Any) -> None:
-    with pytest.raises(rfsize.NotAForestError, match="linear trees"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="linear trees"):
         rfsize.compile(train_lightgbm(data.X, data.y, 5, linear_tree=True))
-    with pytest.raises(rfsize.NotAForestError, match="boosting='gbdt'"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="boosting='gbdt'"):
         rfsize.compile(lgb.train({"objective": "binary", "verbose": -1}, lgb.Dataset(data.X, data.y), 3))
     with pytest.raises(ValueError, match="leave threshold at"):
         rfsize.compile(lgb_multiclass, threshold=0.3)

@@ -108,7 +108,7 @@ def test_a_damaged_file_is_refused(
     path.write_bytes(content[:at] if cut else content)
     try:
         fast = rfsize.load(path)
-    except (rfsize.ForestFileError, rfsize.TableError):
+    except (rfsize.exceptions.ForestFileError, rfsize.exceptions.TableError):
         return
     # What is left is the padding and the dates of the archive.
     path.write_bytes(saved)
@@ -224,7 +224,7 @@ def test_a_hostile_file_is_refused(changes: dict[str, Any], saved: bytes, tmp_pa
         path = tmp_path / "forest.npz"
     else:
         path = rewritten(saved, tmp_path / "forest.npz", **changes)
-    with pytest.raises((rfsize.ForestFileError, rfsize.TableError)):
+    with pytest.raises((rfsize.exceptions.ForestFileError, rfsize.exceptions.TableError)):
         rfsize.load(path)
 
 
@@ -247,17 +247,17 @@ def test_a_file_that_claims_a_huge_array_is_refused(saved: bytes, tmp_path: Path
                 )
                 content = header.getvalue()
             new.writestr(name, content)
-    with pytest.raises(rfsize.ForestFileError, match="not of the size it claims"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="not of the size it claims"):
         rfsize.load(path)
 
 
 def test_other_files_are_refused(tmp_path: Path, lgb_booster: Any) -> None:
     path = tmp_path / "forest.npz"
     path.write_text("hello")
-    with pytest.raises(rfsize.ForestFileError, match="no forest file"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="no forest file"):
         rfsize.load(path)
     np.savez(path, a=np.zeros(3))
-    with pytest.raises(rfsize.ForestFileError, match="other arrays"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="other arrays"):
         rfsize.load(path)
     with pytest.raises(OSError, match="No such file"):
         rfsize.load(tmp_path / "none.npz")

@@ -21,7 +21,7 @@ from helpers.compiled_forests import CLASSIFIERS, REGRESSORS, answers
 from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers
 from helpers.forests import Data
 
-OURS = (rfsize.ForestFileError, rfsize.TableError)
+OURS = (rfsize.exceptions.ForestFileError, rfsize.exceptions.TableError)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_headers_of_another_form(header: bytes, member: str, saved: bytes, tmp_p
     padded = header + b" " * (117 - len(header) % 118) + b"\n"
     content = b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded + bytes(24)
     path = with_members(saved, tmp_path / "forest.npz", **{member: lambda _: content})
-    with pytest.raises(rfsize.ForestFileError):
+    with pytest.raises(rfsize.exceptions.ForestFileError):
         rfsize.load(path)
 
 
@@ -74,13 +74,13 @@ def test_headers_of_another_form(header: bytes, member: str, saved: bytes, tmp_p
 def test_labels_that_are_no_text(point: int, saved: bytes, tmp_path: Path) -> None:
     labels = np.array([65, 66, point], dtype=np.uint32).view("<U1")
     path = with_members(saved, tmp_path / "forest.npz", classes=lambda _: npy(labels))
-    with pytest.raises(rfsize.ForestFileError, match="no text"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="no text"):
         rfsize.load(path)
 
 
 def test_what_is_no_regular_file(tmp_path: Path) -> None:
     for path in (tmp_path, Path(os.devnull)):
-        with pytest.raises(rfsize.ForestFileError, match="no regular file"):
+        with pytest.raises(rfsize.exceptions.ForestFileError, match="no regular file"):
             rfsize.load(path)
 
 
@@ -88,12 +88,12 @@ def test_a_sparse_file_of_many_gigabytes_is_not_read(saved: bytes, tmp_path: Pat
     path = tmp_path / "forest.npz"
     with path.open("wb") as file:
         file.truncate(1 << 34)
-    with pytest.raises(rfsize.ForestFileError):
+    with pytest.raises(rfsize.exceptions.ForestFileError):
         rfsize.load(path)
     claimed = np.zeros(1, dtype=np.uint64)
     header = npy(claimed).replace(b"(1,), }    ", b"(%d,), }" % (1 << 30))[:128]
     path = with_members(saved, path, trees__nodes=lambda _: header)
-    with pytest.raises(rfsize.ForestFileError):
+    with pytest.raises(rfsize.exceptions.ForestFileError):
         rfsize.load(path)
 
 
@@ -103,7 +103,7 @@ def test_a_member_that_claims_to_take_gigabytes_when_compressed(saved: bytes, tm
     for name in zipfile.ZipFile(io.BytesIO(saved)).namelist():
         entry = saved.rindex(b"PK\x01\x02", 0, saved.rindex(name.encode()))
         path.write_bytes(saved[: entry + 20] + (1 << 31).to_bytes(4, "little") + saved[entry + 24 :])
-        with pytest.raises(rfsize.ForestFileError) as refused:
+        with pytest.raises(rfsize.exceptions.ForestFileError) as refused:
             rfsize.load(path)
         assert not isinstance(refused.value.__cause__, MemoryError)
 
@@ -114,7 +114,7 @@ def test_a_small_file_that_unpacks_to_gigabytes(saved: bytes, tmp_path: Path) ->
     arrays["trees.nodes"] = np.zeros(1 << 23, dtype=np.uint64)
     np.savez_compressed(tmp_path / "forest.npz", **arrays)
     tracemalloc.start()
-    with pytest.raises(rfsize.ForestFileError, match="unpacks to"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="unpacks to"):
         rfsize.load(tmp_path / "forest.npz")
     assert tracemalloc.get_traced_memory()[1] < 1 << 23
     tracemalloc.stop()
@@ -139,7 +139,7 @@ def test_numbers_beyond_any_forest(changes: Any, message: str, saved: bytes, tmp
     if "trees__value" in changes:
         changes = {"trees__value": lambda content: npy(np.full_like(np.load(io.BytesIO(content)), 1e308))}
     path = with_members(saved, tmp_path / "forest.npz", **changes)
-    with pytest.raises(rfsize.ForestFileError, match=message):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match=message):
         rfsize.load(path)
 
 
@@ -153,7 +153,7 @@ def test_shares_that_are_none(times: float, message: str, data: Data, tmp_path: 
         return npy(times * np.load(io.BytesIO(content)))
 
     path = with_members((tmp_path / "f.npz").read_bytes(), tmp_path / "g.npz", trees__value=multiplied)
-    with pytest.raises(rfsize.ForestFileError, match=message):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match=message):
         rfsize.load(path)
 
 

@@ -110,7 +110,7 @@ def test_a_forest_s_file_with_a_table_of_another_threshold(data: Data, rows: np.
     fast = rfsize.compile(model, tables(model, rows)["built"])
     fast.table = replace(fast.table, threshold=AT)
     fast.save(tmp_path / "forest.npz")
-    with pytest.raises(rfsize.ForestFileError, match=r"above a probability of 0\.2, and threshold is 0\.5"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match=r"above a probability of 0\.2, and threshold is 0\.5"):
         rfsize.load(tmp_path / "forest.npz")
 
 
@@ -118,7 +118,7 @@ def test_a_forest_s_file_with_a_table_of_another_threshold(data: Data, rows: np.
 def test_a_forged_threshold(threshold: Any) -> None:
     document = {**rfsize.StopTable.build(11).to_dict(), "threshold": threshold}
     document["checksum"] = checksum({name: value for name, value in document.items() if name != "checksum"})
-    with pytest.raises(rfsize.TableError, match="threshold must be a probability"):
+    with pytest.raises(rfsize.exceptions.TableError, match="threshold must be a probability"):
         rfsize.StopTable.from_dict(document)
 
 

@@ -40,11 +40,11 @@ def test_what_a_forest_cannot_say_is_refused(models: Models, rows: np.ndarray, d
     for option in ({"voting": "hard"}, {"voting": "soft"}, {"threshold": 0.5}):
         with pytest.raises(ValueError, match="decides labels, and the forest predicts numbers"):
             rfsize.compile(numbers, **option)
-    with pytest.raises(rfsize.NotAForestError, match="no labels"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="no labels"):
         rfsize.compile(numbers).predict_labels(rows)
-    with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
         rfsize.compile(numbers).votes(rows)
-    with pytest.raises(rfsize.NotAForestError, match="no probabilities"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="no probabilities"):
         rfsize.compile(numbers).predict_proba(rows)
     with pytest.raises(ValueError, match="voting must be one of"):
         rfsize.compile(numbers, voting="weak")  # type: ignore[arg-type]

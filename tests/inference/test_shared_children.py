@@ -22,7 +22,7 @@ def test_lightgbm(data: Data) -> None:
     last = re.sub(r"left_child=.*", "left_child=1 -1 -2", last)
     last = re.sub(r"right_child=.*", "right_child=2 -2 -1", last)
     model = lgb.Booster(model_str=f"{head}\nTree={last}")
-    with pytest.raises(rfsize.NotAForestError, match="share a child"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="share a child"):
         rfsize.compile(model)
 
 
@@ -32,7 +32,7 @@ def test_xgboost(data: Data) -> None:
     tree["left_children"][2], tree["right_children"][2] = tree["left_children"][1], tree["right_children"][1]
     model = xgb.Booster()
     model.load_model(bytearray(json.dumps(document).encode()))
-    with pytest.raises(rfsize.NotAForestError, match="share a child"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="share a child"):
         rfsize.compile(model)
 
 
@@ -45,7 +45,7 @@ def test_scikit_learn(data: Data) -> None:
     nodes["left_child"][inner[-1]] = nodes["left_child"][inner[-2]]
     nodes["right_child"][inner[-1]] = nodes["right_child"][inner[-2]]
     tree.__setstate__({**state, "nodes": nodes})
-    with pytest.raises(rfsize.NotAForestError, match=r"share a child|no node of it"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"share a child|no node of it"):
         rfsize.compile(model)
 
 
@@ -55,5 +55,5 @@ def test_one_split_with_one_child_twice(data: Data) -> None:
     tree["right_children"][0] = tree["left_children"][0]
     model = xgb.Booster()
     model.load_model(bytearray(json.dumps(document).encode()))
-    with pytest.raises(rfsize.NotAForestError, match="share a child"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="share a child"):
         rfsize.compile(model)

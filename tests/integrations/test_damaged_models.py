@@ -23,7 +23,7 @@ from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tre
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import base_margins
 
-OURS = (rfsize.NotAForestError, rfsize.InbagError)
+OURS = (rfsize.exceptions.NotAForestError, rfsize.exceptions.InbagError)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_lightgbm_text(text: str, seed: int) -> None:
 )
 def test_lightgbm_texts_are_refused_by_what_was_found(old: str, new: str, message: str, text: str) -> None:
     assert old in text
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         read_text(text.replace(old, new, 1))
 
 
@@ -104,7 +104,7 @@ def test_lightgbm_texts_are_refused_by_what_was_found(old: str, new: str, messag
 )
 def test_lightgbm_models_that_lightgbm_loads(old: str, new: str, message: str, text: str) -> None:
     assert old in text
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         rfsize.compile(lgb.Booster(model_str=text.replace(old, new)))
 
 
@@ -170,7 +170,7 @@ TREE = "gradient_booster.model.trees.1"
 def test_xgboost_documents_are_refused_by_what_was_found(
     path: str, value: Any, message: str, document: dict[str, Any]
 ) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         read_document(at(document["learner"], path, value))
 
 
@@ -179,9 +179,9 @@ def test_names_of_categories_that_end_elsewhere(ends: list[int], categorical: di
     if "cats" not in categorical["learner"]["gradient_booster"]["model"]:
         pytest.skip("XGBoost keeps no names of categories before 3.1")
     column = "gradient_booster.model.cats.enc.0"
-    with pytest.raises(rfsize.NotAForestError, match="do not end where it says"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="do not end where it says"):
         read_document(at(categorical["learner"], f"{column}.offsets", ends))
-    with pytest.raises(rfsize.NotAForestError, match="the text of a feature's categories holds a float"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="the text of a feature's categories holds a float"):
         read_document(at(categorical["learner"], f"{column}.values", [1.5]))
 
 
@@ -195,7 +195,7 @@ def test_names_of_categories_that_end_elsewhere(ends: list[int], categorical: di
 )
 def test_margins_of_no_trees(text: str, message: str, document: dict[str, Any]) -> None:
     learner = at(document["learner"], "learner_model_param.base_score", text)
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         base_margins(learner, model_json.members(learner).shape[1])
 
 
@@ -210,7 +210,7 @@ def test_xgboost_models_that_xgboost_loads(document: dict[str, Any], data: Data)
         booster.load_model(
             bytearray(json.dumps({**document, "learner": at(document["learner"], path, value)}).encode())
         )
-        with pytest.raises(rfsize.NotAForestError, match=message):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             rfsize.tree_outputs(booster, data.fresh)
 
 
@@ -224,14 +224,14 @@ def written(document: dict[str, Any], **learner_model_param: str) -> xgb.Booster
 
 @pytest.mark.parametrize("name", ["num_class", "num_feature"])
 def test_xgboost_models_that_claim_gigabytes(name: str, document: dict[str, Any]) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=r"the model is damaged|cannot write the model out"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"the model is damaged|cannot write the model out"):
         rfsize.compile(written(document, **{name: "2147483647"}))
 
 
 def test_what_no_check_names_is_refused_all_the_same() -> None:
     for error in (KeyError("trees"), MemoryError(), RecursionError(), OverflowError(), AttributeError("size")):
         expected = f"reading it ends in a {type(error).__name__}"
-        with pytest.raises(rfsize.NotAForestError, match=expected), damage_refused():
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=expected), damage_refused():
             raise error
     for own in OURS:
         with pytest.raises(own, match="as it was"), damage_refused():

@@ -110,7 +110,7 @@ def test_lightgbm_texts_are_refused_by_what_was_found(
     changed = text.replace(old, new, 1)
     if "tree_sizes" not in old:
         changed = changed.replace("tree_sizes=", "as_long_as=")
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         load(tmp_path, changed.encode())
 
 
@@ -165,7 +165,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
 def test_xgboost_files_are_refused_by_what_was_found(
     path: tuple[Any, ...], value: Any, message: str, write: Any, document: dict[str, Any], tmp_path: Path
 ) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         load(tmp_path, write(changed(document, path, value)))
 
 
@@ -179,10 +179,12 @@ def test_trees_of_several_scores_as_older_xgboost_wrote_them(data: Data, tmp_pat
     assert load(tmp_path, json.dumps(found).encode()).num_boosted_rounds() == 1
     leaf = found["learner"]["gradient_booster"]["model"]["trees"][0]["left_children"].index(-1)
     astray = changed(found, (*TREE, "right_children", leaf), 5)
-    with pytest.raises(rfsize.NotAForestError, match="the numbers of the leaves of tree 0 holds what is not"):
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match="the numbers of the leaves of tree 0 holds what is not"
+    ):
         load(tmp_path, json.dumps(astray).encode())
     older = changed(found, (*TREE, "loss_changes"), None)
-    with pytest.raises(rfsize.NotAForestError, match="have no loss_changes, as those of XGBoost before"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="have no loss_changes, as those of XGBoost before"):
         load(tmp_path, json.dumps(older).encode())
 
 
@@ -204,20 +206,20 @@ def test_ubj_is_refused_by_what_was_found(
     found = as_ubj(document)
     content = found.replace(old, new, 1)
     assert content != found
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         load(tmp_path, content)
 
 
 def test_names_that_stand_twice(document: dict[str, Any], tmp_path: Path) -> None:
     """XGBoost takes the first of them in UBJ and the last in JSON."""
     text = json.dumps(document).replace('"id": 0', '"id": 0, "id": 1', 1)
-    with pytest.raises(rfsize.NotAForestError, match="names a key twice"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="names a key twice"):
         load(tmp_path, text.encode())
     version = b"L" + struct.pack(">q", 7) + b"version"
     twice = as_ubj(document)[:-1] + version + b"Z}"
-    with pytest.raises(rfsize.NotAForestError, match="names 'version' twice"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="names 'version' twice"):
         load(tmp_path, twice)
-    with pytest.raises(rfsize.NotAForestError, match="its document ends after"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="its document ends after"):
         load(tmp_path, as_ubj(document) + b"Z")
 
 
@@ -263,10 +265,12 @@ def test_whole_files_of_every_kind_are_read(data: Data, tmp_path: Path) -> None:
 
 def test_boosted_models_are_refused_unread(data: Data, tmp_path: Path) -> None:
     boosted = lgb.train({"objective": "binary", "verbosity": -1}, lgb.Dataset(data.X, data.y), 2)
-    with pytest.raises(rfsize.NotAForestError, match=r"model: the LightGBM model was trained with boosting='gbdt'"):
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match=r"model: the LightGBM model was trained with boosting='gbdt'"
+    ):
         load(tmp_path, boosted.model_to_string().encode())
     rounds = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(data.X, data.y), 2)
-    with pytest.raises(rfsize.NotAForestError, match=r"model: the XGBoost model was boosted for 2 rounds"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"model: the XGBoost model was boosted for 2 rounds"):
         load(tmp_path, bytes(rounds.save_raw("ubj")))
 
 
@@ -274,7 +278,7 @@ def test_trees_that_no_stack_holds() -> None:
     n_splits = 20_000
     left = np.concatenate([np.arange(1, n_splits + 1), np.full(n_splits + 1, -1)])
     right = np.concatenate([np.arange(n_splits + 1, 2 * n_splits + 1), np.full(n_splits + 1, -1)])
-    with pytest.raises(rfsize.NotAForestError, match="tree 0 is more than 16,384 splits deep"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="tree 0 is more than 16,384 splits deep"):
         check_depth(left, right, "tree 0")
     level = np.arange(2 * n_splits + 1)
     balanced = np.where(level < n_splits, 2 * level + 1, -1)

@@ -54,10 +54,12 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "four classes": rfsize.StopTable.build(31, n_classes=4),
         "weighted": rfsize.StopTable.lossless(weighted),
         "fraction": search("xgboost", data),
-        "mcnemar": rfsize.mcnemar_size(
+        "mcnemar": rfsize.baselines.mcnemar_size(
             rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0, step=5
         ),
-        "banfield": rfsize.banfield_size(rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0),
+        "banfield": rfsize.baselines.banfield_size(
+            rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0
+        ),
     }
 
 

@@ -121,7 +121,7 @@ def test_the_verdict_is_plain(results: dict[str, Result]) -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 @pytest.mark.parametrize("kind", ["enough", "too few"])
 def test_its_code_runs(
     kind: str, results: dict[str, Result], forest: Any, params: Any, dtrain: Any, tmp_path: Path
@@ -140,7 +140,7 @@ def test_its_code_runs(
         assert done["larger"].num_trees() > 0
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_what_was_grown_is_not_cut_again(params: Any, dtrain: Any) -> None:
     grown, report = rfsize.grow(params, dtrain, alpha=0.8)
     assert grown.num_trees() == report.n_kept < report.available

@@ -81,7 +81,7 @@ def test_votes_alone(lgb_booster: Any, data: Data) -> None:
     report = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, alpha=0.9)
     assert report.beside == ()
     assert "against an unlimited forest" not in str(report)
-    with pytest.raises(rfsize.NotAForestError, match="counted Votes"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="counted Votes"):
         report.loss_at(10, "probabilities")
 
 
@@ -115,11 +115,13 @@ def test_a_pickle_knows_what_the_report_lists(lgb_booster: Any, data: Data) -> N
 def test_labels_that_mislead_are_warned_of(framework: str) -> None:
     X, y = rare(6000)
     model = trained(framework, X, y)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match=r"ranking suffers: AUC −.*metric='auc', tolerance=0.001") as told:
+    with pytest.warns(
+        rfsize.exceptions.LabelsOnlyWarning, match=r"ranking suffers: AUC −.*metric='auc', tolerance=0.001"
+    ) as told:
         small = rfsize.truncate(model, X, y, oob=True, alpha=0.98)
     assert told[0].filename == __file__
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.LabelsOnlyWarning)
+        warnings.simplefilter("error", rfsize.exceptions.LabelsOnlyWarning)
         rfsize.truncate(model, X, y, oob=True, metric="auc", tolerance=0.05)
         rfsize.truncate(model, n_trees=5)
     assert rfsize.tree_outputs(small, X).votes.n_trees < 100
@@ -128,14 +130,14 @@ def test_labels_that_mislead_are_warned_of(framework: str) -> None:
 def test_growing_warns(data: Data) -> None:
     X, y = rare(6000)
     dataset = lgb.Dataset(X, y, free_raw_data=False)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match="AUC −"):
         rfsize.grow(PARAMETERS, dataset, alpha=0.98)
     forest = RandomForestClassifier(min_samples_leaf=10, random_state=0)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match="AUC −"):
         rfsize.RightSizedClassifier(forest, alpha=0.98).fit(X, y)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match="AUC −"):
         rfsize.RightSizedClassifier(forest, alpha=0.98, cv=3).fit(X, y)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match="AUC −"):
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match="AUC −"):
         lgb.train(PARAMETERS, dataset, 1000, callbacks=[rfsize.SizeCallback(alpha=0.98)])
 
 
@@ -143,7 +145,7 @@ def test_classes_that_labels_leave_out_are_named_without_labels() -> None:
     X, y = rare(6000)
     model = RandomForestClassifier(100, min_samples_leaf=100, random_state=0).fit(X, y)
     with pytest.warns(
-        rfsize.LabelsOnlyWarning, match="class 1 gets 0 % of the labels; its mean probability is"
+        rfsize.exceptions.LabelsOnlyWarning, match="class 1 gets 0 % of the labels; its mean probability is"
     ) as told:
         rfsize.truncate(model, X, oob=True)
     assert "macro" not in str(told[0].message)
@@ -153,5 +155,5 @@ def test_classes_that_labels_leave_out_are_named_without_labels() -> None:
 def test_balanced_classes_are_quiet(framework: str, data: Data) -> None:
     model = trained(framework, data.X, data.y, 300)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.LabelsOnlyWarning)
+        warnings.simplefilter("error", rfsize.exceptions.LabelsOnlyWarning)
         rfsize.truncate(model, data.X, data.y, oob=True, alpha=0.97)

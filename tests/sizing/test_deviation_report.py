@@ -68,7 +68,7 @@ def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:
     report = report_of(scores, 0.05)
     assert (report.n_rows, report.n_dropped) == (45, 5)
     assert "5 rows left out" in str(report)
-    with pytest.raises(rfsize.FewVotesError, match="no row has the scores of two trees"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="no row has the scores of two trees"):
         report_of(scores.take(np.arange(4)), 0.05)
 
 
@@ -181,7 +181,7 @@ def test_truncate(booster: Any, data: Data) -> None:
     assert report.enough
     small = rfsize.truncate(booster, data.fresh, **options)
     assert rfsize.tree_outputs(small, data.fresh).votes.n_trees == report.n_kept == report.n_trees
-    with pytest.warns(rfsize.NotConvergedWarning, match="are within .* of an unlimited forest's"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="are within .* of an unlimited forest's"):
         assert (
             rfsize.tree_outputs(
                 rfsize.truncate(booster, data.fresh, **{**options, "tolerance": 0.001}), data.X
@@ -224,16 +224,16 @@ def test_options_that_do_not_fit(options: dict[str, Any], message: str, lgb_boos
 
 def test_what_has_no_scores_is_refused(lgb_booster: Any, data: Data) -> None:
     wanted: dict[str, Any] = {"metric": "scores", "tolerance": 0.1}
-    with pytest.raises(rfsize.NotAForestError, match="counted Votes"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="counted Votes"):
         rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, **wanted)
     with pytest.raises(ValueError, match="X is missing"):
         rfsize.size(lgb_booster, **wanted)
     neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
-    with pytest.raises(rfsize.NotAForestError, match="only votes are known here"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="only votes are known here"):
         rfsize.size(neighbours, data.fresh, **wanted)
-    with pytest.raises(rfsize.NotAForestError, match="gbdt"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="gbdt"):
         rfsize.size(train_lightgbm(data.X, data.y, 3, boosting="gbdt"), data.fresh, **wanted)
-    with pytest.raises(rfsize.NotAForestError, match="rounds"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="rounds"):
         rfsize.size(train_xgboost(data.X, data.y, 2, rounds=3), data.fresh, **wanted)
 
 

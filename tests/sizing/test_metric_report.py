@@ -145,7 +145,7 @@ def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
         lambda: rfsize.oob_score(counted, metric="neg_log_loss"),
         lambda: rfsize.size(counted, alpha=0.9).loss_at(10, "log_loss"),
     ):
-        with pytest.raises(rfsize.UndefinedMetricError, match=r"infinite.*'brier'.*min_samples_leaf"):
+        with pytest.raises(rfsize.exceptions.UndefinedMetricError, match=r"infinite.*'brier'.*min_samples_leaf"):
             ask()
     assert rfsize.size(counted, alpha=0.9).beside == ("probabilities", "brier", "auc")
 
@@ -231,12 +231,12 @@ def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
     of_blocks = {"total": dealt(score * asked), "asked": dealt(asked), "first": first_asked(score, asked > 0)}
     blocks = replace(nothing, scores=scores, n_trees=100, **of_blocks)
     outputs = outputs_of(None, scores, blocks=blocks, link=Link("identity")).with_truth(score[:, 0, 0])
-    with pytest.raises(rfsize.FewVotesError, match="train at least 200 trees") as refused:
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="train at least 200 trees") as refused:
         rfsize.Report.of(replace(outputs, n_trees=100, source="oob"), MetricGoal("rmse", 0.1))
     assert refused.value.enough == 200
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.SeedDependenceWarning")
 def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
     rng = np.random.default_rng(5)
@@ -252,7 +252,7 @@ def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     assert not report.enough
     assert report.to_dict()["n_trees"] is None
     assert "train at least" in str(report)
-    with pytest.warns(rfsize.NotConvergedWarning, match="cannot tell"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="cannot tell"):
         rfsize.truncate(model, fresh, fresh_y, metric="auc", tolerance=0.001)
 
 
@@ -400,7 +400,7 @@ def test_truncate_keeps_the_size(forests: dict[str, Any], data: Data, fresh_y: n
         report = rfsize.size(model, data.fresh, fresh_y, **of)
         small = rfsize.truncate(model, data.fresh, fresh_y, **of)
         assert adapter_for(small).n_trees == report.n_trees < 61
-    with pytest.warns(rfsize.NotConvergedWarning, match="for 1e-06 train more trees"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="for 1e-06 train more trees"):
         rfsize.truncate(forests["LightGBM"], data.fresh, fresh_y, metric="auc", tolerance=1e-6)
 
 
@@ -450,13 +450,13 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused(
         "would have no effect: counted Votes have their rows", model=rfsize.tree_outputs(lgb_booster, data.fresh).votes
     )
-    with pytest.raises(rfsize.NotAForestError, match="counted Votes"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="counted Votes"):
         rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, metric="auc", tolerance=0.01)
     few = train_lightgbm(data.X, data.y, 15)
-    refused("train at least 40 trees", model=few, kind=rfsize.FewVotesError)
+    refused("train at least 40 trees", model=few, kind=rfsize.exceptions.FewVotesError)
     knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])
-    refused("only votes are known", model=knn, kind=rfsize.NotAForestError)
+    refused("only votes are known", model=knn, kind=rfsize.exceptions.NotAForestError)
     pure = RandomForestClassifier(40, random_state=0).fit(data.X, data.y)
     refused("log loss is infinite", model=pure, y=1 - fresh_y, metric="log_loss")
-    with pytest.raises(rfsize.FewVotesError, match="too few to tell"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="too few to tell"):
         rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, metric="auc", tolerance=0.01)

@@ -73,7 +73,7 @@ def trained(framework: str, X: np.ndarray, y: np.ndarray, n_classes: int, weight
     return xgb.train({**settings, **several}, xgb.DMatrix(X, y, weight=weight), 1)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NoVotesWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NoVotesWarning")
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "sklearn"])
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -198,7 +198,7 @@ def test_what_the_rows_do_not_tell_is_said_with_both_scores() -> None:
     by = {groups: rfsize.oob_score(model, X, y, metric="auc", groups=groups).value for groups in ("rows", "copies")}
     counted = rfsize.tree_outputs(model, X, y, oob=True)
     for given in ((model, X, y), (counted,)):
-        with pytest.warns(rfsize.CopiesWarning) as caught:
+        with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
             found = rfsize.oob_score(*given, metric="auc")
         (warning,) = caught
         assert f"the auc is {by['rows']:.4g}, which is what counts here" in str(warning.message)
@@ -340,7 +340,7 @@ def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> No
 def test_no_row_that_two_trees_left_out(data: Data) -> None:
     X, y = data.X[:40], data.y[:40]
     model = BaggingClassifier(n_estimators=2, max_samples=0.95, bootstrap=False, random_state=0).fit(X, y)
-    with pytest.raises(rfsize.FewVotesError, match=r"^1\.0 votes per row, from 2 trees, are too few"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match=r"^1\.0 votes per row, from 2 trees, are too few"):
         rfsize.oob_score(model, X, y)
 
 
@@ -348,7 +348,7 @@ def test_groups_that_leave_one_unit(data: Data) -> None:
     model = RandomForestClassifier(1, max_samples=2, random_state=6).fit(data.X[:40], data.y[:40])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(rfsize.FewVotesError, match="all rows that a tree did not see are of one group"):
+        with pytest.raises(rfsize.exceptions.FewVotesError, match="all rows that a tree did not see are of one group"):
             rfsize.oob_score(model, data.X[:40], data.y[:40], groups=_but_one(model, data.X[:40]))
 
 

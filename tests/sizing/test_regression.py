@@ -101,13 +101,13 @@ def test_out_of_bag(train: Callable[[Data], Any], data: Data) -> None:
 
 @pytest.mark.parametrize("train", UNPROVABLE.values())
 def test_hessians_that_prove_nothing(train: Callable[[Data], Any], data: Data) -> None:
-    with pytest.raises(rfsize.InbagError, match="cannot prove the bags"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="cannot prove the bags"):
         rfsize.size(train(data), data.X, oob=True, **WANTED)
 
 
 def test_wrong_rows_are_found_out(data: Data) -> None:
     for train in (LIGHTGBM["regression"], PROVABLE["reg:squarederror"], SKLEARN["random forest"]):
-        with pytest.raises(rfsize.InbagError):
+        with pytest.raises(rfsize.exceptions.InbagError):
             rfsize.size(train(data), data.X[::-1], oob=True, **WANTED)
 
 
@@ -115,15 +115,15 @@ def test_wrong_rows_are_found_out(data: Data) -> None:
 def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
     model = train(data)
     for call in (rfsize.size, rfsize.truncate):
-        with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=r"cast no votes.*metric='scores'"):
             call(model, data.fresh, metric="labels")
-        with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=r"cast no votes.*metric='scores'"):
             call(model, data.fresh, alpha=0.9)
         with pytest.raises(ValueError, match=r"give y, whose standard deviation says it .* or metric='scores'"):
             call(model, data.fresh)
     with pytest.raises(ValueError, match="cast no votes: take scores"):
         votes_of(model, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes: use predict"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"cast no votes: use predict"):
         rfsize.compile(model).votes(data.fresh)
     with pytest.raises(ValueError, match="decides labels, and the forest predicts numbers: leave voting out"):
         rfsize.compile(model, voting="hard")
@@ -153,7 +153,7 @@ def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
     assert type(small) is type(model)
     assert report.n_trees == rfsize.size(small, data.fresh, **WANTED).available <= 30
     assert np.array_equal(predictions(model, data.fresh), before)
-    with pytest.warns(rfsize.NotConvergedWarning, match="Scores are within"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="Scores are within"):
         rfsize.truncate(model, data.fresh, metric="scores", tolerance=1e-4)
 
 
@@ -173,13 +173,13 @@ def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
     ],
 )
 def test_what_is_refused(train: Callable[[Data], Any], message: str, data: Data) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=message):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         rfsize.size(train(data), data.fresh, **WANTED)
 
 
 def test_scale_pos_weight_is_for_classes(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 12, objective="reg:squarederror", scale_pos_weight=3.0)
-    with pytest.raises(rfsize.InbagError, match="is for classes"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="is for classes"):
         rfsize.size(model, data.X, oob=True, **WANTED)
 
 
@@ -189,7 +189,7 @@ def test_weights_of_the_training_rows(data: Data) -> None:
     settings = {"objective": "reg:squarederror", "num_parallel_tree": 30, "subsample": 0.6, "eta": 1.0, "seed": 2}
     model = xgb.train(settings, dtrain, 1)
     assert rfsize.size(rfsize.tree_outputs(model, data.X, oob=True, sample_weight=weight), **WANTED).n_rows > 1400
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         rfsize.size(model, data.X, oob=True, **WANTED)
 
 
@@ -207,9 +207,9 @@ def test_what_is_for_classes_tells_a_regression_what_there_is(framework: str, da
         "sklearn": RandomForestRegressor(5),
     }[framework]
     y = data.X[:200, 0]
-    with pytest.raises(rfsize.NotAForestError, match=r"cast no votes.*metric='scores'"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"cast no votes.*metric='scores'"):
         rfsize.grow(estimator, data.X[:200], y, alpha=0.9)
-    with pytest.raises(rfsize.NotAForestError, match="no probabilities: use predict"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="no probabilities: use predict"):
         rfsize.compile(estimator.fit(data.X[:200], y)).predict_proba(data.X)
     with pytest.raises(ValueError, match=r"params is a \w+Regressor; give the parameters"):
         rfsize.select_bagging_fraction(estimator, data.X[:200])

@@ -139,7 +139,7 @@ def test_other_forests_grow_to_the_size_of_the_threshold(voting: str) -> None:
     assert rfsize.tree_outputs(more, FRESH).votes.n_trees == max(of_more.n_kept, report.n_kept)
     forest = RandomForestClassifier(100, min_samples_leaf=20, random_state=3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         _, report = rfsize.grow(forest, X, Y, max_trees=100, **options)
     expected = rfsize.size(
         rfsize.tree_outputs(forest.fit(X, Y), X, Y, oob=True, threshold=0.1), alpha=0.95, voting=voting

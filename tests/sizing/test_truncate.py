@@ -37,7 +37,7 @@ def test_truncated_forest_still_gives_out_of_bag_votes(booster: Any, data: Data)
 def test_a_forest_that_is_too_small_is_kept_whole_with_a_warning(booster: Any, data: Data) -> None:
     report = rfsize.size(booster, data.fresh, alpha=0.985)
     assert not report.enough
-    with pytest.warns(rfsize.NotConvergedWarning, match=f"{report.n_trees:,} are needed"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=f"{report.n_trees:,} are needed"):
         small = rfsize.truncate(booster, data.fresh, alpha=0.985)
     assert small is not booster
     assert np.array_equal(predict(small, data.fresh), predict(booster, data.fresh))
@@ -46,7 +46,7 @@ def test_a_forest_that_is_too_small_is_kept_whole_with_a_warning(booster: Any, d
 def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
     small = rfsize.truncate(booster, n_trees=1)
     assert not rfsize.size(small, data.fresh, alpha=0.9).enough
-    with pytest.warns(rfsize.NotConvergedWarning, match="too few to tell"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="too few to tell"):
         rfsize.truncate(small, data.fresh, alpha=0.9)
 
 

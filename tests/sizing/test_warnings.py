@@ -48,7 +48,7 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     changing, probabilities, ranking = report.warnings[:3]
     changed = 1.0 - agreement_by_class(report, report.n_kept)[1]
     assert changed > 0.08
-    assert {one.category for one in report.warnings[:3]} == {rfsize.LabelsOnlyWarning}
+    assert {one.category for one in report.warnings[:3]} == {rfsize.exceptions.LabelsOnlyWarning}
     share = report.answer.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
     lost = report.loss_at(report.n_kept, "brier").value
@@ -79,7 +79,7 @@ def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None
     assert 0.05 < measured < lost
     said = f"ranking suffers: AUC −{measured:.2g} to −{lost:.2g} with {kept} tree"
     assert report.warnings[2].text.startswith(said)
-    with pytest.warns(rfsize.LabelsOnlyWarning, match=said):
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match=said):
         rfsize.truncate(model, X, y, oob=True, alpha=0.98)
 
 
@@ -115,7 +115,7 @@ def test_truncate_warns_of_what_the_report_says() -> None:
     assert given(lambda: rfsize.truncate(model, n_trees=report)) == said
     assert given(lambda: rfsize.truncate(model, X, y, oob=True, alpha=0.98)) == said
     assert given(lambda: rfsize.truncate(model, n_trees=int(report.n_trees))) == []
-    with pytest.warns(rfsize.LabelsOnlyWarning) as told:
+    with pytest.warns(rfsize.exceptions.LabelsOnlyWarning) as told:
         small = rfsize.truncate(model, n_trees=report)
     assert told[0].filename == __file__
     assert len(small.estimators_) == report.n_trees
@@ -133,9 +133,9 @@ def test_a_report_of_another_forest_is_refused() -> None:
 def test_a_forest_that_is_too_small_says_so_once() -> None:
     model, X, _ = rare()
     report = rfsize.size(model, X, oob=True, alpha=0.9999)
-    assert report.warnings == (Caution(rfsize.NotConvergedWarning, finding(report)),)
+    assert report.warnings == (Caution(rfsize.exceptions.NotConvergedWarning, finding(report)),)
     assert " ".join(str(report).split()).count(finding(report).split(". ", 1)[1]) == 1
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         assert len(rfsize.truncate(model, n_trees=report).estimators_) == 60
 
 

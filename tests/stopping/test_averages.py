@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfsize.errors import TableError
+from rfsize.exceptions import TableError
 from rfsize.stopping.certificate import Certificate, ClassCounts
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.averages import AverageStops

@@ -264,11 +264,11 @@ def test_tables_say_what_rare_classes_lose() -> None:
     X = rng.normal(size=(12_000, 5))
     y = (X[:, 0] + 0.6 * rng.normal(size=12_000) > 2.4).astype(int)
     forest = RandomForestClassifier(61, max_features=2, random_state=0).fit(X[:4000], y[:4000])
-    with pytest.warns(rfsize.RareClassWarning, match=r"1 \(\d.*average='macro'"):
+    with pytest.warns(rfsize.exceptions.RareClassWarning, match=r"1 \(\d.*average='macro'"):
         table = rfsize.StopTable.calibrate(forest, X[4000:], alpha=0.98)
     assert "of rare classes' rows: 1 (" in repr(table)
     votes = rfsize.Votes([[99, 2]] * 9700 + [[48, 53]] * 300, ["no", "yes"])
-    with pytest.warns(rfsize.RareClassWarning, match="'yes'"):
+    with pytest.warns(rfsize.exceptions.RareClassWarning, match="'yes'"):
         built = rfsize.StopTable.build(101, alpha=0.97, prior=votes, rule="optimal")
     assert built.classes == ("no", "yes")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helpers.damaged import damaged_values, some
 from helpers.stop_tables import some_votes, tables, ternary_prior
-from rfsize.errors import TableError
+from rfsize.exceptions import TableError
 from rfsize.stopping.document import checksum
 from rfsize.stopping.table import StopTable
 

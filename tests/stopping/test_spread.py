@@ -14,7 +14,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 
 import rfsize
 from helpers.forests import predict, train_lightgbm, train_xgboost
-from rfsize.errors import TableError
+from rfsize.exceptions import TableError
 from rfsize.stopping.calibration import TreesOnRows
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.spread import SpreadStops

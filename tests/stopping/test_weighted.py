@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import reference.stopping
 from helpers.stop_tables import member_weights, weighted_tables
-from rfsize.errors import TableError
+from rfsize.exceptions import TableError
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.stopping.table import StopTable

@@ -16,7 +16,7 @@ from rfsize.training.growing import grown_model
 
 PARAMS = {"lightgbm": LIGHTGBM, "xgboost": XGBOOST}
 
-pytestmark = pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 
 
 def grown(framework: str, data: Data, n_trees: int, **options: Any) -> Any:

@@ -81,7 +81,7 @@ def test_regression_forests_grow_to_their_size(framework: str, objective: str, d
     assert report.n_trees <= report.wanted <= report.available
     finished = rfsize.size(booster, data.X[:ROWS], oob=True, **by)
     assert finished.available == report.wanted
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         whole, early = rfsize.grow(
             params, dtrain, max_trees=60, min_trees=20, metric="scores", tolerance=1e-3 * tolerance
         )
@@ -96,7 +96,7 @@ def test_regression_forests_grow_to_their_size(framework: str, objective: str, d
 def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         grown, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, max_trees=120, **hard)
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **hard))
     small, report = rfsize.grow(clone(REGRESSORS[kind]), X, y, **by)
@@ -117,7 +117,7 @@ def test_the_report_is_that_of_the_finished_regressor(by: dict[str, Any], kind: 
 )
 def test_the_report_is_that_of_the_finished_classifier(by: dict[str, Any], kind: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         grown, report = rfsize.grow(clone(CLASSIFIERS[kind]), X, y, max_trees=120, **by)
     assert agrees(report, rfsize.size(grown, X, y, oob=True, **by))
 
@@ -131,7 +131,7 @@ def test_several_classes(metric: str, tolerance: float, framework: str, data: Da
     assert report.enough
     assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         booster, report = rfsize.grow(params, dtrain, max_trees=120, **hard)
     expected = rfsize.size(booster, data.X[:ROWS], data.three[:ROWS], oob=True, **hard)
     # Deviations of several classes are those of a few draws on each row, and of what training tells of each class.
@@ -163,7 +163,7 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(framework: str, data
     _, report = rfsize.grow(params, dtrain, min_trees=10, metric="auc", tolerance=0.05)
     assert report.enough
     assert 20 <= report.votes_per_row < 60
-    with pytest.raises(rfsize.FewVotesError, match="train at least"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="train at least"):
         rfsize.grow(params, dtrain, min_trees=10, max_trees=20, metric="auc", tolerance=0.05)
 
 

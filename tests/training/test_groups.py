@@ -44,7 +44,7 @@ def of_lightgbm(X: np.ndarray, y: np.ndarray) -> lgb.Dataset:
     return lgb.Dataset(X, y, free_raw_data=False)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
 def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups: Any) -> None:
     params, make = framework
@@ -60,7 +60,7 @@ def test_a_forest_grows_to_the_size_that_its_groups_give(framework: Any, groups:
     )
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_estimators(kind: str) -> None:
     X, y = twice(*continuous(300))
@@ -80,10 +80,12 @@ def test_groups_that_every_tree_sees() -> None:
     groups = np.arange(len(X)) // 12
     for data in (lgb.Dataset(X, y), lgb.Dataset(X, y, free_raw_data=False)):
         with pytest.raises(
-            rfsize.FewVotesError, match=r"110 trees would leave .* they belong to groups of up to 12 rows"
+            rfsize.exceptions.FewVotesError, match=r"110 trees would leave .* they belong to groups of up to 12 rows"
         ):
             rfsize.grow(LIGHTGBM, data, groups=groups, **ALL)
-    with pytest.raises(rfsize.FewVotesError, match=r"votes per row, from 30 trees, .* or give smaller fractions"):
+    with pytest.raises(
+        rfsize.exceptions.FewVotesError, match=r"votes per row, from 30 trees, .* or give smaller fractions"
+    ):
         rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, y), fractions=[0.5], n_trees=30, groups=groups)
     forest = RandomForestClassifier(max_samples=0.5, random_state=0)
     model = rfsize.RightSizedClassifier(forest, alpha=0.8, min_trees=20, max_trees=60).fit(X, y, groups=groups)
@@ -94,17 +96,17 @@ def test_groups_that_every_tree_sees() -> None:
 def test_popular_rows_stand_alone() -> None:
     X, y = popular(600)
     asked_for = {"alpha": 0.9, "min_trees": 50, "max_trees": 100}
-    with pytest.warns(rfsize.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
         _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, **asked_for)
     assert report.enough
     assert report.groups == "rows"
-    with pytest.raises(rfsize.FewVotesError, match="or give groups='rows' where rows come again by nature"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="or give groups='rows' where rows come again by nature"):
         rfsize.grow(RandomForestClassifier(random_state=0), X, y, groups="copies", **asked_for)
     callback = rfsize.SizeCallback(0.9, min_trees=20)
-    with pytest.warns(rfsize.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
         trained(callback, X, y, free_raw_data=False)
     assert callback.report_.groups == "rows"
-    with pytest.warns(rfsize.CopiesWarning):
+    with pytest.warns(rfsize.exceptions.CopiesWarning):
         model = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0), **asked_for).fit(X, y)
     assert (model.report_.source, model.report_.groups) == ("oob", "rows")
 
@@ -158,7 +160,7 @@ def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
     return lgb.train(LIGHTGBM, lgb.Dataset(X, y, **dataset), 60, callbacks=[callback])
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
 def test_the_callback_stops_at_the_size_that_groups_give(groups: Any) -> None:
     X, y = twice(*continuous(300))
@@ -211,12 +213,12 @@ def test_what_the_rows_do_not_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()
-        found = [warning for warning in caught if issubclass(warning.category, rfsize.CopiesWarning)]
+        found = [warning for warning in caught if issubclass(warning.category, rfsize.exceptions.CopiesWarning)]
         assert len(found) == 1, name
         assert found[0].filename == __file__, name
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any, tmp_path: Any) -> None:
     params, make = framework
     X, y = twice(*continuous(300))
@@ -278,7 +280,7 @@ def test_folds_of_an_estimator_hold_out_whole_groups(kind: str) -> None:
     assert np.mean(alone.votes.winner() == y) > np.mean(found.votes.winner() == y) + 0.02
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_estimator(kind: str) -> None:
     X, y = twice(*continuous(300))
@@ -294,7 +296,7 @@ def test_the_estimator(kind: str) -> None:
     assert model.table_.to_dict() == expected.to_dict()
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_the_estimator_by_cross_validation() -> None:
     X, y = twice(*continuous(200))
     forest = RandomForestClassifier(random_state=1)
@@ -308,7 +310,7 @@ def test_the_estimator_by_cross_validation() -> None:
         careless.fit(X, y, groups=patients)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_groups_are_routed() -> None:
     from sklearn import config_context
     from sklearn.model_selection import cross_validate

@@ -90,7 +90,7 @@ def test_averaged_scores_end_the_growth(framework: str, data: Data) -> None:
 
 
 def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
-    with pytest.warns(rfsize.NotConvergedWarning, match="30 trees"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="30 trees"):
         booster = rfsize.grow(
             params_of(framework), data_of(framework, data.X, data.y), alpha=0.99, max_trees=30, min_trees=10
         )[0]
@@ -109,7 +109,7 @@ def test_three_classes(framework: str, data: Data) -> None:
 
 def test_hopeless_out_of_bag_votes_are_refused_at_once(data: Data) -> None:
     params = {**XGBOOST, "subsample": 0.99}
-    with pytest.raises(rfsize.FewVotesError, match=r"500 trees would give it \d\.\d .*give validation rows"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match=r"500 trees would give it \d\.\d .*give validation rows"):
         rfsize.grow(params, xgb.DMatrix(data.X, data.y), max_trees=500)
 
 
@@ -147,7 +147,7 @@ def test_a_forest_that_is_large_enough_keeps_its_trees(booster: Any, data: Data)
 def test_growing_twice_draws_new_bags(framework: str, data: Data) -> None:
     dtrain = data_of(framework, data.X, data.y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         model: Any = params_of(framework)
         for trees in (20, 40, 60):
             model = rfsize.grow(model, dtrain, alpha=0.9999, max_trees=trees, min_trees=20)[0]
@@ -202,7 +202,7 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
         verbose=-1,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         grown = rfsize.grow(model, data.X, data.y, alpha=0.9999, max_trees=40, sample_weight=weight)[0]
     plain = model.set_params(n_estimators=400).fit(data.X, data.y, sample_weight=weight)
     share = rfsize.tree_outputs(grown, data.fresh).votes.fractions()[:, 1]
@@ -211,9 +211,9 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
 
 
 def test_dependence_is_warned_of(data: Data) -> None:
-    with pytest.warns(rfsize.SharedBagsWarning, match="bagging_freq=1"):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning, match="bagging_freq=1"):
         rfsize.grow({**LIGHTGBM, "bagging_freq": 2}, lgb.Dataset(data.X, data.y), alpha=0.9)
-    with pytest.warns(rfsize.SeedDependenceWarning, match="samples 2 of 8"):
+    with pytest.warns(rfsize.exceptions.SeedDependenceWarning, match="samples 2 of 8"):
         rfsize.grow({**LIGHTGBM, "feature_fraction": 0.25}, lgb.Dataset(data.X, data.y), alpha=0.9)
 
 

@@ -42,7 +42,7 @@ def half_of_the_features() -> lgb.Dataset:
     return lgb.Dataset(X, y, free_raw_data=False)
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.SeedDependenceWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.SeedDependenceWarning")
 def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lgb.Dataset) -> None:
     large = lgb.train({**HALF_OF_THE_FEATURES, "seed": 999}, half_of_the_features, 700)
     truth = rfsize.size(large, half_of_the_features.get_data(), oob=True, alpha=0.97).n_trees
@@ -99,7 +99,7 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
     ],
     ids=["label", "probability", "auc"],
 )
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: Any, said: str, data: Data) -> None:
     callback = rfsize.SizeCallback(min_trees=250, **by)
     booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), min_trees=250, **by)
@@ -120,7 +120,7 @@ def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: 
 def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     """The trees allowed are T*, but fewer than it takes to be sure."""
     unsure = r"the 100 trees grown may not be enough: it takes up to [\d,]+ to be 99 % sure"
-    with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=unsure):
         booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, confidence=0.99, max_trees=100)
     assert report.n_trees <= 100 < report.wanted
     assert not report.enough
@@ -128,7 +128,7 @@ def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     assert finding(report) == ". ".join(line.strip() for line in str(report).splitlines()[:2])
     assert report.next_look() == min(report.wanted, 200)
     callback = rfsize.SizeCallback(alpha=0.97, confidence=0.99)
-    with pytest.warns(rfsize.NotConvergedWarning, match=unsure):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=unsure):
         model = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 100, callbacks=[callback])
     assert model.num_trees() == 100
 

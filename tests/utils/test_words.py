@@ -37,7 +37,7 @@ def test_how_many() -> None:
     ]
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.LabelsOnlyWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_one_of_a_kind_is_told_in_the_singular() -> None:
     X = np.linspace(0.0, 1.0, 200)[:, None]
     y = (X[:, 0] > 0.5).astype(int)

@@ -28,7 +28,7 @@ _HEAD = """<!-- Written by docs/_ext/refusals, where each row is a function that
 # What is refused, and why
 
 A number that nobody can trust is worse than none. So whatever breaks the theory is refused, with an error that says
-what was found, why it matters and what to do instead. All errors are [subclasses of `ValueError`](errors.rst).
+what was found, why it matters and what to do instead. All errors are [subclasses of `ValueError`](exceptions.rst).
 
 The messages below are shortened; look for the words of yours. Every row is run by a test.
 """
@@ -40,7 +40,7 @@ Votes that are not quite independent still size a forest, if not as well: `Share
 a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few features.
 XGBoost's default learning rate squeezes what a forest predicts, of which `ShrunkenScoresWarning` warns. A forest with
 fewer than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and all trees
-are kept. All are described on [errors and warnings](errors.rst).
+are kept. All are described on [errors and warnings](exceptions.rst).
 """
 
 

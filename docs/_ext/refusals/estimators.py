@@ -15,7 +15,7 @@ import rfsize
 import rfsize.dask
 from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
 from refusals.entry import Group
-from rfsize import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError, NotAForestError
 
 GROUP = Group("Training", "`RightSizedClassifier`, `grow`, `SizeCallback` and `select_bagging_fraction`.")
 

@@ -13,7 +13,7 @@ import xgboost as xgb
 import rfsize
 from refusals.at_hand import LIGHTGBM, AtHand
 from refusals.entry import Group
-from rfsize import ForestFileError, NotAForestError, TableError
+from rfsize.exceptions import ForestFileError, NotAForestError, TableError
 
 GROUP = Group(
     "Files",

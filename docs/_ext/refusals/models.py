@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
 from refusals.entry import Group
-from rfsize import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.merging import merged
 
 GROUP = Group(

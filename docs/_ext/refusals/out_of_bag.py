@@ -8,7 +8,7 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier
 import rfsize
 from refusals.at_hand import LIGHTGBM, AtHand
 from refusals.entry import Group
-from rfsize import FewVotesError, InbagError
+from rfsize.exceptions import FewVotesError, InbagError
 
 GROUP = Group(
     "Out-of-bag votes",

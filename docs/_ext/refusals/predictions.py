@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from refusals.at_hand import AtHand
 from refusals.entry import Group
-from rfsize import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError, NotAForestError
 
 GROUP = Group(
     "Out-of-bag predictions and scores",
@@ -84,7 +84,7 @@ def score_without_truth(at: AtHand) -> object:
 
 @GROUP.refuses(
     "the logarithmic loss of rows whose class no tree gives any probability",
-    rfsize.UndefinedMetricError,
+    rfsize.exceptions.UndefinedMetricError,
     "the log loss is infinite: no tree asked about",
     why="a constant put in place of 0 would decide the score",
     instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
@@ -121,7 +121,7 @@ def score_of_weighted_bags(at: AtHand) -> object:
 
 @GROUP.refuses(
     "the logarithmic loss where a row's class hangs on one or two trees; `size` the same",
-    rfsize.UndefinedMetricError,
+    rfsize.exceptions.UndefinedMetricError,
     "the log loss may be infinite on other rows, whatever it is on these",
     why="a fresh row whose class no tree gives any probability makes it infinite, and no interval tells of that",
     instead="`'brier'`; or trees whose leaves hold more rows (`min_samples_leaf`)",

@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from refusals.at_hand import AtHand
 from refusals.entry import Group
-from rfsize import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError, NotAForestError
 
 GROUP = Group("What is asked for", "Questions that contradict themselves, or that the trees cannot answer.")
 
@@ -79,7 +79,7 @@ def labels_of_counted_numbers(at: AtHand) -> object:
 
 @GROUP.refuses(
     "votes of a regression forest's tree outputs",
-    rfsize.NotAForestError,
+    rfsize.exceptions.NotAForestError,
     "the trees of a regression forest cast no votes: take scores",
     why="a stop table counts votes",
     instead="predict with all trees",
@@ -200,7 +200,7 @@ def few_trees(at: AtHand) -> object:
 
 @GROUP.refuses(
     '`loss_at(n, "log_loss")` where no tree gives the true class any probability',
-    rfsize.UndefinedMetricError,
+    rfsize.exceptions.UndefinedMetricError,
     "the log loss is infinite: no tree asked about",
     why="no number of trees is then enough",
     instead="more trees, leaves of several rows, or another metric",
@@ -263,7 +263,7 @@ def other_number_of_labels(at: AtHand) -> object:
     instead="more trees, or a smaller batch",
 )
 def rules_of_few_trees(at: AtHand) -> object:
-    return rfsize.banfield_size(rfsize.tree_outputs(at.model, at.X).by_tree(), at.y)
+    return rfsize.baselines.banfield_size(rfsize.tree_outputs(at.model, at.X).by_tree(), at.y)
 
 
 @GROUP.refuses(

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.representative import too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.errors import FewVotesError, NotAForestError
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
+from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
 from rfsize.sizing.words import no_votes_advice
 from rfsize.utils.typing import Floats

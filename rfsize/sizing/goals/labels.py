@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.representative import fewest_votes, too_many_untold
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.errors import FewVotesError, NotAForestError
 from rfsize.estimation.base import Curves, Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
+from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.reporting.account import Picture
 from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, label_rows

@@ -50,9 +50,9 @@ def test_balanced_bags(data: Data) -> None:
     inbag = rfsize.inbag(model, data.X, data.y)
     assert inbag[:, data.y == 1].mean() == pytest.approx(0.8, abs=0.02)
     assert inbag[:, data.y == 0].mean() == pytest.approx(0.3, abs=0.02)
-    with pytest.raises(rfsize.InbagError, match="give y"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="give y"):
         rfsize.inbag(model, data.X)
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         rfsize.inbag(model, data.X, 1 - data.y)
     with pytest.raises(ValueError, match="one label per row"):
         rfsize.inbag(model, data.X, data.y[:-1])
@@ -77,14 +77,14 @@ def test_sample_weights_do_not_matter(data: Data) -> None:
 
 def test_no_tree_with_two_leaves_proves_nothing(data: Data) -> None:
     model = train_lightgbm(data.X, data.y, 5, min_data_in_leaf=len(data.X))
-    with pytest.raises(rfsize.InbagError, match="more than one leaf"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="more than one leaf"):
         rfsize.inbag(model, data.X)
 
 
 def test_unseen_trees_are_named_where_the_proof_fails(lgb_booster: lgb.Booster, data: Data) -> None:
     X = data.X.copy()
     X[[0, 1]] = X[[1, 0]]
-    with pytest.raises(rfsize.InbagError, match=r"the first of them tree \d+.*order of training"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"the first of them tree \d+.*order of training"):
         rfsize.inbag(lgb_booster, X)
 
 
@@ -101,14 +101,14 @@ def _goss(data: Data) -> Any:
 )
 def test_unprovable_samplers_still_vote_on_validation_rows(train: Any, message: str, data: Data) -> None:
     model = train(data)
-    with pytest.raises(rfsize.InbagError, match=message):
+    with pytest.raises(rfsize.exceptions.InbagError, match=message):
         rfsize.size(model, data.X, oob=True)
     assert rfsize.tree_outputs(model, data.fresh).votes.n_trees == 5
 
 
 def test_bags_of_all_rows(data: Data) -> None:
     model = train_lightgbm(data.X[:300], data.y[:300], 5, bagging_fraction=0.99999)
-    with pytest.raises(rfsize.InbagError, match="every bag holds all 300 rows"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="every bag holds all 300 rows"):
         rfsize.inbag(model, data.X[:300])
 
 
@@ -123,7 +123,7 @@ def test_a_full_bag_ends_the_bagging(data: Data) -> None:
     assert full[first:].all()
     callback = rfsize.SizeCallback(alpha=0.9999, min_trees=60, voting="hard")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         settings = {**LIGHTGBM, "bagging_fraction": 0.95, "bagging_seed": 2, "min_data_in_leaf": 2}
         lgb.train(settings, lgb.Dataset(X, y), 60, callbacks=[callback])
     expected = rfsize.size(model, X, alpha=0.9999, oob=True, voting="hard")
@@ -137,5 +137,5 @@ def test_balanced_bags_of_text_labels(data: Data) -> None:
 
 
 def test_seed_is_for_xgboost_only(lgb_booster: lgb.Booster, data: Data) -> None:
-    with pytest.raises(rfsize.InbagError, match="leave out seed"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="leave out seed"):
         rfsize.inbag(lgb_booster, data.X, seed=3)

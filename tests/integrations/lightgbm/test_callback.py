@@ -50,7 +50,7 @@ def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(voting: str, 
 @pytest.mark.parametrize("threshold", [0.3, 0.5])
 def test_votes_read_in_training_are_those_of_the_finished_forest(threshold: float, data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.9999, voting="hard", threshold=threshold)
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         model = train(data, callback, 150)
     expected = rfsize.size(
         rfsize.tree_outputs(model, data.X, oob=True, threshold=threshold), alpha=0.9999, voting="hard"
@@ -87,7 +87,7 @@ def test_trees_of_one_leaf(data: Data) -> None:
     params = {"feature_fraction": 0.1, "min_gain_to_split": 30.0}
     callback = rfsize.SizeCallback(alpha=0.9999)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         model = train(data, callback, 40, y=y, params=params)
     whole = train_lightgbm(data.X, y, 40, **params)
     assert {tree["num_leaves"] for tree in whole.dump_model()["tree_info"]} > {1}
@@ -106,7 +106,7 @@ def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
     with pytest.raises(ValueError, match="a class is rare"):
         lgb.train(params, lgb.Dataset(X, y), 120, callbacks=[callback])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 120, callbacks=[callback])
     whole = lgb.train(params, lgb.Dataset(X, y), callback.report_.available)
     assert whole.predict(X).max() == 1.0
@@ -117,7 +117,7 @@ def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
 def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._FEW_ROWS", 0)
     callback = rfsize.SizeCallback(alpha=0.9999, voting="hard")
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         model = train(data, callback, 270)
     inbag = rfsize.inbag(model, data.X)
     read = [tree for tree in range(270) if tree % (16 if tree < 100 else 256) < 8]
@@ -131,7 +131,9 @@ def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch)
 
 def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.975)
-    with pytest.warns(rfsize.NotConvergedWarning, match=r"the 30 trees grown are not enough: about [\d,]+ are needed"):
+    with pytest.warns(
+        rfsize.exceptions.NotConvergedWarning, match=r"the 30 trees grown are not enough: about [\d,]+ are needed"
+    ):
         model = train(data, callback, 30)
     assert model.num_trees() == 30
     assert not callback.report_.enough
@@ -179,7 +181,7 @@ def test_blurred_scores_are_left_out(data: Data) -> None:
     readers = []
     watch = _watched(callback, readers)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[watch])
     model = lgb.train(params, lgb.Dataset(X, y), 60)
     (reader,) = readers
@@ -210,7 +212,7 @@ def _watched(callback: Any, readers: list[Any]) -> Any:
 def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     callback = rfsize.SizeCallback(alpha=0.985, log_every=50)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
         model = train(data, callback, 1000)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == callback.report_.available // 50
@@ -234,7 +236,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         clock["now"] += 3.0
 
     tick.order = callback.order
-    with pytest.warns(rfsize.NotConvergedWarning):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         train(data, tick, 90)
     lines = capsys.readouterr().out.splitlines()
     told = {trees: (report, seconds) for trees, report, seconds in seen}
@@ -306,17 +308,21 @@ def test_few_votes_stop_no_training(data: Data) -> None:
 
 
 def test_shared_bags_warn(data: Data) -> None:
-    with pytest.warns(rfsize.SharedBagsWarning, match="bagging_freq=1"):
+    with pytest.warns(rfsize.exceptions.SharedBagsWarning, match="bagging_freq=1"):
         train(data, rfsize.SizeCallback(alpha=0.9), params={"bagging_freq": 2})
 
 
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"boosting": "gbdt"}, rfsize.NotAForestError, "boosting='gbdt'"),
-        ({"objective": "regression"}, rfsize.NotAForestError, "cast no votes"),
-        ({"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}, rfsize.InbagError, "GOSS"),
-        ({"bagging_fraction": 1.0}, rfsize.InbagError, "without bagging"),
+        ({"boosting": "gbdt"}, rfsize.exceptions.NotAForestError, "boosting='gbdt'"),
+        ({"objective": "regression"}, rfsize.exceptions.NotAForestError, "cast no votes"),
+        (
+            {"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0},
+            rfsize.exceptions.InbagError,
+            "GOSS",
+        ),
+        ({"bagging_fraction": 1.0}, rfsize.exceptions.InbagError, "without bagging"),
     ],
 )
 def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
@@ -416,7 +422,9 @@ def test_cross_validation_knows_one_validation_set(data: Data) -> None:
 def test_changed_bags_are_noticed(data: Data) -> None:
     change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.55] * 250)
     dataset = lgb.Dataset(data.X, data.y)
-    with pytest.raises(rfsize.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(votes='valid_0'\)"):
+    with pytest.raises(
+        rfsize.exceptions.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(votes='valid_0'\)"
+    ):
         lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
 
 
@@ -430,7 +438,7 @@ def test_other_parameters_may_change(data: Data) -> None:
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes.rebuilt_bags", _wrong_bags)
-    with pytest.raises(rfsize.InbagError, match="in-bag rows of tree 0 do not match"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="in-bag rows of tree 0 do not match"):
         train(data, rfsize.SizeCallback(), 5)
 
 
@@ -446,7 +454,7 @@ def test_fractions_that_six_digits_do_not_tell(name: str, data: Data) -> None:
         callback = rfsize.SizeCallback(alpha=0.9999, voting="hard", threshold=0.45)
         params = {key: value for key, value in LIGHTGBM.items() if key != "bagging_fraction"}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rfsize.NotConvergedWarning)
+            warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
             model = lgb.train({**params, name: fraction}, lgb.Dataset(data.X, data.y), 60, callbacks=[callback])
         expected = rfsize.size(
             rfsize.tree_outputs(model, data.X, oob=True, threshold=0.45), alpha=0.9999, voting="hard"

@@ -93,7 +93,7 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
     assert callback.report_.enough
     assert callback.report_.votes_per_row >= 20
     short = rfsize.SizeCallback(min_trees=5, metric="auc", tolerance=0.05)
-    with pytest.warns(rfsize.NotConvergedWarning, match="are too few to tell what a metric loses"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="are too few to tell what a metric loses"):
         assert train(data, data.y, short, rounds=20).num_trees() == 20
     assert short.report_ is None
 
@@ -101,7 +101,7 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
 @pytest.mark.parametrize(
     ("metric", "tolerance"), [("auc", 0.004), ("probabilities", 0.06), ("probabilities", 1e-3), ("labels", None)]
 )
-@pytest.mark.filterwarnings("ignore::rfsize.NotConvergedWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_trees_are_estimated_from_once(
     metric: str, tolerance: float | None, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +125,7 @@ def test_trees_are_estimated_from_once(
 
 def test_its_log_and_its_warning(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     callback = rfsize.SizeCallback(metric="scores", tolerance=1e-3, log_every=100)
-    with pytest.warns(rfsize.NotConvergedWarning, match="Scores are within"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="Scores are within"):
         train(data, numbers(data), callback, rounds=200, objective="regression")
     assert "[200] T*(scores within 0.001) = " in capsys.readouterr().out
     assert math.isfinite(callback.report_.n_trees)

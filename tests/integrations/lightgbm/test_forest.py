@@ -111,7 +111,7 @@ def test_what_is_no_forest_is_refused(params: dict[str, Any], message: str, data
     except lgb.basic.LightGBMError:
         pytest.skip("this LightGBM does not train such a forest")
     for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
-        with pytest.raises(rfsize.NotAForestError, match=message):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             call(model, data.X)
 
 
@@ -127,7 +127,7 @@ def test_other_objects_are_refused(data: Data) -> None:
         (lgb.LGBMRegressor(n_estimators=2, verbose=-1).fit(data.X, data.y), "gbdt"),
         (one_class.fit(data.X, np.ones(len(data.X))), "nothing to vote on"),
     ]:
-        with pytest.raises(rfsize.NotAForestError, match=message):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             rfsize.tree_outputs(model, data.X)
     with pytest.raises(ValueError, match="fit"):
         rfsize.tree_outputs(lgb.LGBMClassifier(), data.X)

@@ -101,7 +101,7 @@ def test_forests_that_differ_are_not_merged(data: Data) -> None:
         (train(num_leaves=7, seed=4), "num_leaves"),
         (train(boosting="gbdt", seed=4), "boosting='gbdt'"),
     ]:
-        with pytest.raises(rfsize.NotAForestError, match=what):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=what):
             merged([one, other])
     assert merged([one, train(seed=4, num_threads=2, verbosity=0)]).num_trees() == 6
 
@@ -116,10 +116,10 @@ def test_a_damaged_note_is_refused(note: str, pair: Any, data: Data) -> None:
         pytest.skip("regression forests have no adapter")
     own = text.partition("[rfsize_bags")[2].partition(": ]")[0]
     damaged = lgb.Booster(model_str=text.replace(f"rfsize_bags{own}", note))
-    with pytest.raises(rfsize.InbagError, match="note of how its bags were drawn is damaged"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="note of how its bags were drawn is damaged"):
         rfsize.inbag(damaged, data.X)
     seeds = lgb.Booster(model_str=text.replace(own, own.replace("x13", "x12").replace("x8", "x9")))
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         rfsize.inbag(seeds, data.X)
 
 

@@ -69,7 +69,7 @@ def test_sampling_parameters_may_be_left_to_start(data: Data) -> None:
     trainer = trainer_for(params, lgb.Dataset(data.X, data.y))
     assert trainer.fraction == 1.0
     for start in (trainer.start, lambda: trainer.resume(None)):
-        with pytest.raises(rfsize.InbagError, match="name no bagging_fraction below 1"):
+        with pytest.raises(rfsize.exceptions.InbagError, match="name no bagging_fraction below 1"):
             start()
     forest = trainer.start(fraction=0.4)
     forest.add(5)
@@ -102,13 +102,13 @@ def test_weights_and_predictions(data: Data) -> None:
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"boosting": "gbdt"}, rfsize.NotAForestError, "boosting='rf'"),
-        ({"objective": "lambdarank"}, rfsize.NotAForestError, "lambdarank|cannot be read"),
-        ({"objective": lambda *_: None}, rfsize.NotAForestError, "objective of one's own"),
-        ({"objective": "cross_entropy_lambda"}, rfsize.NotAForestError, "cannot be read"),
-        ({"bagging_freq": 0, "feature_fraction": 0.5}, rfsize.InbagError, "bagging_freq=1"),
-        ({"data_sample_strategy": "goss"}, rfsize.InbagError, "GOSS"),
-        ({"machines": "1.2.3.4:1"}, rfsize.InbagError, "several machines"),
+        ({"boosting": "gbdt"}, rfsize.exceptions.NotAForestError, "boosting='rf'"),
+        ({"objective": "lambdarank"}, rfsize.exceptions.NotAForestError, "lambdarank|cannot be read"),
+        ({"objective": lambda *_: None}, rfsize.exceptions.NotAForestError, "objective of one's own"),
+        ({"objective": "cross_entropy_lambda"}, rfsize.exceptions.NotAForestError, "cannot be read"),
+        ({"bagging_freq": 0, "feature_fraction": 0.5}, rfsize.exceptions.InbagError, "bagging_freq=1"),
+        ({"data_sample_strategy": "goss"}, rfsize.exceptions.InbagError, "GOSS"),
+        ({"machines": "1.2.3.4:1"}, rfsize.exceptions.InbagError, "several machines"),
     ],
 )
 def test_parameters_that_make_no_forest(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
@@ -136,7 +136,7 @@ def test_labels_and_data_are_checked(data: Data) -> None:
 
 def test_trees_that_prove_nothing_are_refused(data: Data) -> None:
     forest = trainer_for({**LIGHTGBM, "min_gain_to_split": 1e9}, lgb.Dataset(data.X, data.y)).start()
-    with pytest.raises(rfsize.InbagError, match="more than one leaf"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="more than one leaf"):
         forest.add(3)
 
 
@@ -177,11 +177,11 @@ def test_what_cannot_continue_is_refused(data: Data) -> None:
     assert trainer_for(LIGHTGBM, kept).resume(first).n_trees == 5
     with pytest.raises(ValueError, match="free_raw_data=False"):
         trainer_for(LIGHTGBM, lgb.Dataset(data.X, data.y).construct()).resume(first)
-    with pytest.raises(rfsize.NotAForestError, match="num_leaves"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="num_leaves"):
         trainer_for({**LIGHTGBM, "num_leaves": 7}, kept).resume(first)
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         trainer_for(LIGHTGBM, lgb.Dataset(data.X[::-1], data.y[::-1])).resume(first)
-    with pytest.raises(rfsize.NotAForestError):
+    with pytest.raises(rfsize.exceptions.NotAForestError):
         trainer_for(LIGHTGBM, kept).resume(lgb.train({**LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), 2))
 
 

@@ -203,7 +203,7 @@ def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(training_votes, "rebuilt_bags", wrong)
     X, y = problem(3)
     for params in (SEVERAL, {**SEVERAL, "objective": "multiclassova"}):
-        with pytest.raises(rfsize.InbagError, match="tree 0 do not match"):
+        with pytest.raises(rfsize.exceptions.InbagError, match="tree 0 do not match"):
             grown(params, X, y)
 
 

@@ -194,27 +194,31 @@ def test_weights_are_refused_for_a_forest(data: Any) -> None:
 
 @pytest.mark.parametrize("name", ["size", "tree_outputs", "truncate", "inbag"])
 def test_sizes_are_refused(name: str, models: dict[str, AdaBoostClassifier], data: Any) -> None:
-    with pytest.raises(rfsize.NotAForestError, match=r"no independent draws.* errors of those before.*T\*.*compile"):
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match=r"no independent draws.* errors of those before.*T\*.*compile"
+    ):
         getattr(rfsize, name)(models["stumps"], data.X)
-    with pytest.raises(rfsize.NotAForestError, match="no independent draws"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="no independent draws"):
         rfsize.truncate(models["stumps"], n_trees=5)
-    with pytest.raises(rfsize.NotAForestError, match="no independent draws"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="no independent draws"):
         rfsize.grow(models["stumps"], data.X, data.y)
 
 
 def test_what_cannot_be_compiled_is_refused(models: dict[str, AdaBoostClassifier], data: Any) -> None:
     linear = AdaBoostClassifier(LogisticRegression(), n_estimators=5, random_state=0).fit(data.X, data.three)
-    with pytest.raises(rfsize.NotAForestError, match=r"LogisticRegressions.*estimator_weights_\[:5\], n_classes=3"):
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match=r"LogisticRegressions.*estimator_weights_\[:5\], n_classes=3"
+    ):
         rfsize.compile(linear)
     by_probabilities = copy.copy(models["stumps"])
     by_probabilities.algorithm = "SAMME.R"  # as before scikit-learn 1.6
-    with pytest.raises(rfsize.NotAForestError, match=r"no fixed weights.*algorithm='SAMME'"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"no fixed weights.*algorithm='SAMME'"):
         rfsize.compile(by_probabilities)
     with pytest.raises(NotFittedError):
         rfsize.compile(AdaBoostClassifier())
-    with pytest.raises(rfsize.NotAForestError, match="one class only"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only"):
         rfsize.compile(AdaBoostClassifier().fit(data.X, np.zeros(len(data.X))))
-    with pytest.raises(rfsize.NotAForestError, match="AdaBoostRegressor"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="AdaBoostRegressor"):
         rfsize.compile(AdaBoostRegressor(n_estimators=3).fit(data.X, data.y))
     for weight, message in ((-1.0, "at least 0"), (np.nan, "NaN")):
         damaged = copy.copy(models["stumps"])

@@ -112,7 +112,7 @@ def test_missing_values_go_where_scikit_learn_sends_them(in_training: bool, data
     model = RandomForestClassifier(31, random_state=2).fit(X, data.y[:ROWS])
     assert np.array_equal(rfsize.compile(model).votes(rows).counts, reference.counting.votes(own_votes(model, rows), 2))
     if in_training and parse_version(sklearn.__version__) < parse_version("1.8"):
-        with pytest.raises(rfsize.InbagError, match="Before scikit-learn"):
+        with pytest.raises(rfsize.exceptions.InbagError, match="Before scikit-learn"):
             rfsize.inbag(model, X)
     else:
         assert np.array_equal(rfsize.inbag(model, X), own_bags(model))
@@ -173,17 +173,17 @@ def test_a_threshold_of_two_classes(data: Data) -> None:
 
 def test_bags_are_proven_or_refused(data: Data) -> None:
     model = fitted("random forest", data)
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.inbag(model, data.X[:ROWS][::-1])
-    with pytest.raises(rfsize.InbagError, match="trained on 400 rows, but X has 300"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="trained on 400 rows, but X has 300"):
         rfsize.inbag(model, data.X[:300])
-    with pytest.raises(rfsize.InbagError, match="trained on all rows"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="trained on all rows"):
         rfsize.size(ExtraTreesClassifier(5).fit(data.X, data.y), data.X, oob=True)
     with pytest.raises(ValueError, match="leave out seed"):
         rfsize.inbag(model, data.X[:ROWS], seed=3)
     warm = BaggingClassifier(n_estimators=5, warm_start=True, random_state=0).fit(data.X, data.y)
     warm.set_params(n_estimators=8).fit(data.X, data.y)
-    with pytest.raises(rfsize.InbagError, match="samples of 3 of the 8 members"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="samples of 3 of the 8 members"):
         rfsize.tree_outputs(warm, data.X, oob=True)
     assert rfsize.tree_outputs(warm, data.fresh).votes.n_trees == 8
 
@@ -199,30 +199,30 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
 )
 def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
     for call in (votes_of, rfsize.size, rfsize.truncate, rfsize.compile):
-        with pytest.raises(rfsize.NotAForestError, match=found):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=found):
             call(model.fit(data.X, data.y), *([] if call is rfsize.compile else [data.fresh]))
-    with pytest.raises(rfsize.NotAForestError, match=found):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=found):
         rfsize.grow(model, data.X, data.y)
 
 
 def test_numbers_are_not_voted_on(data: Data) -> None:
     model = RandomForestRegressor(3).fit(data.X, data.y)
     for call in (votes_of, rfsize.size, rfsize.truncate):
-        with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
             call(model, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="cast no votes"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
         rfsize.grow(model, data.X, data.y)
 
 
 def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
     several = RandomForestClassifier(3).fit(data.X, np.stack([data.y, data.three], axis=1))
-    with pytest.raises(rfsize.NotAForestError, match="several labels"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="several labels"):
         rfsize.tree_outputs(several, data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="one class only"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only"):
         rfsize.tree_outputs(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X))), data.fresh)
     with pytest.raises(NotFittedError):
         rfsize.tree_outputs(RandomForestClassifier(3), data.fresh)
-    with pytest.raises(rfsize.NotAForestError, match="KNeighborsClassifier"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="KNeighborsClassifier"):
         rfsize.compile(fitted("neighbours", data))
     model = RandomForestClassifier(3).fit(data.X, data.y)
     with pytest.raises(ValueError, match="X has 3 columns"):
@@ -253,7 +253,7 @@ class Contrary(DecisionTreeClassifier):
 def test_trees_that_answer_otherwise_are_asked_themselves(data: Data) -> None:
     model = BaggingClassifier(Contrary(max_depth=3), 7, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
     assert np.array_equal(rfsize.tree_outputs(model, data.fresh).by_tree(), own_votes(model, data.fresh).T)
-    with pytest.raises(rfsize.NotAForestError, match="Contrary"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="Contrary"):
         rfsize.compile(model)
 
 
@@ -271,7 +271,7 @@ def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Dat
     warm = BaggingClassifier(GaussianNB(), 5, warm_start=True, random_state=0).fit(data.X, data.y)
     warm.set_params(n_estimators=10).fit(data.X, data.y)
     small = rfsize.truncate(warm, n_trees=5)
-    with pytest.raises(rfsize.InbagError, match="samples of 0 of the 5 members"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="samples of 0 of the 5 members"):
         rfsize.tree_outputs(small, data.X, oob=True)
     assert len(warm._seeds) == 5
 

@@ -39,7 +39,7 @@ def test_a_finished_forest_takes_more_trees(data: Data) -> None:
     weighted = RandomForestClassifier(20, random_state=4).fit(X, y, weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        warnings.simplefilter("ignore", rfsize.LabelsOnlyWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.LabelsOnlyWarning)
         grown = rfsize.grow(model, X, y, alpha=0.95)[0]
     assert len(grown.estimators_) > 20 == len(model.estimators_)
     assert grown.oob_score
@@ -52,7 +52,7 @@ def test_a_finished_forest_takes_more_trees(data: Data) -> None:
 
 def test_growing_without_bags_takes_validation_rows(data: Data) -> None:
     trees = ExtraTreesClassifier(10, random_state=0)
-    with pytest.raises(rfsize.InbagError, match="trained on all rows"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="trained on all rows"):
         rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS])
     grown, report = rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS], alpha=0.9, min_trees=10, validation=data.fresh)
     whole = ExtraTreesClassifier(report.available, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])

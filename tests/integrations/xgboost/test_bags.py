@@ -65,7 +65,7 @@ def test_multiclass_trees_have_bags_of_their_own(xgb_multiclass: xgb.Booster, da
 def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Data) -> None:
     loaded = xgb.Booster()
     loaded.load_model(xgb_booster.save_raw("ubj"))
-    with pytest.raises(rfsize.InbagError, match="give seed= and subsample="):
+    with pytest.raises(rfsize.exceptions.InbagError, match="give seed= and subsample="):
         rfsize.size(loaded, data.X, oob=True)
     told = {"seed": 3, "subsample": 0.632}
     assert np.array_equal(rfsize.inbag(loaded, data.X, **told), rfsize.inbag(xgb_booster, data.X))
@@ -74,9 +74,9 @@ def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Da
         == rfsize.tree_outputs(xgb_booster, data.X, oob=True).votes
     )
     assert rfsize.size(loaded, data.X, alpha=0.9, oob=True, **told).source == "oob"
-    with pytest.raises(rfsize.InbagError, match="61 of 61 trees"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="61 of 61 trees"):
         rfsize.inbag(loaded, data.X, seed=4, subsample=0.632)
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.inbag(loaded, data.X, seed=3, subsample=0.6)
     with pytest.raises(ValueError, match="subsample must be"):
         rfsize.inbag(loaded, data.X, seed=3, subsample=1.5)
@@ -103,7 +103,7 @@ def test_a_loaded_model_too_small_to_tell_is_refused(data: Data) -> None:
     assert rfsize.inbag(model, data.X).shape == (1, len(data.X))
     loaded = xgb.Booster()
     loaded.load_model(model.save_raw("ubj"))
-    with pytest.raises(rfsize.InbagError, match=r"ways.*pickles"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"ways.*pickles"):
         rfsize.inbag(loaded, data.X, seed=3, subsample=0.632)
 
 
@@ -112,7 +112,7 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, random_state=3)
     model.fit(data.X, data.three, sample_weight=weight)
     assert rfsize.inbag(model, data.X, sample_weight=weight).shape == (15, len(data.X))
-    with pytest.raises(rfsize.InbagError, match="sample_weight="):
+    with pytest.raises(rfsize.exceptions.InbagError, match="sample_weight="):
         rfsize.inbag(model, data.X)
     with pytest.raises(ValueError, match="non-negative"):
         rfsize.inbag(model, data.X, sample_weight=-weight)
@@ -124,26 +124,26 @@ def test_scale_pos_weight_is_part_of_the_proof(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 15, scale_pos_weight=3.0)
     expected = reference.bagging.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
     assert np.array_equal(rfsize.inbag(model, data.X, data.y), expected)
-    with pytest.raises(rfsize.InbagError, match="give y"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="give y"):
         rfsize.inbag(model, data.X)
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.inbag(model, data.X, 1 - data.y)
 
 
 def test_approx_shares_its_bag(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 5, tree_method="approx")
-    with pytest.raises(rfsize.InbagError, match="same bag"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="same bag"):
         rfsize.inbag(model, data.X)
 
 
 def test_exact_draws_otherwise(data: Data) -> None:
     model = train_xgboost(data.X, data.y, 5, tree_method="exact", colsample_bynode=1)
-    with pytest.raises(rfsize.InbagError, match="exact"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="exact"):
         rfsize.inbag(model, data.X)
 
 
 def test_no_bagging(data: Data) -> None:
-    with pytest.raises(rfsize.InbagError, match="without bagging"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="without bagging"):
         rfsize.inbag(train_xgboost(data.X, data.y, 5, subsample=1.0), data.X)
 
 
@@ -187,14 +187,14 @@ def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data:
         {**memory, "seeds": [first, 2**32, 5]},
     ):
         small.set_attr(rfsize_bags=damaged if isinstance(damaged, str) else json.dumps(damaged))
-        with pytest.raises(rfsize.InbagError, match="is damaged"):
+        with pytest.raises(rfsize.exceptions.InbagError, match="is damaged"):
             rfsize.inbag(small, data.X)
         assert rfsize.tree_outputs(small, data.X).votes == votes
         told = rfsize.inbag(small, data.X, seed=3, subsample=0.632)
         assert np.array_equal(told, rfsize.inbag(xgb_booster, data.X)[:3])
     wrong = loaded(small)
     wrong.set_attr(rfsize_bags=json.dumps({**memory, "seeds": [first, 1, 2]}))
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.inbag(wrong, data.X)
 
 
@@ -202,8 +202,8 @@ def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -
     loaded = xgb.Booster()
     loaded.load_model(xgb_booster.save_raw("ubj"))
     for subsample in (1e-9, 1e-4):
-        with pytest.raises(rfsize.InbagError):
+        with pytest.raises(rfsize.exceptions.InbagError):
             rfsize.inbag(loaded, data.X, seed=3, subsample=subsample)
     loaded.set_attr(rfsize_bags=json.dumps({"subsample": 1e-30, "seeds": list(range(1, TREES + 1))}))
-    with pytest.raises(rfsize.InbagError):
+    with pytest.raises(rfsize.exceptions.InbagError):
         rfsize.inbag(loaded, data.fresh)

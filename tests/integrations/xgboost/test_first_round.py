@@ -35,7 +35,7 @@ def from_file(model: xgb.Booster) -> xgb.Booster:
 def is_taken(model: xgb.Booster) -> bool:
     try:
         adapter_for(model, casts_votes=False)
-    except rfsize.NotAForestError:
+    except rfsize.exceptions.NotAForestError:
         return False
     return True
 
@@ -55,7 +55,9 @@ def test_a_base_margin_is_told_from_the_trees(kind: str, value: float, settings:
     for given in (model, from_file(model)):
         calls = (votes_of, rfsize.size, rfsize.truncate)
         for call in (*calls, lambda model, _: rfsize.compile(model)):
-            with pytest.raises(rfsize.NotAForestError, match=r"did not begin at its base_score.*base_margin"):
+            with pytest.raises(
+                rfsize.exceptions.NotAForestError, match=r"did not begin at its base_score.*base_margin"
+            ):
                 call(given, data.fresh)
 
 
@@ -72,7 +74,7 @@ def test_a_slice_of_a_boosted_model_is_no_forest(kind: str, data: Data) -> None:
     boosted = train(data, kind, rounds=3, max_depth=0, min_child_weight=0.1)
     assert is_taken(boosted[0:1])
     assert not is_taken(boosted[2:3])
-    with pytest.raises(rfsize.NotAForestError, match="slice of the later rounds of a boosted model"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="slice of the later rounds of a boosted model"):
         rfsize.size(from_file(boosted[1:2]), data.fresh)
 
 
@@ -83,12 +85,12 @@ def test_out_of_bag_the_hessian_of_a_row_tells(kind: str, data: Data) -> None:
     model = train(data, kind, base_margin=margin(kind, -0.84, data), **settings)
     asked = {"oob": True, "metric": "scores", "tolerance": 1.0}
     assert is_taken(model)
-    with pytest.raises(rfsize.InbagError, match=r"times the hessian.*sample_weight=.*base_margin"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"times the hessian.*sample_weight=.*base_margin"):
         rfsize.size(model, data.X, **asked)
     weight = np.full(len(data.X), 3.0)
     weighted = train(data, kind, weight=weight, **settings)
     assert rfsize.tree_outputs(weighted, data.X, oob=True, sample_weight=weight).source == "oob"
-    with pytest.raises(rfsize.InbagError, match=r"3 times the hessian"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"3 times the hessian"):
         rfsize.size(weighted, data.X, **asked)
 
 

@@ -120,13 +120,15 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
 def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> None:
     model = train(data)
     for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
-        with pytest.raises(rfsize.NotAForestError, match=message):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             call(model, data.X)
 
 
 def _suggestion(call: Any) -> str:
     """What an error says to write in place of a boosted model."""
-    with pytest.raises(rfsize.NotAForestError, match=r"boosted for 3 rounds.*one round, as .* does$") as refused:
+    with pytest.raises(
+        rfsize.exceptions.NotAForestError, match=r"boosted for 3 rounds.*one round, as .* does$"
+    ) as refused:
         call()
     return str(refused.value).partition("one round, as ")[2].removesuffix(" does")
 
@@ -159,9 +161,9 @@ def test_other_boosted_models_are_told_what_to_write(data: Data) -> None:
 
 def test_estimators_that_boost_are_refused_before_they_are_trained() -> None:
     for estimator in (xgb.XGBClassifier(), xgb.XGBClassifier(num_parallel_tree=50)):
-        with pytest.raises(rfsize.NotAForestError, match="would be boosted for 100 rounds"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="would be boosted for 100 rounds"):
             rfsize.grow(estimator, None, [0, 1])
-        with pytest.raises(rfsize.NotAForestError, match="would be boosted for 100 rounds"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="would be boosted for 100 rounds"):
             rfsize.RightSizedClassifier(estimator).fit(None, None)
 
 
@@ -169,10 +171,12 @@ def test_a_classifier_without_bagging_is_told_so(data: Data) -> None:
     unfitted = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=5, learning_rate=1, colsample_bynode=0.6)
     model = xgb.XGBClassifier(**unfitted.get_params()).fit(data.X, data.y)
     for call in (votes_of, rfsize.size):
-        with pytest.raises(rfsize.InbagError, match=r"trained without bagging.*subsample below 1.*validation rows"):
+        with pytest.raises(
+            rfsize.exceptions.InbagError, match=r"trained without bagging.*subsample below 1.*validation rows"
+        ):
             call(model, data.X, oob=True)
     for estimator in (unfitted, model):
-        with pytest.raises(rfsize.InbagError, match=r"trained without bagging.*subsample below 1"):
+        with pytest.raises(rfsize.exceptions.InbagError, match=r"trained without bagging.*subsample below 1"):
             rfsize.grow(estimator, data.X, data.y)
 
 

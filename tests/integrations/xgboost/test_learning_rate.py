@@ -30,7 +30,7 @@ def warned(call: Callable[[], Any]) -> list[str]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call()
-    return [str(each.message) for each in found if each.category is rfsize.ShrunkenScoresWarning]
+    return [str(each.message) for each in found if each.category is rfsize.exceptions.ShrunkenScoresWarning]
 
 
 @pytest.mark.parametrize("rate", [None, 0.05, 0.9, 2.0])

@@ -34,7 +34,7 @@ def test_merging_a_forest_that_forgot_its_bags(data: Data) -> None:
     booster = merged([merged([first]), from_file])
     assert len(booster.get_dump()) == 7
     assert booster.attr("rfsize_bags") is None
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         rfsize.inbag(booster, data.X)
 
 
@@ -65,9 +65,9 @@ def test_merging_refuses_what_differs(data: Data) -> None:
         (train_xgboost(data.X, data.y, 3, seed=4, base_score=0.2), "base_score"),
         (train_xgboost(data.X, data.y, 3, seed=4, subsample=0.5), "subsample"),
     ):
-        with pytest.raises(rfsize.NotAForestError, match=what):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=what):
             merged([first, other])
-    with pytest.raises(rfsize.NotAForestError, match="2 rounds"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="2 rounds"):
         merged([first, train_xgboost(data.X, data.y, 3, rounds=2)])
     with pytest.raises(ValueError, match="found none"):
         merged([])
@@ -81,5 +81,5 @@ def test_merging_refuses_the_two_ways_of_voting_for_many_classes(data: Data) -> 
         xgb.train({**params, "num_parallel_tree": 3, "seed": seed}, dtrain, 1)
         for seed, params in enumerate((MULTICLASS, MULTI_OUTPUT))
     )
-    with pytest.raises(rfsize.NotAForestError, match="classes that a tree scores"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="classes that a tree scores"):
         merged([per_class, for_all])

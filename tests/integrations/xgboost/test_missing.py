@@ -72,7 +72,7 @@ def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
     assert len(rfsize.truncate(booster, rows, **asked).get_dump()) == report.n_kept
     scores = rfsize.size(rfsize.tree_outputs(booster, rows, oob=True, missing=0.0), metric="scores", tolerance=1.0)
     assert scores.source == "oob"
-    with pytest.raises(rfsize.InbagError, match="missing="):
+    with pytest.raises(rfsize.exceptions.InbagError, match="missing="):
         rfsize.size(booster, rows, alpha=0.8, oob=True)
 
 

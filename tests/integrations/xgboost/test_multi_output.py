@@ -73,7 +73,7 @@ def test_one_tree_for_all_classes_has_one_bag(settings: dict[str, Any], growth: 
 
 @pytest.mark.skipif(HAS_HESSIANS, reason="since XGBoost 3.2 such trees keep their hessians")
 def test_one_tree_for_all_classes_without_hessians(multi_output: xgb.Booster, data: Data) -> None:
-    with pytest.raises(rfsize.InbagError, match=r"XGBoost 3\.2"):
+    with pytest.raises(rfsize.exceptions.InbagError, match=r"XGBoost 3\.2"):
         rfsize.inbag(multi_output, data.X)
 
 
@@ -83,5 +83,5 @@ def test_trees_that_score_different_numbers_of_classes_are_refused(multi_output:
     learner["gradient_booster"]["model"]["trees"][3] = json.loads(other.save_raw("json"))["learner"][
         "gradient_booster"
     ]["model"]["trees"][0]
-    with pytest.raises(rfsize.NotAForestError, match="damaged"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="damaged"):
         scores_per_leaf(learner)

@@ -168,7 +168,7 @@ def test_another_fraction_and_seed(data: Data) -> None:
     del params["seed"], params["subsample"]
     training = XgboostTrainer(params, xgb.DMatrix(data.X, data.y))
     assert (training.seed, training.fraction) == (3, 1.0)
-    with pytest.raises(rfsize.InbagError, match="subsample below 1"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="subsample below 1"):
         training.start()
     forest = training.start(fraction=0.25, seed=8)
     forest.add(12)
@@ -243,7 +243,7 @@ def test_a_forest_that_xgboost_trained_takes_more_trees(data: Data) -> None:
         resumed = XgboostTrainer(PARAMS, dtrain).resume(model)
         resumed.add(2)
         assert np.array_equal(resumed.out_of_bag.counts, expected.out_of_bag.counts)
-    with pytest.raises(rfsize.InbagError, match="loaded from a file"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="loaded from a file"):
         XgboostTrainer({**PARAMS, "seed": 4}, dtrain).resume(from_file)
 
 
@@ -268,11 +268,11 @@ def test_what_was_trained_otherwise_takes_no_more_trees(
 
 def test_other_models_take_no_more_trees(data: Data) -> None:
     training = XgboostTrainer(PARAMS, xgb.DMatrix(data.X, data.y))
-    with pytest.raises(rfsize.NotAForestError, match="2 rounds"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="2 rounds"):
         training.resume(train_xgboost(data.X, data.y, 2, rounds=2))
-    with pytest.raises(rfsize.NotAForestError, match="objective"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="objective"):
         training.resume(train_xgboost(data.X, data.three, 3, objective="multi:softprob", num_class=3))
-    with pytest.raises(rfsize.NotAForestError, match="fitted XGBClassifier"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="fitted XGBClassifier"):
         training.resume("a file")
 
 
@@ -301,7 +301,7 @@ def test_parameters_of_classifiers(data: Data) -> None:
     classifier = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=3, max_depth=4, subsample=0.7).fit(data.X, data.y)
     params = integration.parameters_of(classifier)
     assert (params["max_depth"], params["subsample"], "base_score" in params) == (4, 0.7, False)
-    with pytest.raises(rfsize.NotAForestError):
+    with pytest.raises(rfsize.exceptions.NotAForestError):
         integration.parameters_of(xgb.XGBClassifier(n_estimators=3).fit(data.X, data.y))
 
 
@@ -326,16 +326,20 @@ def test_a_fitted_classifier_takes_more_trees(kind: str, data: Data) -> None:
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"booster": "gblinear"}, rfsize.NotAForestError, "gblinear"),
-        ({"booster": "dart"}, rfsize.NotAForestError, "dart"),
-        ({"objective": "rank:ndcg"}, rfsize.NotAForestError, "rank:ndcg"),
-        ({"objective": "reg:gamma"}, rfsize.NotAForestError, "reg:gamma"),
-        ({"objective": "binary:logitraw"}, rfsize.NotAForestError, "binary:logitraw"),
-        ({"objective": "reg:squarederror", "scale_pos_weight": 2}, rfsize.NotAForestError, "scale_pos_weight"),
-        ({"tree_method": "approx"}, rfsize.InbagError, "same bag"),
-        ({"tree_method": "exact", "colsample_bynode": 1}, rfsize.InbagError, "grow_colmaker"),
-        ({"sampling_method": "gradient_based"}, rfsize.InbagError, "gradient"),
-        ({"seed_per_iteration": True}, rfsize.InbagError, "seed_per_iteration"),
+        ({"booster": "gblinear"}, rfsize.exceptions.NotAForestError, "gblinear"),
+        ({"booster": "dart"}, rfsize.exceptions.NotAForestError, "dart"),
+        ({"objective": "rank:ndcg"}, rfsize.exceptions.NotAForestError, "rank:ndcg"),
+        ({"objective": "reg:gamma"}, rfsize.exceptions.NotAForestError, "reg:gamma"),
+        ({"objective": "binary:logitraw"}, rfsize.exceptions.NotAForestError, "binary:logitraw"),
+        (
+            {"objective": "reg:squarederror", "scale_pos_weight": 2},
+            rfsize.exceptions.NotAForestError,
+            "scale_pos_weight",
+        ),
+        ({"tree_method": "approx"}, rfsize.exceptions.InbagError, "same bag"),
+        ({"tree_method": "exact", "colsample_bynode": 1}, rfsize.exceptions.InbagError, "grow_colmaker"),
+        ({"sampling_method": "gradient_based"}, rfsize.exceptions.InbagError, "gradient"),
+        ({"seed_per_iteration": True}, rfsize.exceptions.InbagError, "seed_per_iteration"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -380,7 +384,7 @@ def test_bags_that_fail_the_proof_add_no_votes(data: Data, monkeypatch: pytest.M
     training, forest = grown("binary", data, (4,))
     before = copy.deepcopy(forest.out_of_bag)
     monkeypatch.setattr(training, "weight", np.linspace(0.1, 3.0, len(data.X)))
-    with pytest.raises(rfsize.InbagError, match="could not be proven"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):
         forest.add(3)
     assert forest.n_trees == 4
     assert np.array_equal(forest.out_of_bag.counts, before.counts)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags, Leaves
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.errors import NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.voting.links import Link
 
 

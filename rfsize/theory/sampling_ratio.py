@@ -47,9 +47,9 @@ def ratio_with_replacement(fraction: Any) -> Any:
     Examples
     --------
     >>> import rfsize
-    >>> float(rfsize.ratio_with_replacement(0.5))
+    >>> float(rfsize.theory.ratio_with_replacement(0.5))
     1.0
-    >>> rfsize.ratio_with_replacement([0.1, 0.2]).round(3).tolist()
+    >>> rfsize.theory.ratio_with_replacement([0.1, 0.2]).round(3).tolist()
     [0.111, 0.25]
     """
     given = as_numbers("fraction", fraction)
@@ -89,9 +89,9 @@ def fraction_without_replacement(ratio: Any) -> Any:
     Examples
     --------
     >>> import rfsize
-    >>> float(rfsize.fraction_without_replacement(1.0))
+    >>> float(rfsize.theory.fraction_without_replacement(1.0))
     0.5
-    >>> rfsize.fraction_without_replacement([0.1, 0.25]).round(3).tolist()
+    >>> rfsize.theory.fraction_without_replacement([0.1, 0.25]).round(3).tolist()
     [0.091, 0.2]
     """
     given = as_numbers("ratio", ratio)

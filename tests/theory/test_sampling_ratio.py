@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rfsize.training.sampling_ratio import DEFAULT_FRACTIONS, fraction_without_replacement, ratio_with_replacement
+from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, fraction_without_replacement, ratio_with_replacement
 
 
 def test_equation_1_takes_one_grid_of_the_paper_to_the_other() -> None:

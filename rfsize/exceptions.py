@@ -1,11 +1,19 @@
-"""Every error and warning rfsize raises of its own accord.
+"""Every error and warning that rfsize raises of its own accord.
 
-All errors are ``ValueError``s, so one ``except ValueError`` is enough; the subclasses let a caller tell
-them apart.
+All errors are `RfsizeError`, which is a ``ValueError``; all warnings are `RfsizeWarning`, which is a ``UserWarning``.
+So one ``except`` or one filter is enough, and the subclasses tell them apart.
 """
 
 
-class NotAForestError(ValueError):
+class RfsizeError(ValueError):
+    """The root of all errors of rfsize's own. A wrong argument is a plain ``ValueError``."""
+
+
+class RfsizeWarning(UserWarning):
+    """The root of all warnings of rfsize's own."""
+
+
+class NotAForestError(RfsizeError):
     """The model is not a forest of independently trained trees, so the theory of T*(α) does not hold.
 
     Give a random forest, extremely randomised trees or bagging. Boosted trees are none: each is trained on the errors
@@ -21,11 +29,11 @@ class NotAForestError(ValueError):
     >>> rfsize.size(boosted, X)
     Traceback (most recent call last):
         ...
-    rfsize.errors.NotAForestError: found a GradientBoostingClassifier, ...
+    rfsize.exceptions.NotAForestError: found a GradientBoostingClassifier, ...
     """
 
 
-class InbagError(ValueError):
+class InbagError(RfsizeError):
     """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted.
 
     Give all training rows in the order of training, and what else the message asks for; or size the forest on rows that
@@ -33,7 +41,7 @@ class InbagError(ValueError):
     """
 
 
-class FewVotesError(ValueError):
+class FewVotesError(RfsizeError):
     """Too few trees may vote on training rows, or on those of one kind, for out-of-bag votes to tell what is asked.
 
     Train more trees or with a smaller bagging fraction, or give rows that the forest was not trained on. Where bags
@@ -50,14 +58,14 @@ class FewVotesError(ValueError):
         self.enough = enough
 
 
-class ForestFileError(ValueError):
+class ForestFileError(RfsizeError):
     """A file does not hold a compiled forest, or a damaged one.
 
     Compile the model again, and save it.
     """
 
 
-class NotConvergedWarning(UserWarning):
+class NotConvergedWarning(RfsizeWarning):
     """The forest has fewer trees than T*(α).
 
     Train more trees, or ask for a lower α.
@@ -72,15 +80,15 @@ class NotConvergedWarning(UserWarning):
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = RandomForestClassifier(40, random_state=0).fit(X, y)
-    >>> warnings.simplefilter("error", rfsize.NotConvergedWarning)
+    >>> warnings.simplefilter("error", rfsize.exceptions.NotConvergedWarning)
     >>> rfsize.truncate(forest, X, oob=True)
     Traceback (most recent call last):
         ...
-    rfsize.errors.NotConvergedWarning: ... train more trees, or ask for a lower alpha
+    rfsize.exceptions.NotConvergedWarning: ... train more trees, or ask for a lower alpha
     """
 
 
-class TrainingRowsWarning(UserWarning):
+class TrainingRowsWarning(RfsizeWarning):
     """Rows that are given as fresh ones are those that the forest was trained on, as the proof of its bags says.
 
     Trees agree on rows that they have seen: give ``oob=True``, or rows that the forest was not trained on.
@@ -93,15 +101,15 @@ class TrainingRowsWarning(UserWarning):
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> warnings.simplefilter("error", rfsize.TrainingRowsWarning)
+    >>> warnings.simplefilter("error", rfsize.exceptions.TrainingRowsWarning)
     >>> rfsize.size(forest, X)
     Traceback (most recent call last):
         ...
-    rfsize.errors.TrainingRowsWarning: X are the 569 rows that the forest was trained on, ...
+    rfsize.exceptions.TrainingRowsWarning: X are the 569 rows that the forest was trained on, ...
     """
 
 
-class CopiesWarning(UserWarning):
+class CopiesWarning(RfsizeWarning):
     """Training rows have copies, and T* depends on whether trees that saw a copy of a row may vote on it.
 
     Say which it is: ``groups="copies"`` where rows were repeated or oversampled before the training, ``groups="rows"``
@@ -109,7 +117,7 @@ class CopiesWarning(UserWarning):
     """
 
 
-class UndefinedMetricError(ValueError):
+class UndefinedMetricError(RfsizeError):
     """A metric has no value on the rows and predictions at hand, though both are as they should be.
 
     The logarithmic loss is infinite where a row's class gets no probability, and rankings need rows of both classes:
@@ -117,7 +125,7 @@ class UndefinedMetricError(ValueError):
     """
 
 
-class InfiniteLossWarning(UserWarning):
+class InfiniteLossWarning(RfsizeWarning):
     """The logarithmic loss is finite on the rows at hand, and may be infinite on others.
 
     Some leaves of the trees hold rows of one class only, and give the others no probability. Take the Brier score, or
@@ -125,7 +133,7 @@ class InfiniteLossWarning(UserWarning):
     """
 
 
-class NoVotesWarning(UserWarning):
+class NoVotesWarning(RfsizeWarning):
     """Every tree saw some of the training rows, which have no out-of-bag prediction, or hardly a tree left them out.
 
     Train more trees, or with a smaller bagging fraction. Where these rows are of one class, a score of the predictions
@@ -133,7 +141,7 @@ class NoVotesWarning(UserWarning):
     """
 
 
-class LabelsOnlyWarning(UserWarning):
+class LabelsOnlyWarning(RfsizeWarning):
     """A forest has the trees that its labels take, and a class, its ranking or its probabilities take many more.
 
     Size it for what is used: by the metric that it is judged by, its probabilities, or labels of which each class
@@ -141,35 +149,35 @@ class LabelsOnlyWarning(UserWarning):
     """
 
 
-class RareClassWarning(UserWarning):
+class RareClassWarning(RfsizeWarning):
     """A stop table answers many rows of a class otherwise than all trees do, though few of all rows.
 
     Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class by itself, or for a higher alpha.
     """
 
 
-class SharedBagsWarning(UserWarning):
+class SharedBagsWarning(RfsizeWarning):
     """Several trees were trained on the same bag, so their votes are not independent draws.
 
     Train with ``bagging_freq=1`` in LightGBM, or ``tree_method="hist"`` in XGBoost: each tree then draws its own bag.
     """
 
 
-class SeedDependenceWarning(UserWarning):
+class SeedDependenceWarning(RfsizeWarning):
     """The trees of a forest do not range over all that its parameters allow, but over what its seed does.
 
     Train with the larger feature fraction that the message names.
     """
 
 
-class UnknownColumnsWarning(UserWarning):
+class UnknownColumnsWarning(RfsizeWarning):
     """Rows have columns that the forest was not trained on, which are left out; those of training are found by name.
 
     Leave them out yourself, or look whether the forest is the one that you mean.
     """
 
 
-class ShrunkenScoresWarning(UserWarning):
+class ShrunkenScoresWarning(RfsizeWarning):
     """An XGBoost forest was trained with another learning rate than 1, which squeezes what it predicts.
 
     Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With it each tree counts 0.3 times what it
@@ -184,15 +192,15 @@ class ShrunkenScoresWarning(UserWarning):
     >>> from xgboost import XGBClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = XGBClassifier(n_estimators=1, num_parallel_tree=30, subsample=0.632, n_jobs=1).fit(X, y)
-    >>> warnings.simplefilter("error", rfsize.ShrunkenScoresWarning)
+    >>> warnings.simplefilter("error", rfsize.exceptions.ShrunkenScoresWarning)
     >>> rfsize.size(forest, X, oob=True, metric="probabilities", tolerance=0.01)
     Traceback (most recent call last):
         ...
-    rfsize.errors.ShrunkenScoresWarning: the forest was trained with learning_rate=0.3, ...
+    rfsize.exceptions.ShrunkenScoresWarning: the forest was trained with learning_rate=0.3, ...
     """
 
 
-class TableError(ValueError):
+class TableError(RfsizeError):
     """A stored stop table is damaged, or does not keep what it promises.
 
     Build the table again, and save it.
