@@ -85,7 +85,7 @@ for n_trees in sorted({11, 21, 41, report.n_trees, 101}):
     small = rfsize.truncate(forest, n_trees=n_trees)
     n_bytes = flash(rfsize.compile(small), f"bearing_{n_trees}")
     found = small.predict(X_later)
-    shares = 1 - report.agreement(n_trees), np.mean(found != labels), np.mean(found != y_later)
+    shares = report.loss_at(n_trees).value, np.mean(found != labels), np.mean(found != y_later)
     print(f"{n_trees:5}{n_bytes:9,}{shares[0]:18.2%}{shares[1]:8.2%}{shares[2]:8.2%}")
 
 # %%
