@@ -133,7 +133,7 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
     }
     (low, high), (expected_low, expected_high) = found["interval"], expected_report["interval"]
     assert low <= expected_low <= expected_high <= high
-    assert expected_report["wanted"] <= found["wanted"] == model.n_trees_ <= high
+    assert expected_report["n_kept"] <= found["n_kept"] == model.n_trees_ <= high
     assert model.report_.answer.goal.voting == "hard"
     assert model.report_.source == "cross-validation"
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)

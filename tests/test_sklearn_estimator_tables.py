@@ -102,7 +102,7 @@ def test_impossible_stop_tables_are_refused_before_the_training(
 
 
 def certified(estimator: Any, **params: Any) -> RightSizedClassifier:
-    settings = {"stop_table": "certified", "alpha": 0.9, "max_trees": 200, "min_trees": 40, "cv": 2, "random_state": 1}
+    settings = {"stop_table": "certified", "alpha": 0.9, "max_trees": 200, "min_trees": 40, "random_state": 1}
     return RightSizedClassifier(estimator, **{**settings, **params})
 
 

@@ -172,7 +172,7 @@ class TrainingVoteReader:
             raise InbagError(
                 f"the bagging was changed during training, from {self._bagging} to {bagging(params)}, "
                 "and such bags cannot be rebuilt; leave it as it is, or name a validation set: "
-                "SizeCallback(votes='valid_0')"
+                "SizeCallback(validation='valid_0')"
             )
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
@@ -390,7 +390,7 @@ class TrainingVoteReader:
                 raise InbagError(
                     f"the in-bag rows of tree {newest.tree} do not match the leaf counts that LightGBM stored, so no "
                     "out-of-bag vote can be trusted (bags drawn on a GPU, or parameters changed during training); "
-                    "name a validation set: SizeCallback(votes='valid_0')"
+                    "name a validation set: SizeCallback(validation='valid_0')"
                 )
         self.proven += bool(together)
 
@@ -425,7 +425,7 @@ def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
     names = list(booster.name_valid_sets)
     if name not in names:
         raise ValueError(
-            f"votes names the validation set '{name}', but the training has {names or 'none'}; give votes='oob' or a "
-            "name from valid_names"
+            f"validation names '{name}', but the training has {names or 'none'}; give a name from valid_names, or leave "
+            "validation out to judge by the out-of-bag rows"
         )
     return booster.valid_sets[names.index(name)]

@@ -29,7 +29,7 @@ def test_size(model: str, rows: str, folder: Path, data: Data, capsys: pytest.Ca
 
 def test_size_from_arrays_and_out_of_bag(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "size", "lgb.txt", "train.npz", "--oob", "--alpha", "0.9") == 0
-    assert "(oob)" in capsys.readouterr().out
+    assert "from 1,500 out-of-bag rows" in capsys.readouterr().out
     told = ["--seed", "3", "--subsample", "0.632"]
     assert run(folder, "size", "xgb.ubj", "features.csv.gz", "--oob", "--alpha", "0.9", *told) == 0
 

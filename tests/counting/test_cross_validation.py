@@ -115,7 +115,7 @@ def test_numbers(kind: str, data: Data) -> None:
         outputs = rfsize.tree_outputs(params, xgb.DMatrix(data.X, y), cv=3)
     assert repr(outputs) == "TreeOutputs(1,500 rows (cross-validation), regression, 30 trees)"
     assert np.corrcoef(outputs.scores.mean[:, 0], y)[0, 1] > 0.7
-    for options in ({"criterion": "score", "tolerance": 0.2}, {"criterion": "rmse", "tolerance": 0.05}):
+    for options in ({"metric": "scores", "tolerance": 0.2}, {"metric": "rmse", "tolerance": 0.05}):
         assert 1 <= rfsize.size(outputs, **options).n_trees < 500
 
 
@@ -131,12 +131,12 @@ def test_they_size_as_outputs_out_of_bag_do(training: Training, data: Data) -> N
     outputs = rfsize.tree_outputs(params, make(), cv=5)
     report = rfsize.size(outputs, alpha=0.95)
     assert (report.source, report.n_rows, report.available) == ("cross-validation", 1500, 100)
-    assert report.converged
+    assert report.enough
     assert 5 < report.n_trees < 60
-    assert report.other.n_trees > 5
-    assert rfsize.size(outputs, criterion="auc", tolerance=0.01).n_trees < 100
-    assert rfsize.size(outputs, criterion="probability", tolerance=0.05).n_trees < 100
-    assert rfsize.size(outputs, criterion="score", tolerance=0.2).n_trees < 1000
+    assert rfsize.size(outputs, alpha=0.95, voting="hard").n_trees > 5
+    assert rfsize.size(outputs, metric="auc", tolerance=0.01).n_trees < 100
+    assert rfsize.size(outputs, metric="probabilities", tolerance=0.05).n_trees < 100
+    assert rfsize.size(outputs, metric="scores", tolerance=0.2).n_trees < 1000
     assert rfsize.StopTable.build(100, prior=outputs).expected_trees() < 50
     with pytest.raises(ValueError, match=r"trees cannot be asked again: .*cross-validation"):
         rfsize.truncate(outputs, alpha=0.95)

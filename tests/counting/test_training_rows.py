@@ -135,7 +135,7 @@ def test_whatever_takes_fresh_rows_warns(what: str, framework: str) -> None:
     assert [one.filename for one in told if one.category is rfsize.exceptions.TrainingRowsWarning] == [__file__]
     if what.startswith("size"):
         assert found.warnings[0].category is rfsize.exceptions.TrainingRowsWarning
-        assert str(found).splitlines()[1].startswith("! X are the 600 rows")
+        assert "\n  ! X are the 600 rows" in str(found)
     with warnings.catch_warnings():
         warnings.simplefilter("error", rfsize.exceptions.TrainingRowsWarning)
         ASKED[what](model, fresh, (fresh[:, 0] > 0).astype(int))
@@ -200,6 +200,6 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("options", [{"seed": 3}, {"subsample": 0.5}])
 def test_options_of_bags_are_refused_without_them(options: dict[str, Any]) -> None:
     model, _, fresh = known("XGBoost")
-    for ask in (rfsize.size, rfsize.truncate, rfsize.tree_outputs, votes_of):
+    for ask in (rfsize.tree_outputs, votes_of):
         with pytest.raises(ValueError, match=f"{next(iter(options))} would have no effect"):
             ask(model, fresh, **options)

@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "a goal of labels": (
         rfsize.exceptions.NotAForestError,
         "cast no votes",
-        {"params": LIGHTGBM | {"objective": "regression"}},
+        {"params": LIGHTGBM | {"objective": "regression"}, "alpha": 0.9},
     ),
 }
 

@@ -83,7 +83,7 @@ def test_forests_serve_another_rule_scorer_and_grid(data: Data, tmp_path: Path) 
 def test_a_file_of_another_search_is_refused(what: str, framework: str, data: Data, tmp_path: Path) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     file = tmp_path / "search"
-    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "alpha": 0.6, "resume": file}
+    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "resume": file}
     select_bagging_fraction(*given(framework, X, y), **options)
     other: dict[str, Any] = {"X": X[:, ::-1] if what == "features" else X, "y": 1 - y if what == "labels" else y}
     if what == "weights":

@@ -132,7 +132,7 @@ def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch)
 def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.975)
     with pytest.warns(
-        rfsize.exceptions.NotConvergedWarning, match=r"the 30 trees grown are not enough: about [\d,]+ are needed"
+        rfsize.exceptions.NotConvergedWarning, match=r"the 30 trees grown are probably not enough: about [\d,]+ are needed"
     ):
         model = train(data, callback, 30)
     assert model.num_trees() == 30
@@ -147,7 +147,7 @@ def test_averaged_scores_stop_the_training(data: Data) -> None:
     assert (report.answer.goal.voting, report.answer.predict_obeys) == ("soft", "soft")
     assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
-    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft", method="plugin")
+    expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft")
     assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
 
 
@@ -157,7 +157,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     params = {"objective": objective, "num_class": 3}
     train(data, callback, y=data.three, params=params)
     whole = train_lightgbm(data.X, data.three, callback.report_.available, **params)
-    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft", method="plugin")
+    expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft")
     assert callback.report_.n_trees == expected.n_trees
     # Of too many rows and classes, every so many rows are looked at; here every third.
     monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._SCATTER_CELLS", 3001)
@@ -167,7 +167,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     assert some.report_.available == callback.report_.available
     known = TreeOutputs.of(ForestOnRows.of(whole, data.X, oob=True))
     thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
-    again = rfsize.Report.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft", "plugin"))
+    again = rfsize.Report.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft"))
     assert some.report_.n_trees == again.n_trees
 
 
@@ -327,7 +327,7 @@ def test_shared_bags_warn(data: Data) -> None:
 )
 def test_what_it_cannot_size_is_refused(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
     with pytest.raises(error, match=message):
-        train(data, rfsize.SizeCallback(), 5, params=params)
+        train(data, rfsize.SizeCallback(alpha=0.99), 5, params=params)
 
 
 @pytest.mark.parametrize("voting", ["auto", "hard"])
@@ -423,7 +423,7 @@ def test_changed_bags_are_noticed(data: Data) -> None:
     change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.55] * 250)
     dataset = lgb.Dataset(data.X, data.y)
     with pytest.raises(
-        rfsize.exceptions.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(votes='valid_0'\)"
+        rfsize.exceptions.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(validation='valid_0'\)"
     ):
         lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
 
@@ -478,7 +478,7 @@ def test_unknown_validation_set(data: Data) -> None:
             {"min_trees": 2.5},
             {"log_every": -1},
         ),
-        *({"voting": "averaged"}, {"estimator": "best"}),
+        *({"voting": "averaged"}, {"average": "weighted"}),
     ],
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:

@@ -207,11 +207,13 @@ def test_other_models_are_refused(model: Any, found: str, data: Data) -> None:
 
 def test_numbers_are_not_voted_on(data: Data) -> None:
     model = RandomForestRegressor(3).fit(data.X, data.y)
-    for call in (votes_of, rfsize.size, rfsize.truncate):
-        with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
-            call(model, data.fresh)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
-        rfsize.grow(model, data.X, data.y)
+        votes_of(model, data.fresh)
+    for call in (rfsize.size, rfsize.truncate):
+        with pytest.raises(ValueError, match="give y, whose standard deviation says it"):
+            call(model, data.fresh)
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="cast no votes"):
+            call(model, data.fresh, alpha=0.9)
 
 
 def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
