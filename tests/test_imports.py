@@ -230,7 +230,7 @@ class TestOnAFaultyPackage:
             "integrations/xgboost/forest.py": "import rfsize.integrations.lightgbm.forest",
             "integrations/lightgbm/forest.py": "import rfsize.sizing.report",
             "integrations/lightgbm/callback.py": "import rfsize.sizing.report",
-            "sizing/size_report.py": "",
+            "sizing/report.py": "",
         }
         for name, text in files.items():
             path = tmp_path / name

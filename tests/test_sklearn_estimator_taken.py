@@ -107,7 +107,7 @@ def test_regressors_are_taken_too(numbers: RightSizedRegressor, data: Data) -> N
     small = rfsize.truncate(numbers, n_trees=3)
     assert (type(small), small.n_trees_, numbers.n_trees_ > 3) == (RightSizedRegressor, 3, True)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="the RightSizedRegressor predicts numbers"):
-        rfsize.size(numbers, data.fresh)
+        rfsize.size(numbers, data.fresh, alpha=0.9)
 
 
 def test_what_is_not_fitted_is_refused(model: RightSizedClassifier, data: Data) -> None:

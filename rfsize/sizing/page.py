@@ -7,13 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed, sentence
 from rfsize.sizing.goals.base import Goal, Loss
 from rfsize.sizing.goals.labels import LabelAnswer
 from rfsize.sizing.named_metrics import METRIC_WORDS
 from rfsize.sizing.plots import Score, plot_report, plot_score
-from rfsize.sizing.told import Told, how_many_are_enough, how_many_are_needed, remarks
+from rfsize.sizing.told import Told, how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.words import from_to, in_percent, in_words
 from rfsize.utils.words import how_many, printable
 
@@ -32,7 +33,7 @@ def report_account(report: Told) -> Account:
         title=f"Size of the forest, {goal.title}",
         verdict=_verdict(report),
         is_good=_is_good(report),
-        cautions=tuple(sentence(one.text) for one in report.warnings),
+        cautions=_cautions(report),
         figures=_figures(report, loss),
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
@@ -57,6 +58,12 @@ def _verdict(report: Told) -> str:
     if report.enough:
         return sentence(f"{how_many_are_enough(report)} to {report.goal.aim}")
     return sentence(how_many_are_needed(report))
+
+
+def _cautions(report: Told) -> tuple[str, ...]:
+    """The warnings; of a forest that is too small what to do, since the verdict says the rest."""
+    texts = (what_now(report) if one.category is NotConvergedWarning else one.text for one in report.warnings)
+    return tuple(map(sentence, texts))
 
 
 def _figures(report: Told, loss: Loss) -> tuple[Figure, ...]:

@@ -112,7 +112,7 @@ def how_many_are_needed(report: Told) -> str:
 def what_now(report: Told) -> str:
     """What a forest that is too small reaches, and what to do."""
     if report.cannot_tell is not None:
-        return f"{report.cannot_tell}. All {report.available:,} trees are kept"
+        return f"{report.cannot_tell}. No tree is dropped"
     reached = report.answer.said(report.loss_at(report.available))
     aim = f"for {report.goal.asked} train more trees, or ask for {report.goal.easier}"
     if report.goal.confidence not in (None, 0.5):

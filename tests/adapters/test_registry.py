@@ -15,7 +15,7 @@ from rfsize.adapters import registry
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model, data: rfsize.size(object()), "rfsize sizes a"),
+        (lambda model, data: rfsize.size(object(), data.X), "rfsize sizes a"),
         (lambda model, data: rfsize.size(type(model), data.X), "not a trained model"),
         (lambda model, data: rfsize.size(None, data.X), "rfsize sizes a"),
     ],

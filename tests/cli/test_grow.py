@@ -29,14 +29,13 @@ def test_grow(
     grown, more = tmp_path / output, tmp_path / f"more-{output}"
     assert run(labelled, "grow", *training, "--alpha", "0.9", "-o", str(grown)) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("T*(0.9) = ")
-    assert "(oob)" in printed
+    assert "out-of-bag rows" in printed
     model = read(model_file=grown)
-    assert f"T*(0.9) = {rfsize.tree_outputs(model, data.fresh).votes.n_trees} " in printed
+    assert printed.startswith(f"{rfsize.tree_outputs(model, data.fresh).n_trees} of the 100 trees grown are enough")
     assert run(labelled, "grow", *training, "--alpha", "0.97", "--model", str(grown), "-o", str(more), "--json") == 0
     report = json.loads(capsys.readouterr().out)
     larger = read(model_file=more)
-    assert rfsize.tree_outputs(larger, data.fresh).votes.n_trees == report["wanted"] >= report["n_trees"]
+    assert rfsize.tree_outputs(larger, data.fresh).votes.n_trees == report["n_kept"] >= report["n_trees"]
     assert report["classes"] == [0, 1]
     kept = rfsize.truncate(larger, n_trees=rfsize.tree_outputs(model, data.fresh).votes.n_trees)
     assert np.array_equal(
@@ -52,7 +51,7 @@ def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.
         table[columns].to_csv(fresh, index=False)
         options = ["--validation", str(fresh), "--alpha", "0.9", "-o", str(tmp_path / "grown.txt")]
         assert run(labelled, "grow", "two.csv", "--labels", "sign", "--framework", "lightgbm", *options) == 0
-        assert "300 rows (rows given), 100 votes each" in capsys.readouterr().out
+        assert "from 300 rows given, 100 votes each" in capsys.readouterr().out
 
 
 def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

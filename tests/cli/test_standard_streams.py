@@ -88,7 +88,7 @@ def test_every_command_reads_rows_from_standard_input(
         ["table", "lgb.txt", "-", *options, *table],
         ["grow", "-", *lightgbm, *grown],
         ["grow", name or "train.csv", *lightgbm, "--validation", "-", *grown],
-        ["fraction", "-", *lightgbm, "--fractions", "0.5", "--n-trees", "20"],
+        ["fraction", "-", *lightgbm[:-2], "--fractions", "0.5", "--n-trees", "20"],
     ):
         _given(monkeypatch, content)
         assert run(folder, *command) in {0, 1}, capsys.readouterr().err

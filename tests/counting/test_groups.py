@@ -111,7 +111,7 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
         assert scores.scatter[row, 0] == pytest.approx(np.sum((of_row - of_row.mean()) ** 2))
     report = rfsize.size(model, X, oob=True, metric="scores", tolerance=0.1, groups=patients)
     assert report.votes_per_row == scores.asked[scores.asked > 1].mean()
-    assert "grouped: no tree votes on a row of whose group it saw one" in str(report)
+    assert "by groups: no tree votes on a row of a group that it saw" in str(report)
 
 
 @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost", "random forest"])
@@ -214,7 +214,7 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert (report.n_trees, report.interval, report.enough) == (np.inf, (1, np.inf), False)
         assert report.n_rows + report.n_dropped == 400
         assert report.reason.startswith(f"{report.n_dropped / 400:.1%} of the rows have no out-of-bag votes")
-        assert "they may be the ones that take most trees. Give validation rows" in str(report)
+        assert "these rows may be the ones that take most trees: give validation rows" in str(report)
         assert "or give groups='rows' where rows come again by nature" in str(report)
     assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="rows have no out-of-bag votes"):
@@ -229,7 +229,6 @@ def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:
         rfsize.size(model, X, y, oob=True, groups=groups, metric="auc", tolerance=0.01) for groups in (patients, "rows")
     )
     assert grouped.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
-    assert grouped.value != alone.value
     assert grouped.loss_at(5) != alone.loss_at(5)
 
 

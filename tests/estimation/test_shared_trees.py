@@ -89,7 +89,7 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
         for one in (told, of_rows_alone(told)):
-            curves = rfsize.Report.of(replace(one, n_trees=TREES, source=""), goal).curves()
+            curves = rfsize.Report.of(replace(one, n_trees=TREES, source=""), goal).answer._curves
             near = np.abs(curves.sizes - true_size(voting)).argmin()
             spread.append(np.log(curves.disagreement[:, near]).std())
         wider.append(spread[0] / spread[1])

@@ -110,7 +110,7 @@ def test_it_fits_and_can_be_read(
         assert page["heading"] == results["enough"]._account().verdict
         assert not page["overflows"]
         assert page["asked"] == []
-        assert len(page["pictures"]) == 7
+        assert len(page["pictures"]) == 6
         assert page["letters"] >= 9.0
         assert (page["paper"] > 0.9) if page["scheme"] == "light" else (page["paper"] < 0.2)
         assert all(abs(ink - page["paper"]) > 0.6 for ink in (page["ink"], *page["drawn"]))

@@ -45,7 +45,7 @@ def test_reports_tables_and_warnings(rows: Any, tmp_path: Path) -> None:
         result.to_html(tmp_path / "page.html")
         assert is_plain((tmp_path / "page.html").read_text("utf-8"))
     assert all(is_plain(str(one.message)) for one in given)
-    assert r"\x1b[2J" in str(of_classes)
+    assert r"\u202etxt" in str(of_classes)
     assert not re.search("<script>", (tmp_path / "page.html").read_text("utf-8"))
 
 

@@ -110,9 +110,11 @@ def test_what_is_no_forest_is_refused(params: dict[str, Any], message: str, data
         model = train_lightgbm(data.X, data.y, 3, **params)
     except lgb.basic.LightGBMError:
         pytest.skip("this LightGBM does not train such a forest")
-    for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
-            call(model, data.X)
+            call(model, data.X, alpha=0.9)
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
+        rfsize.inbag(model, data.X)
 
 
 def test_other_objects_are_refused(data: Data) -> None:

@@ -29,7 +29,7 @@ def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None
     assert np.array_equal(own_votes(grown, data.fresh), own_votes(expected, data.fresh))
     assert rfsize.tree_outputs(grown, X, oob=True).votes == rfsize.tree_outputs(expected, X, oob=True).votes
     whole = clone(grown).set_params(n_estimators=report.available).fit(X, y)
-    assert same(as_sure(rfsize.size(whole, X, alpha=0.9, oob=True)), as_sure(report))
+    assert same(as_sure(rfsize.size(whole, X, y, alpha=0.9, oob=True)), as_sure(report))
 
 
 def test_a_finished_forest_takes_more_trees(data: Data) -> None:

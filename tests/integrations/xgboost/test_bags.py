@@ -69,11 +69,9 @@ def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Da
         rfsize.size(loaded, data.X, oob=True)
     told = {"seed": 3, "subsample": 0.632}
     assert np.array_equal(rfsize.inbag(loaded, data.X, **told), rfsize.inbag(xgb_booster, data.X))
-    assert (
-        rfsize.tree_outputs(loaded, data.X, oob=True, **told).votes
-        == rfsize.tree_outputs(xgb_booster, data.X, oob=True).votes
-    )
-    assert rfsize.size(loaded, data.X, alpha=0.9, oob=True, **told).source == "oob"
+    outputs = rfsize.tree_outputs(loaded, data.X, oob=True, **told)
+    assert outputs.votes == rfsize.tree_outputs(xgb_booster, data.X, oob=True).votes
+    assert rfsize.size(outputs, alpha=0.9).source == "oob"
     with pytest.raises(rfsize.exceptions.InbagError, match="61 of 61 trees"):
         rfsize.inbag(loaded, data.X, seed=4, subsample=0.632)
     with pytest.raises(rfsize.exceptions.InbagError, match="could not be proven"):

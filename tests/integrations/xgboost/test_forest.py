@@ -119,9 +119,11 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> None:
     model = train(data)
-    for call in (rfsize.size, rfsize.truncate, rfsize.inbag):
+    for call in (rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
-            call(model, data.X)
+            call(model, data.X, alpha=0.9)
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
+        rfsize.inbag(model, data.X)
 
 
 def _suggestion(call: Any) -> str:

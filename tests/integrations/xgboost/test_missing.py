@@ -66,12 +66,11 @@ def test_a_classifiers_own_marker_need_be_no_single_precision_number(rows: np.nd
 
 def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
     booster, _ = trained(rows, data.y, 0.0, 61)
-    asked = {"alpha": 0.8, "oob": True, "missing": 0.0}
-    report = rfsize.size(booster, rows, **asked)
+    outputs = rfsize.tree_outputs(booster, rows, oob=True, missing=0.0)
+    report = rfsize.size(outputs, alpha=0.8)
     assert report.n_rows > 0
-    assert len(rfsize.truncate(booster, rows, **asked).get_dump()) == report.n_kept
-    scores = rfsize.size(rfsize.tree_outputs(booster, rows, oob=True, missing=0.0), metric="scores", tolerance=1.0)
-    assert scores.source == "oob"
+    assert len(rfsize.truncate(outputs, alpha=0.8).get_dump()) == report.n_kept
+    assert rfsize.size(outputs, metric="scores", tolerance=1.0).source == "oob"
     with pytest.raises(rfsize.exceptions.InbagError, match="missing="):
         rfsize.size(booster, rows, alpha=0.8, oob=True)
 
@@ -79,7 +78,7 @@ def test_sizes_out_of_bag_need_it(rows: np.ndarray, data: Data) -> None:
 def test_what_keeps_its_own_refuses_another(rows: np.ndarray, data: Data, lgb_booster: Any) -> None:
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, missing=0.0).fit(rows, data.y)
     assert rfsize.tree_outputs(model, rows, missing=0.0).votes == rfsize.tree_outputs(model, rows).votes
-    for call in (votes_of, rfsize.size, rfsize.inbag, rfsize.truncate):
+    for call in (votes_of, rfsize.inbag, rfsize.tree_outputs):
         with pytest.raises(ValueError, match=r"fitted with missing=0\.0"):
             call(model, rows, missing=2)
         with pytest.raises(ValueError, match=r"is for an xgboost\.Booster.*LightGBM"):
@@ -108,7 +107,7 @@ def test_validation_rows_miss_what_training_rows_do(rows: np.ndarray, data: Data
     dtrain = xgb.DMatrix(rows[:400], data.y[:400], missing=0.0)
     options = {"alpha": 0.7, "min_trees": 20, "max_trees": 20}
     reports = [
-        rfsize.grow(params, dtrain, **options, validation=fresh)[0][1]
+        rfsize.grow(params, dtrain, **options, validation=fresh)[1]
         for fresh in (rows[400:], xgb.DMatrix(rows[400:], missing=0.0), xgb.DMatrix(rows[400:]))
     ]
     as_array, as_told, otherwise = (agreement(report, 5) for report in reports)
@@ -121,10 +120,8 @@ def test_misplaced_markers_are_refused(rows: np.ndarray, data: Data) -> None:
         rfsize.tree_outputs(booster, xgb.DMatrix(rows), missing=0.0)
     with pytest.raises(ValueError, match="missing must be a number"):
         rfsize.tree_outputs(booster, rows, missing="none")
-    with pytest.raises(ValueError, match="missing would have no effect"):
-        rfsize.truncate(rfsize.tree_outputs(booster, missing=0.0), n_trees=3)
-    with pytest.raises(ValueError, match="sized as they are"):
-        rfsize.size(rfsize.tree_outputs(rfsize.tree_outputs(booster, rows, missing=0.0).votes, missing=0.0))
+    with pytest.raises(ValueError, match="rfsize sizes a"):
+        rfsize.tree_outputs(rfsize.tree_outputs(booster, rows, missing=0.0), rows, missing=0.0)
 
 
 def test_the_command_line_takes_it(
