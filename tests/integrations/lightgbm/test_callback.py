@@ -132,7 +132,8 @@ def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch)
 def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.975)
     with pytest.warns(
-        rfsize.exceptions.NotConvergedWarning, match=r"the 30 trees grown are probably not enough: about [\d,]+ are needed"
+        rfsize.exceptions.NotConvergedWarning,
+        match=r"the 30 trees grown are probably not enough: about [\d,]+ are needed",
     ):
         model = train(data, callback, 30)
     assert model.num_trees() == 30

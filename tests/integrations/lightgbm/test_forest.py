@@ -101,7 +101,7 @@ def test_threshold_is_for_two_classes(lgb_multiclass: lgb.Booster, data: Data) -
     [
         ({"boosting": "gbdt"}, "boosting='gbdt'"),
         ({"boosting": "dart"}, "boosting='dart'"),
-        ({"objective": "regression"}, "'regression'.*cast no votes"),
+        ({"objective": "regression"}, "cast no votes"),
         ({"linear_tree": True, "boosting": "rf"}, "linear"),
     ],
 )
