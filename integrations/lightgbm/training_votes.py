@@ -425,7 +425,7 @@ def _validation_set(booster: lgb.Booster, name: str) -> lgb.Dataset:
     names = list(booster.name_valid_sets)
     if name not in names:
         raise ValueError(
-            f"validation names '{name}', but the training has {names or 'none'}; give a name from valid_names, or leave "
-            "validation out to judge by the out-of-bag rows"
+            f"validation names '{name}', but the training has {names or 'none'}; give a name from valid_names, or "
+            "leave validation out to judge by the out-of-bag rows"
         )
     return booster.valid_sets[names.index(name)]
