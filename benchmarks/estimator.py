@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -112,7 +111,7 @@ def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
     """T* of each repetition."""
     fresh = [repetition.fresh for repetition in repetitions]
     reports = [rfsize.size(votes, method="plugin") for votes in fresh]
-    errors = [[spread(report, alpha) for alpha in ALPHAS] for report in reports]
+    errors = [[spread(votes, alpha) for alpha in ALPHAS] for votes in fresh]
     if problem.is_table:
         # The halves are of the same rows: together they say as much as one whole table.
         reports = [rfsize.size(reduce(Votes.concat, fresh), method="plugin")] * len(fresh)
@@ -122,9 +121,9 @@ def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
     ]
 
 
-def spread(report: rfsize.Report, alpha: float) -> float:
+def spread(votes: Votes, alpha: float) -> float:
     """Standard deviation of log T*, from the bootstrap's 95 % interval."""
-    low, high = replace(report, alpha=alpha, n_trees=report.size_at(alpha)).interval
+    low, high = rfsize.size(votes, alpha=alpha, method="plugin").interval
     return math.log(high / low) / 3.92
 
 

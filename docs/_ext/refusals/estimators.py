@@ -279,7 +279,7 @@ def fractions(at: AtHand) -> object:
     ValueError,
     "alpha would have no effect: with metric='auc' tolerance says how far off",
     why="α is a share of labels",
-    instead="`tolerance` alone; the same of `voting`, `average` and `size_estimator`",
+    instead="`tolerance` alone; the same of `voting` and `average`",
 )
 def alpha_of_a_metric(at: AtHand) -> object:
     forest = RandomForestClassifier(max_depth=3)
