@@ -347,7 +347,7 @@ def search_files(by_accident: bool) -> Loader:
     X, y = problem()
     path = Path(tempfile.mkdtemp()) / "search.zip"
     dataset = lgb.Dataset(X, y > 0, free_raw_data=False)
-    rfsize.select_bagging_fraction(PARAMS, dataset, [0.4, 0.6], n_trees=30, alpha=0.6, resume=path)
+    rfsize.select_bagging_fraction(PARAMS, dataset, fractions=[0.4, 0.6], n_trees=30, resume=path)
     content = path.read_bytes()
     search = SearchFile(path, trainer_for(PARAMS, dataset), PARAMS, None)
     whole = pickle.dumps(search._states)
