@@ -22,14 +22,13 @@ from rfsize.stopping.table import StopTable
 
 _TREES = 1000
 _ALPHA = 0.99
-_SPLITS = 3
 _REPEATED = 10_000  # rows to time, the held-out ones over and over
 
 
 class _Outcome(NamedTuple):
     """One forest before and after, and compiled with a stop table."""
 
-    trees: int
+    kept: int
     megabytes_before: float
     megabytes_after: float
     same_label: float
@@ -53,23 +52,18 @@ def run_demo(_: argparse.Namespace) -> None:
 
     X, digit = load_digits(return_X_y=True)
     y = (digit >= 5).astype(int)
-    splits = [train_test_split(X, y, test_size=1 / 3, random_state=seed) for seed in range(_SPLITS)]
-    rows, held_out = len(splits[0][0]), len(splits[0][1])
+    split = train_test_split(X, y, test_size=1 / 3, random_state=0)
+    rows, held_out = len(split[0]), len(split[1])
     print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.\n")
-    forests = {each.framework: each.demo_forest(_TREES) for each in importable_integrations()[0]}
-    found = {name: _mean(name, forest, splits) for name, forest in forests.items() if forest is not None}
+    found = {}
+    for each in importable_integrations()[0]:
+        forest = each.demo_forest(_TREES)
+        if forest is not None:
+            print(f"{each.framework:9}", end="", flush=True)
+            found[each.framework] = _outcome(forest, *split)
+            print(flush=True)
     _print_sizes(found)
     _print_speeds(found)
-
-
-def _mean(name: str, forest: Any, splits: list[Any]) -> _Outcome:
-    """Mean outcome over the splits, with a line of progress for each."""
-    outcomes = []
-    for number, split in enumerate(splits, start=1):
-        print(f"{name:9} split {number} of {len(splits)}:", end="", flush=True)
-        outcomes.append(_outcome(forest, *split))
-        print(flush=True)
-    return _Outcome(*np.mean(outcomes, axis=0))
 
 
 @contextmanager
@@ -86,12 +80,13 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
         # On so few rows threads would mostly wait for each other; to predict, it takes all of them.
         model = forest.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=-1)
     with _step("size them"):
-        report = size(model, X, alpha=_ALPHA, oob=True)
+        outputs = tree_outputs(model, X, oob=True)
+        report = size(outputs, alpha=_ALPHA)
     with _step(f"cut to {report.n_kept}"):
         small = truncate(model, n_trees=report.n_kept)
         before, after = (forest.predict(X_test) for forest in (model, small))
     with _step("compile"):
-        table = StopTable.build(_TREES, alpha=_ALPHA, prior=tree_outputs(model, X, oob=True), rule="optimal")
+        table = StopTable.build(_TREES, alpha=_ALPHA, prior=outputs, rule="optimal")
         whole, settled = compiled(model), compiled(model, table)
         labels, asked = settled.predict(X_test, return_trees=True)
     repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))
@@ -102,7 +97,7 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
     with _step("predict again"):
         seconds = [_seconds(predict, repeated) for predict in ways]
     return _Outcome(
-        trees=report.n_kept,
+        kept=report.n_kept,
         megabytes_before=_megabytes(model),
         megabytes_after=_megabytes(small),
         same_label=float(np.mean(before == after)),
@@ -117,13 +112,13 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
 
 
 def _print_sizes(found: dict[str, _Outcome]) -> None:
-    print(f"\n{_TREES:,} trees, cut to T*({_ALPHA:g}) from out-of-bag votes; means over {_SPLITS} splits:\n")
+    print(f"\n{_TREES:,} trees, cut to T*({_ALPHA:g}) from out-of-bag votes:\n")
     print(f"{'':10} {'trees':>16} {'file size':>20} {'same label':>11} {'accuracy':>16}")
-    for name, mean in found.items():
+    for name, one in found.items():
         print(
-            f"{name:10} {_TREES:>7,} -> {mean.trees:>6.0f} {mean.megabytes_before:>8.1f} -> "
-            f"{mean.megabytes_after:>5.1f} MB {mean.same_label:>10.1%} {mean.accuracy_before:>7.1%} -> "
-            f"{mean.accuracy_after:.1%}"
+            f"{name:10} {_TREES:>7,} -> {one.kept:>6,} {one.megabytes_before:>8.1f} -> "
+            f"{one.megabytes_after:>5.1f} MB {one.same_label:>10.1%} {one.accuracy_before:>7.1%} -> "
+            f"{one.accuracy_after:.1%}"
         )
     print(
         "\n'same label': held-out rows on which the small forest predicts what the large one does. T* promises "
@@ -137,10 +132,10 @@ def _print_speeds(found: dict[str, _Outcome]) -> None:
         f"votes); seconds for\n{_REPEATED:,} rows, of the second call:\n"
     )
     print(f"{'':10} {'trees asked':>12} {'other label':>12} {'own predict':>16} {'compiled':>10} {'with table':>11}")
-    for name, mean in found.items():
+    for name, one in found.items():
         print(
-            f"{name:10} {mean.asked:>12.1f} {mean.differ:>12.1%} {mean.seconds_framework:>14.3f} s "
-            f"{mean.seconds_all:>8.3f} s {mean.seconds_table:>9.3f} s"
+            f"{name:10} {one.asked:>12.1f} {one.differ:>12.1%} {one.seconds_framework:>14.3f} s "
+            f"{one.seconds_all:>8.3f} s {one.seconds_table:>9.3f} s"
         )
 
 
