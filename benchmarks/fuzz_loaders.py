@@ -20,11 +20,11 @@ import xgboost as xgb
 
 import rfsize
 from rfsize.adapters.damage import damage_refused
-from rfsize.adapters.registry import trainer_for
 from rfsize.cli.models import load_model
 from rfsize.integrations.lightgbm import model_text
 from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.forest import _leaf_table, check_forest
@@ -349,7 +349,7 @@ def search_files(by_accident: bool) -> Loader:
     dataset = lgb.Dataset(X, y > 0, free_raw_data=False)
     rfsize.select_bagging_fraction(PARAMS, dataset, fractions=[0.4, 0.6], n_trees=30, resume=path)
     content = path.read_bytes()
-    search = SearchFile(path, trainer_for(PARAMS, dataset), PARAMS, None)
+    search = SearchFile(path, LightGbmTrainer(PARAMS, dataset), PARAMS, None)
     whole = pickle.dumps(search._states)
 
     def read(content: bytes) -> None:

@@ -25,8 +25,8 @@ client.close()
 print(report)
 
 # %%
-# What came of it does not depend on the workers: ``rfsize.grow`` trains the same with ``trees_per_block=20``. All bags
-# are proven, so the forest can be scored by the rows that its trees did not see.
+# What came of it does not depend on the workers. All bags are proven, so the forest can be scored by the rows that its
+# trees did not see.
 
 print(rfsize.oob_score(booster, X, y, metric="auc"))
 print(f"{(rfsize.compile(booster).predict_labels(X_test) == y_test).mean():.1%} of other rows are told right")

@@ -54,7 +54,7 @@ MAY_IMPORT = {
 }
 # What one module may import beyond its package.
 MODULE_MAY_IMPORT = {
-    "integrations.lightgbm.callback": {"sizing"},
+    "integrations.lightgbm.callback": {"sizing", "training.until_enough"},
     "integrations.sklearn.adaboost": {"stopping.rules.weighted"},
 }
 

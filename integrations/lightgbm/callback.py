@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import lightgbm as lgb
@@ -26,6 +26,7 @@ from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
 from rfsize.sizing.sized import report_by
+from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
 from rfsize.voting.groups import ALONE, Groups
@@ -163,76 +164,67 @@ class SizeCallback:
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
         self._report: Report | None = None
-        self._reader: _Readers | None = None
-        self._next_estimate = self.min_trees
-        self._began = 0.0
+        self._forests: _ForestsInTraining | None = None
+        self._until: UntilEnough
+        self._began: float
         self.seconds_to_go_: float | None = None
 
     @property
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None while there are none."""
-        stale = self._report is None or (self._reader is not None and self._report.available < self._reader.trees)
-        if stale and self._reader is not None and self._reader.can_tell:
-            try:
-                self._report = self._reader.report(self.goal)
-            except FewVotesError as too_few:
-                if too_few.enough is None:
-                    raise
-                return None
+        forests = self._forests
+        if forests is None or not forests.can_tell or (self._report and self._report.available == forests.trees):
+            return self._report
+        try:
+            self._report = forests.report(self.goal)
+        except FewVotesError as too_few:
+            if too_few.enough is None:
+                raise
+            return None
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
         # What is being read belongs to a training booster, which cannot be pickled.
-        return {**self.__dict__, "_report": self.report_, "_reader": None}
+        return {**self.__dict__, "_report": self.report_, "_forests": None}
 
     def __call__(self, env: CallbackEnv) -> None:
         """Called by LightGBM after each iteration."""
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
-            self._report, self._next_estimate = None, self.min_trees
-            self.seconds_to_go_, self._began = None, time.perf_counter()
-            self._reader = _Readers(env, self.validation, self.goal, self.threshold, self.groups)
-        assert self._reader is not None
-        self._reader.read(env)
-        last = trees == env.end_iteration
-        logs = self.log_every > 0 and trees % self.log_every == 0 and self._reader.can_tell
-        due = last or trees >= self._next_estimate
-        if not (due or logs):
+            self._until = UntilEnough(self.min_trees, env.end_iteration)
+            self._report, self.seconds_to_go_, self._began = None, None, time.perf_counter()
+            self._forests = _ForestsInTraining(env, self.validation, self.goal, self.threshold, self.groups)
+        forests, until = self._forests, self._until
+        assert forests is not None
+        forests.read(env)
+        logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
+        if trees < until.next_look and not logs:
             return
-        self._reader.prove_newest()
+        forests.prove_newest()
         self._report = None
         try:
-            report = self._reader.report(self.goal)
+            report = until.look(trees, partial(forests.report, self.goal))
         except FewVotesError as too_few:
-            self._put_off(too_few, last)
+            if too_few.enough is None:
+                raise
+            if trees == env.end_iteration:
+                self._forests = None
+                warn(str(too_few), NotConvergedWarning, through="lightgbm")
             return
-        enough = due and report.enough
-        if due and not enough:
-            self._next_estimate = report.next_look()
+        if report is None:
+            return
         # The estimate may have fallen below the trees at hand since the next look was settled.
-        until = trees if enough else min(max(report.wanted, self._next_estimate), env.end_iteration)
-        self.seconds_to_go_ = self._seconds(trees, int(until))
+        to_grow = 0 if until.is_over else min(max(report.wanted, until.next_look), env.end_iteration) - trees
+        if trees > 1:  # the time that the first tree took is not known
+            self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
             print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
-        if last or enough:
-            report = self._reader.noting_rows(report, self.goal)
+        if until.is_over:
+            report = forests.noting_rows(report, self.goal)
             give(report.warnings, through="lightgbm")
-            self._report, self._reader = report.noting(*self._reader.dependence), None
-        if enough:
-            raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
-
-    def _put_off(self, too_few: FewVotesError, last: bool) -> None:
-        """Look again at as many trees as tell; where training has ended before, warn."""
-        if too_few.enough is None:
-            raise too_few
-        self._next_estimate = max(self._next_estimate, too_few.enough)
-        if last:
-            self._reader = None
-            warn(str(too_few), NotConvergedWarning, through="lightgbm")
-
-    def _seconds(self, trees: int, until: int) -> float | None:
-        """Seconds that the trees still to train will take, where any but the first has been timed."""
-        return (until - trees) * (time.perf_counter() - self._began) / (trees - 1) if trees > 1 else None
+            self._report, self._forests = report.noting(*forests.dependence), None
+            if report.enough:
+                raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """What is still to come, for the log."""
@@ -242,7 +234,7 @@ class SizeCallback:
         return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"
 
 
-class _Readers:
+class _ForestsInTraining:
     """Reads the votes of the forest in training, or of each forest of a cross-validation."""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ class TrainingVoteReader:
 
     def __init__(
         self,
-        booster: lgb.Booster,
+        booster: Any,
         params: dict[str, Any],
         *,
         valid: str | None = None,
@@ -209,8 +210,7 @@ class TrainingVoteReader:
     def blocks(self) -> TreeBlocks:
         """What blocks of the trees read say of some of the rows that are scored."""
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
-        found = replace(self._blocks, counts=counts, scores=scores)
-        return found.where(np.ones(len(counts), dtype=np.bool_))  # a copy, which further trees leave as it is
+        return deepcopy(replace(self._blocks, counts=counts, scores=scores))  # which further trees leave as it is
 
     def outputs(self, source: str) -> TreeOutputs:
         """What has been read so far, a copy, which further trees leave as it is."""
@@ -248,17 +248,10 @@ class TrainingVoteReader:
 
     def _mean_score(self, valid: str | None) -> Floats:
         """Mean score of all trees, as the link tells it, on training rows or others, shape (n_outputs, n_rows)."""
-        taken: list[Floats] = []
-
-        def look(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
-            taken.append(self.link.score(np.atleast_2d(predicted.T)))
-            return "rfsize", 0.0, True
-
-        if valid is None:
-            self.booster.eval_train(look)
-        else:
-            self.booster.eval(self.dataset, valid, look)
-        return taken[0]
+        place = 0 if valid is None else 1 + self.booster.name_valid_sets.index(valid)
+        # What metrics are given by `eval_train` and `eval`, which would evaluate those of the training as well.
+        predicted = self.booster._Booster__inner_predict(data_idx=place)
+        return self.link.score(np.atleast_2d(predicted.T))
 
     def _newest(self, tree: int, before: Floats, mean: Floats) -> Newest:
         """Scores of the newest tree, by the difference that it made to the mean."""

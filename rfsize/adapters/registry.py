@@ -9,7 +9,6 @@ from typing import Any
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration, no_training_data
-from rfsize.adapters.trainer import Trainer
 from rfsize.exceptions import NotAForestError
 from rfsize.utils.warn import warn
 
@@ -171,8 +170,3 @@ def weighted_adapter_for(model: Any) -> Adapter | None:
     """The adapter of an ensemble whose members have weights, which can be compiled, not sized; None for any other."""
     integration = integration_of(model)
     return None if integration is None else integration.weighted(model)
-
-
-def trainer_for(params: dict[str, Any], data: Any) -> Trainer:
-    """The trainer of the framework that ``data`` come from; raises as `integration_for` and `Integration.trainer`."""
-    return integration_for(data).trainer(params, data)

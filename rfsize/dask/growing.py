@@ -23,6 +23,7 @@ from rfsize.sizing.report import Report
 from rfsize.sizing.sized import report_by
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
+from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.validation import share, whole
@@ -121,8 +122,7 @@ def grow(
     framework, client = name_of_taker(_checked_parameters(params)), checked_client(client)
     of_labels = {"alpha": alpha, "voting": voting, "average": average}
     goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
-    max_trees = whole("max_trees", max_trees, at_least=1)
-    min_trees = whole("min_trees", min_trees, at_least=1)
+    until = UntilEnough(min_trees, max_trees)
     trees_per_block = whole("trees_per_block", trees_per_block, at_least=1)
     given = _Given(
         framework,
@@ -137,7 +137,7 @@ def grow(
         given.check(rows.n_rows)
     with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
         growth = _growth(workers, given, goal, trees_per_block)
-        model, report = growth.to_size(max_trees=max_trees, min_trees=min_trees)
+        model, report = growth.to_size(until)
     adapter = adapter_for(model, casts_votes=False)
     warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
     give(shrinking_of(adapter))

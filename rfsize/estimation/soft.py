@@ -269,8 +269,9 @@ class LeadCells(NamedTuple):
         true = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi))
         noise = np.sqrt(self.asked)[:, None]
         ahead, behind = (noise * (sign * true - self.angle[:, None]) for sign in (1.0, -1.0))
-        far = np.logaddexp(log_ndtr(ahead), log_ndtr(behind))
-        return np.where(self.far[:, None], far, np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2))
+        found, far = np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2), self.far
+        found[far] = np.logaddexp(log_ndtr(ahead[far]), log_ndtr(behind[far]))
+        return found
 
 
 class SmoothLeads(Estimate):

@@ -171,16 +171,6 @@ class Report(Result):
         """Trees to keep: those that are `wanted`, or all of a forest that is too small."""
         return int(self.wanted) if self.enough else self.available
 
-    def next_look(self) -> int:
-        """Trees at which to size a forest in training again: min(T*, twice its trees).
-
-        That is figure 3 of Hernández-Lobato et al. 2013. Where the forest has T* trees, but it is not sure that they
-        are enough, the upper end of the interval takes the place of T*.
-        """
-        # T* may lie below the trees at hand where these have too few votes to tell.
-        wanted = self.wanted if self.wanted > self.available else 2 * self.available
-        return int(min(wanted, 2 * self.available))
-
     @cached_property
     def cannot_tell(self) -> str | None:
         """Why the trees at hand do not tell T*, and what to do; None where they do."""

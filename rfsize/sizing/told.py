@@ -54,7 +54,7 @@ def lines(report: Told) -> str:
     """What a report prints."""
     said = [f"! {one.text}" for one in report.warnings if one.category is not NotConvergedWarning]
     if report.enough:
-        first, rest = how_many_are_enough(report), [report.answer.said(report.loss_at(report.n_kept))]
+        first, rest = how_many_are_enough(report), [report.answer.said(report.n_kept)]
     else:
         first, rest = how_many_are_needed(report), [what_now(report)]
     rest += [*said, *_beside(report), *remarks(report), origin(report)]
@@ -113,7 +113,7 @@ def what_now(report: Told) -> str:
     """What a forest that is too small reaches, and what to do."""
     if report.cannot_tell is not None:
         return f"{report.cannot_tell}. No tree is dropped"
-    reached = report.answer.said(report.loss_at(report.available))
+    reached = report.answer.said(report.available)
     aim = f"for {report.goal.asked} train more trees, or ask for {report.goal.easier}"
     if report.goal.confidence not in (None, 0.5):
         aim += " or a lower confidence"
@@ -124,7 +124,7 @@ def what_now(report: Told) -> str:
 
 def _beside(report: Told) -> list[str]:
     """What the forest loses of anything else."""
-    others = [report.answer_of(name).in_short(report.loss_at(report.n_kept, name)) for name in report.beside]
+    others = [report.answer_of(name).in_short(report.n_kept) for name in report.beside]
     return [f"against an unlimited forest: {', '.join(others)}"] if others else []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -24,11 +25,12 @@ from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
-from rfsize.training.growing import grown_model
+from rfsize.training.growing import Growth
+from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import as_rows
 from rfsize.utils.table import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize.utils.validation import refuse_unused, sample_weights, whole
+from rfsize.utils.validation import refuse_unused, sample_weights
 from rfsize.utils.warn import give
 
 _CROSS_VALIDATED = (
@@ -66,8 +68,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self, examples: str) -> None:
         """Raise where a parameter is none; ``examples`` name forests that would do."""
-        whole("max_trees", self.max_trees, at_least=1)
-        whole("min_trees", self.min_trees, at_least=1)
+        UntilEnough(self.min_trees, self.max_trees)
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
                 f"estimator is a {type(self.estimator).__name__}; give a forest, such as {examples} (put a pipeline "
@@ -183,16 +184,10 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.oob_refusal_ = None
         if self.cv is None:
             try:
-                forest, report = grown_model(
-                    of_size(self.estimator, min(self.min_trees, self.max_trees)),
-                    data.X,
-                    data.target(self.estimator),
-                    goal,
-                    max_trees=self.max_trees,
-                    min_trees=self.min_trees,
-                    groups=data.groups,
-                    sample_weight=data.weight,
-                )
+                estimator = of_size(self.estimator, min(self.min_trees, self.max_trees))
+                options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": 0.5}
+                growth = Growth.of_estimator(estimator, data.X, data.target(estimator), goal, **options)
+                forest, report = growth.to_size(UntilEnough(self.min_trees, self.max_trees))
                 return forest, report, None
             except (InbagError, FewVotesError) as refused:
                 self.oob_refusal_ = str(refused)
@@ -203,20 +198,14 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """What forests of the other folds say, with more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
         folds = folds_of(_FOLDS if self.cv is None else self.cv, data.label, groups, stratified=len(data.classes) > 0)
-        n_trees = min(self.min_trees, self.max_trees)
-        while True:
+        until = UntilEnough(self.min_trees, self.max_trees)
+        report = None
+        while report is None or not until.is_over:
+            n_trees = until.next_look
             outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups)
             outputs = outputs.with_truth(data.truth, data.weight)
-            try:
-                report = Report.of(outputs, goal)
-            except FewVotesError as too_few:
-                if too_few.enough is None or n_trees == self.max_trees:
-                    raise
-                n_trees = min(too_few.enough, self.max_trees)
-                continue
-            if report.enough or n_trees == self.max_trees:
-                return outputs, report
-            n_trees = min(report.next_look(), self.max_trees)
+            report = until.look(n_trees, partial(Report.of, outputs, goal))
+        return outputs, report
 
     def _known_out_of_bag(self, name: str) -> OutOfBagPredictions:
         check_is_fitted(self)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import integration_for, trainer_for
+from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.reporting.account import Account
@@ -276,8 +276,9 @@ def select_bagging_fraction(
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
-    trainer = trainer_for(params, data)
-    belong = resolved(groups, integration_for(data).rows_of(data), len(trainer.label))
+    integration = integration_for(data)
+    trainer = integration.trainer(params, data)
+    belong = resolved(groups, integration.rows_of(data), len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, metric, voting)
     file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)

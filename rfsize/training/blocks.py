@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,23 +101,6 @@ class ForestInBlocks(ForestInTraining):
         self._train, self._merge = train, merge
         self._most = whole("trees_per_block", trees_per_block, at_least=1)
         self._boosters: list[Any] = []
-
-    @classmethod
-    def of(
-        cls,
-        trainer: Trainer,
-        threshold: float,
-        groups: Groups,
-        *,
-        merge: Callable[[Sequence[Any]], Any],
-        trees_per_block: int,
-    ) -> ForestInBlocks:
-        """One that is trained in this process, a block after the other."""
-
-        def train(blocks: Sequence[Block]) -> Iterator[TrainedBlock]:
-            return (trained(trainer, block, threshold, groups) for block in blocks)
-
-        return cls(Beginning.of(trainer, threshold, groups), train, merge, trees_per_block)
 
     def add(self, n_trees: int) -> None:
         full, rest = divmod(whole("n_trees", n_trees, at_least=1), self._most)

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import dependence_of, shrinking_of
-from rfsize.adapters.registry import adapter_for, integration_for, integration_of, trainer_for
+from rfsize.adapters.registry import adapter_for, integration_for, integration_of
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -22,11 +22,12 @@ from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
 from rfsize.sizing.sized import report_by
-from rfsize.training.blocks import ForestInBlocks
-from rfsize.training.grown import grown
+from rfsize.training.out_of_bag import out_of_bag_report
+from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
+from rfsize.utils.progress import progress_bar
 from rfsize.utils.table import from_polars
-from rfsize.utils.validation import share, whole
+from rfsize.utils.validation import share
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
 
@@ -140,69 +141,28 @@ def grow(
     """
     of_labels = {"alpha": alpha, "average": average, "voting": voting}
     goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
-    return grown_model(
-        params,
-        data,
-        y,
-        goal,
-        validation=validation,
-        threshold=share("threshold", 0.5 if threshold is None else threshold),
-        max_trees=max_trees,
-        min_trees=min_trees,
-        init_model=init_model,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
-
-
-def grown_model(
-    params: Any,
-    data: Any,
-    y: Any,
-    goal: Goal,
-    *,
-    max_trees: int,
-    min_trees: int,
-    validation: Any = None,
-    threshold: float = 0.5,
-    init_model: Any = None,
-    groups: ArrayLike | str | None = None,
-    sample_weight: ArrayLike | None = None,
-    trees_per_block: int | None = None,
-) -> tuple[Any, Report]:
-    """A model grown to a goal, and the report that ended the growth; arguments as in `grow`.
-
-    With ``trees_per_block``, parameters train blocks of so many trees, each from seeds of its own, which are merged as
-    `rfsize.dask.grow` does it.
-    """
-    max_trees = whole("max_trees", max_trees, at_least=1)
-    min_trees = whole("min_trees", min_trees, at_least=1)
+    until, threshold = UntilEnough(min_trees, max_trees), share("threshold", 0.5 if threshold is None else threshold)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None and groups is not None:
         raise ValueError("validation are rows that no tree saw, so that all may vote on all of them: leave out groups")
-    if trees_per_block is not None and (init_model is not None or not isinstance(params, dict)):
-        raise ValueError(
-            "a forest is trained in blocks from its parameters and data alone, not from a finished one or an "
-            "estimator: leave out trees_per_block"
-        )
+    of_rows: dict[str, Any] = {"threshold": threshold, "groups": groups}
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
-        growth = _of_estimator(params, data, y, sample_weight, goal, threshold, groups)
+        growth = Growth.of_estimator(params, data, y, goal, sample_weight=sample_weight, **of_rows)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")
     else:
-        growth = _of_parameters(params, data, init_model, goal, threshold, groups, trees_per_block)
-
+        growth = Growth.of_parameters(params, data, goal, init_model=init_model, **of_rows)
+    if X_val is None:
+        return growth.to_size(until)
     is_as_trained = hasattr(params, "fit") or integration_of(X_val) is not None  # and knows itself what is missing
     missing = None if is_as_trained else integration_for(data).missing_in(data)
 
-    def on_validation() -> ForestOnRows:
-        adapter = adapter_for(growth.model(growth.forest.booster()), casts_votes=False, missing=missing)
-        return ForestOnRows.of(adapter, X_val, threshold=threshold)
+    def on_validation(model: Any) -> ForestOnRows:
+        return ForestOnRows.of(adapter_for(model, casts_votes=False, missing=missing), X_val, threshold=threshold)
 
-    judged, limits = None if X_val is None else on_validation, {"max_trees": max_trees, "min_trees": min_trees}
-    return growth.to_size(**limits, validation=judged, y_val=y_val)
+    return growth.to_size(until, on_validation, y_val)
 
 
 @dataclass(frozen=True)
@@ -231,102 +191,97 @@ class Growth:
     model: Callable[[Any], Any] = lambda booster: booster
     given: int = 0
 
-    def to_size(
-        self,
-        *,
-        max_trees: int,
-        min_trees: int,
-        validation: Callable[[], ForestOnRows] | None = None,
-        y_val: Any = None,
-    ) -> tuple[Any, Report]:
-        """The model grown to its goal, and the report that ended the growth.
+    @classmethod
+    def of_parameters(
+        cls, params: Any, data: Any, goal: Goal, *, threshold: float, groups: Any, init_model: Any = None
+    ) -> Growth:
+        """Of training parameters, or of a finished booster; arguments as in `grow`."""
+        if not isinstance(params, dict):
+            if init_model is not None:
+                raise ValueError("with init_model, params must be the training parameters, a dict")
+            params, init_model = integration_for(params).parameters_of(params), params
+        X = integration_for(data).rows_of(data)
+        trainer = integration_for(data).trainer(params, data)
+        goal = goal.checked(len(trainer.classes), trainer.label, in_training=True)
+        of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolved(groups, X, len(trainer.label))}
+        forest = trainer.start(**of_rows) if init_model is None else trainer.resume(init_model, **of_rows)
 
-        It is judged out of bag, or by ``validation``, which makes the trees so far a forest on rows with ``y_val``.
+        def by(groups: Groups, model: Any) -> Report:
+            return report_by(groups, model, X, trainer.label, trainer.weight, goal=goal, threshold=threshold)
+
+        return cls(goal, forest, (trainer.label, trainer.weight), by, given=forest.n_trees)
+
+    @classmethod
+    def of_estimator(
+        cls, estimator: Any, X: Any, y: Any, goal: Goal, *, threshold: float, groups: Any, sample_weight: Any
+    ) -> Growth:
+        """Of an estimator, fitted or not; arguments as in `grow`."""
+        if y is None:
+            raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
+        # Here, because scikit-learn takes long to import.
+        from sklearn.base import clone
+        from sklearn.exceptions import NotFittedError
+
+        from rfsize.utils.tags import is_regression
+
+        if is_regression(estimator):
+            goal = goal.checked(0, y)
+        X = from_polars(X)
+        try:
+            adapter, is_new = adapter_for(estimator, casts_votes=False), False
+        except NotFittedError:
+            integration_for(estimator).check_estimator(estimator)
+            weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+            adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
+        if adapter.holder is not None:
+            raise NotAForestError(
+                f"found a {adapter.holder.kind}, whose own fit grows its forest: fit it with a larger alpha or "
+                "max_trees, or give the forest that it has fitted, model.estimator_"
+            )
+        goal = goal.checked(len(adapter.classes), y, in_training=True)
+        threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
+        X = adapter.check(X)
+        belong = resolved(groups, X, n_rows(X))
+        forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
+        forest.classes = adapter.classes if len(adapter.classes) else None
+
+        def by(groups: Groups, model: Any) -> Report:
+            return report_by(groups, model, X, y, sample_weight, goal=goal, threshold=threshold)
+
+        return cls(goal, forest, (y, sample_weight), by, adapter.with_booster, 0 if is_new else adapter.n_trees)
+
+    def to_size(
+        self, until: UntilEnough, on_validation: Callable[[Any], ForestOnRows] | None = None, y_val: Any = None
+    ) -> tuple[Any, Report]:
+        """The model grown until it is enough, and the report that ended the growth.
+
+        It is judged out of bag, or by ``on_validation``, which makes a model a forest on rows with ``y_val``.
         """
-        forest, goal, limits = self.forest, self.goal, {"max_trees": max_trees, "min_trees": min_trees}
-        estimate = (
-            None if validation is None else lambda: Report.of(TreeOutputs.of(validation()).with_truth(y_val), goal)
-        )
-        report = grown(forest, goal, self.truth, **limits, estimate=estimate)
-        if validation is None:
-            report = noting_copies(report, forest.groups, self._report_by)
+        forest, goal = self.forest, self.goal
+
+        def size() -> Report:
+            if on_validation is None:
+                return out_of_bag_report(forest, goal, self.truth, until.max_trees)
+            return Report.of(TreeOutputs.of(on_validation(self._model())).with_truth(y_val), goal)
+
+        report = None
+        with progress_bar("growing", until.max_trees, "trees", initial=forest.n_trees) as bar:
+            while report is None or not until.is_over:
+                more = until.next_look - forest.n_trees
+                if more > 0:
+                    forest.add(more)
+                    bar.update(more)
+                report = until.look(forest.n_trees, size)
+        if on_validation is None:
+            report = noting_copies(report, forest.groups, lambda groups: self.report_by(groups, self._model()))
         else:
-            report = report.noting(*noting_training_rows(validation(), y_val))
+            report = report.noting(*noting_training_rows(on_validation(self._model()), y_val))
         give(report.warnings)
         adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
         # Those were given before the training.
         return self.model(adapter.truncated(kept)), report.noting(*dependence_of(adapter), *shrinking_of(adapter))
 
-    def _report_by(self, groups: Groups) -> Report:
-        return self.report_by(groups, self.model(self.forest.booster()))
-
-
-def _of_parameters(
-    params: Any,
-    data: Any,
-    init_model: Any,
-    goal: Goal,
-    threshold: float,
-    groups: Any,
-    trees_per_block: int | None,
-) -> Growth:
-    if not isinstance(params, dict):
-        if init_model is not None:
-            raise ValueError("with init_model, params must be the training parameters, a dict")
-        params, init_model = integration_for(params).parameters_of(params), params
-    X = integration_for(data).rows_of(data)
-    trainer = trainer_for(params, data)
-    goal = goal.checked(len(trainer.classes), trainer.label, in_training=True)
-    belong = resolved(groups, X, len(trainer.label))
-    forest: ForestInTraining
-    if trees_per_block is not None:
-        merge = integration_for(data).merged
-        forest = ForestInBlocks.of(trainer, threshold, belong, merge=merge, trees_per_block=trees_per_block)
-    elif init_model is None:
-        forest = trainer.start(threshold=threshold, groups=belong)
-    else:
-        forest = trainer.resume(init_model, threshold=threshold, groups=belong)
-
-    def by(groups: Groups, model: Any) -> Report:
-        return report_by(groups, model, X, trainer.label, trainer.weight, goal=goal, threshold=threshold)
-
-    return Growth(goal, forest, (trainer.label, trainer.weight), by, given=forest.n_trees)
-
-
-def _of_estimator(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, goal: Goal, threshold: float, groups: Any
-) -> Growth:
-    if y is None:
-        raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
-    # Here, because scikit-learn takes long to import.
-    from sklearn.base import clone
-    from sklearn.exceptions import NotFittedError
-
-    from rfsize.utils.tags import is_regression
-
-    if is_regression(estimator):
-        goal = goal.checked(0, y)
-    X = from_polars(X)
-    try:
-        adapter, is_new = adapter_for(estimator, casts_votes=False), False
-    except NotFittedError:
-        integration_for(estimator).check_estimator(estimator)
-        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
-    if adapter.holder is not None:
-        raise NotAForestError(
-            f"found a {adapter.holder.kind}, whose own fit grows its forest: fit it with a larger alpha or max_trees, "
-            "or give the forest that it has fitted, model.estimator_"
-        )
-    goal = goal.checked(len(adapter.classes), y, in_training=True)
-    threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
-    X = adapter.check(X)
-    belong = resolved(groups, X, n_rows(X))
-    forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
-    forest.classes = adapter.classes if len(adapter.classes) else None
-
-    def by(groups: Groups, model: Any) -> Report:
-        return report_by(groups, model, X, y, sample_weight, goal=goal, threshold=threshold)
-
-    return Growth(goal, forest, (y, sample_weight), by, adapter.with_booster, 0 if is_new else adapter.n_trees)
+    def _model(self) -> Any:
+        """The trees so far as a model of the caller's type."""
+        return self.model(self.forest.booster())

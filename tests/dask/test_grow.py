@@ -15,6 +15,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
+from helpers.blocks import grown_in_blocks
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 
 da = pytest.importorskip("dask.array")
@@ -26,8 +27,6 @@ from rfsize.adapters.registry import integration_named  # noqa: E402
 from rfsize.dask import clients, held  # noqa: E402
 from rfsize.dask.growing import _TrainerOnWorker  # noqa: E402
 from rfsize.dask.held import HeldOnWorkers  # noqa: E402
-from rfsize.sizing.goals.labels import LabelGoal  # noqa: E402
-from rfsize.training.growing import grown_model  # noqa: E402
 
 PARAMS = {"lightgbm": LIGHTGBM | {"deterministic": True, "force_col_wise": True}, "xgboost": XGBOOST}
 # Two looks, of four blocks and of three, the last of which has five trees.
@@ -70,8 +69,7 @@ def undisturbed(client: Any, data: Data) -> Callable[[str], tuple[str, str]]:
 
 
 def test_it_is_what_grow_trains_in_blocks(undisturbed: Any, framework: str, data: Data) -> None:
-    goal, looks = LabelGoal(LOOKS["alpha"], confidence=0.8), {name: LOOKS[name] for name in LOOKS if name != "alpha"}
-    model, report = grown_model(PARAMS[framework], matrix(framework, data.X, data.y), None, goal, **looks)
+    model, report = grown_in_blocks(PARAMS[framework], matrix(framework, data.X, data.y), **LOOKS)
     assert (text(model), str(report)) == undisturbed(framework)
     assert len(rfsize.inbag(model, data.X, data.y)) == 55
 
@@ -120,9 +118,7 @@ def test_groups_and_copies(client: Any, framework: str, data: Data) -> None:
     X, y = np.repeat(data.X[:500], 2, axis=0), np.repeat(data.y[:500], 2)
     few = {"min_trees": 60, "max_trees": 60, "trees_per_block": 60, "alpha": 0.9}
     _, found = rfsize.dask.grow(client, PARAMS[framework], X, y, **few)
-    few.pop("alpha")
-    goal = LabelGoal(0.9, confidence=0.8)
-    _, expected = grown_model(PARAMS[framework], matrix(framework, X, y), None, goal, **few)
+    _, expected = grown_in_blocks(PARAMS[framework], matrix(framework, X, y), **few)
     assert str(found) == str(expected)
     assert found.groups == "copies"
 

@@ -8,7 +8,7 @@ import lightgbm as lgb
 import numpy as np
 
 from helpers.forests import LIGHTGBM
-from rfsize.adapters.registry import trainer_for
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
 SEVERAL = {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
 
@@ -32,7 +32,7 @@ def each_tree(model: lgb.Booster, X: np.ndarray, trees: int | None = None) -> np
 
 
 def grown(params: dict[str, Any], X: Any, y: Any, trees: int = 20, **dataset: Any) -> Any:
-    forest = trainer_for(params, lgb.Dataset(X, y, **dataset)).start()
+    forest = LightGbmTrainer(params, lgb.Dataset(X, y, **dataset)).start()
     forest.add(trees // 2)
     forest.add(trees - trees // 2)
     return forest

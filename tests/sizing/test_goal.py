@@ -1,4 +1,4 @@
-"""Which size of a growing forest is looked for, and when to look again."""
+"""Which size is looked for."""
 
 from __future__ import annotations
 
@@ -40,18 +40,3 @@ def test_a_report_is_of_the_goal(voting: str, method: str) -> None:
 def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LabelGoal(**options)
-
-
-def test_the_next_look_is_at_the_size_or_at_twice_the_trees() -> None:
-    known = outputs(40, 0.3)
-    near = rfsize.Report.of(replace(known, n_trees=40, source="oob"), LabelGoal(0.98, "hard", "plugin"))
-    assert near.n_trees > 40
-    assert near.next_look() == min(near.n_trees, 80)
-    far = rfsize.Report.of(replace(outputs(40, 0.49), n_trees=40, source="oob"), LabelGoal(0.999, "hard", "plugin"))
-    assert far.n_trees > 80
-    assert far.next_look() == 80
-    # With too few votes to tell, the size may lie below the trees at hand.
-    few = rfsize.Report.of(replace(outputs(4, 0.05), n_trees=12, source="oob"), LabelGoal(0.6, "hard", "plugin"))
-    assert few.n_trees <= 12
-    assert not few.enough
-    assert few.next_look() == 24

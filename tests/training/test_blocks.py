@@ -10,9 +10,8 @@ import pytest
 import xgboost as xgb
 
 import rfsize
+from helpers.blocks import grown_in_blocks
 from helpers.forests import LIGHTGBM, XGBOOST, Data, train_lightgbm
-from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.training.growing import grown_model
 
 PARAMS = {"lightgbm": LIGHTGBM, "xgboost": XGBOOST}
 
@@ -23,8 +22,8 @@ def grown(framework: str, data: Data, n_trees: int, **options: Any) -> Any:
     dtrain = (
         lgb.Dataset(data.X, data.y, free_raw_data=False) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
     )
-    goal = LabelGoal(0.9999, confidence=0.8)
-    return grown_model(PARAMS[framework], dtrain, None, goal, min_trees=n_trees, max_trees=n_trees, **options)[0]
+    grow = grown_in_blocks if "trees_per_block" in options else rfsize.grow
+    return grow(PARAMS[framework], dtrain, alpha=0.9999, min_trees=n_trees, max_trees=n_trees, **options)[0]
 
 
 def test_blocks_share_no_bags(framework: str, data: Data) -> None:
@@ -52,10 +51,6 @@ def test_a_block_of_all_trees_is_the_forest_of_one_training(data: Data) -> None:
     assert np.array_equal(found.predict(data.fresh), expected.predict(data.fresh))
 
 
-def test_refused(data: Data, lgb_booster: Any) -> None:
-    few, dataset = {"max_trees": 10, "min_trees": 10}, lgb.Dataset(data.X, data.y, free_raw_data=False)
-    for model, rows, y in ((lgb_booster, dataset, None), (lgb.LGBMClassifier(), data.X, data.y)):
-        with pytest.raises(ValueError, match="leave out trees_per_block"):
-            grown_model(model, rows, y, LabelGoal(), trees_per_block=10, **few)
+def test_blocks_of_no_trees_are_refused(data: Data) -> None:
     with pytest.raises(ValueError, match="trees_per_block must be a whole number of at least 1"):
         grown("lightgbm", data, 10, trees_per_block=0)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from helpers.damaged import damaged_numbers
 from helpers.forests import LIGHTGBM, Data
 from helpers.fraction_searches import ROWS, accuracy, given, search
-from rfsize.adapters.registry import trainer_for
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.checkpoint import SearchFile
 
@@ -166,7 +166,7 @@ def searched(data: Data, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     file = tmp_path_factory.mktemp("searched") / "search"
     search("lightgbm", data, [0.5], n_trees=24, resume=file)
     params, dtrain = given("lightgbm", data.X[:ROWS], data.y[:ROWS])
-    return file, file.read_bytes(), (trainer_for(params, dtrain), params)
+    return file, file.read_bytes(), (LightGbmTrainer(params, dtrain), params)
 
 
 @settings(max_examples=200)

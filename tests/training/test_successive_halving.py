@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import rfsize
 from helpers.forests import Data
 from helpers.fraction_searches import ROWS, given, losses, search, standard_error
+from rfsize.adapters.registry import integration_for
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.scoring import Comparison
@@ -51,7 +51,8 @@ def test_elimination_takes_at_most_a_third_of_the_trees(n_trees: int) -> None:
 def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
     fractions = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
     found = search(framework, data, fractions, n_trees=60, search="elimination", voting="hard")
-    trainer = rfsize.adapters.registry.trainer_for(*given(framework, data.X[:ROWS], data.y[:ROWS]))
+    params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
+    trainer = integration_for(dtrain).trainer(params, dtrain)
     forests = {fraction: trainer.start(fraction=fraction) for fraction in fractions}
     live, dropped, trees = list(fractions), {}, {}
     for rung, (n_trees, places) in enumerate([(9, 3), (18, 2), (36, 0)], start=1):

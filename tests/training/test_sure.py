@@ -126,7 +126,6 @@ def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     assert not report.enough
     assert report.n_kept == booster.num_trees() == 100
     assert finding(report) == ". ".join(line.strip() for line in str(report).splitlines()[:2])
-    assert report.next_look() == min(report.wanted, 200)
     callback = rfsize.SizeCallback(alpha=0.97, confidence=0.99)
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=unsure):
         model = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 100, callbacks=[callback])

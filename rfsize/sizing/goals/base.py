@@ -187,11 +187,11 @@ class Answer(ABC):
         return Loss(value, (min(low, value), max(high, value)))
 
     @abstractmethod
-    def said(self, loss: Loss) -> str:
-        """How a report says what its forest loses."""
+    def said(self, n_trees: int) -> str:
+        """How a report says what its forest of so many trees loses."""
 
     @abstractmethod
-    def in_short(self, loss: Loss) -> str:
+    def in_short(self, n_trees: int) -> str:
         """The same as one item of the losses that a report about something else lists."""
 
     def cannot_tell(self, available: int) -> str | None:

@@ -14,7 +14,7 @@ from rfsize.counting.representative import too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.exceptions import FewVotesError, NotAForestError
-from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
+from rfsize.sizing.goals.base import TAIL, Answer, Goal
 from rfsize.sizing.words import no_votes_advice
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive
@@ -152,8 +152,8 @@ class DeviationAnswer(Answer):
         low, high = (value * math.sqrt(float(size) / n_trees) for size in np.quantile(sizes, [TAIL, 1.0 - TAIL]))
         return low, high
 
-    def said(self, loss: Loss) -> str:
-        return f"{self.goal.name} are within {loss.value:.2g} of an unlimited forest's, on 95 % of rows"
+    def said(self, n_trees: int) -> str:
+        return f"{self.goal.name} are within {self.value(n_trees):.2g} of an unlimited forest's, on 95 % of rows"
 
-    def in_short(self, loss: Loss) -> str:
-        return f"{self.goal.name} ±{loss.value:.2g}"
+    def in_short(self, n_trees: int) -> str:
+        return f"{self.goal.name} ±{self.value(n_trees):.2g}"

@@ -254,11 +254,12 @@ class LabelAnswer(Answer):
         """How far from a tie the rows are."""
         return self.estimate.margins()
 
-    def said(self, loss: Loss) -> str:
-        return f"{in_percent(1.0 - loss.value)} of labels{self.goal.of_rows} equal those of an unlimited forest"
+    def said(self, n_trees: int) -> str:
+        equal = in_percent(1.0 - self.value(n_trees))
+        return f"{equal} of labels{self.goal.of_rows} equal those of an unlimited forest"
 
-    def in_short(self, loss: Loss) -> str:
-        return f"{in_percent(loss.value)} of labels change"
+    def in_short(self, n_trees: int) -> str:
+        return f"{in_percent(self.value(n_trees))} of labels change"
 
     def why_infinite(self) -> str:
         alpha = in_percent(self.goal.alpha)

@@ -173,15 +173,16 @@ class MetricAnswer(Answer):
     def loss(self, n_trees: int) -> Loss:
         return super().loss(n_trees)._replace(spread=self.lost.of_a_tree / math.sqrt(n_trees))
 
-    def said(self, loss: Loss) -> str:
-        low, high = loss.interval
-        worse = f"{'' if self.lost.is_told else 'at most '}{loss.value:.2g} worse than an unlimited forest's"
+    def said(self, n_trees: int) -> str:
+        value, (low, high), *_ = self.loss(n_trees)
+        worse = f"{'' if self.lost.is_told else 'at most '}{value:.2g} worse than an unlimited forest's"
         return f"{_in_words(self.name)} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
 
-    def in_short(self, loss: Loss) -> str:
-        if loss.value == 0.0:
+    def in_short(self, n_trees: int) -> str:
+        value = self.value(n_trees)
+        if value == 0.0:
             return f"{_in_words(self.name)} unchanged"
-        return f"{_in_words(self.name)} {self._sign}{loss.value:.2g}{'' if self.lost.is_told else ' at most'}"
+        return f"{_in_words(self.name)} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
         if not self.lost.is_bent:

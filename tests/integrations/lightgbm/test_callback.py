@@ -203,8 +203,8 @@ def _watched(callback: Any, readers: list[Any]) -> Any:
     """The same, and the reader that it reads with."""
 
     def watch(env: Any) -> None:
-        if callback._reader is not None and not readers:
-            readers.extend(callback._reader._each)
+        if callback._forests is not None and not readers:
+            readers.extend(callback._forests._each)
         callback(env)
 
     return watch

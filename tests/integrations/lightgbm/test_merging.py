@@ -14,8 +14,8 @@ import pytest
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, without_parameters
-from rfsize.adapters.registry import trainer_for
 from rfsize.integrations.lightgbm.merging import merged
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
 
 @pytest.fixture(scope="module", params=["binary", "multiclass", "regression"])
@@ -23,7 +23,7 @@ def pair(request: pytest.FixtureRequest, data: Data) -> Any:
     """Two forests of one Dataset, and the rows."""
     params = {"binary": LIGHTGBM, "multiclass": SEVERAL, "regression": {**LIGHTGBM, "objective": "regression"}}
     y = {"binary": data.y, "multiclass": data.three, "regression": data.X[:, 0] + 1e6}[request.param]
-    trainer = trainer_for(params[request.param], lgb.Dataset(data.X, y))
+    trainer = LightGbmTrainer(params[request.param], lgb.Dataset(data.X, y))
     boosters = []
     for seed, trees in ((3, 13), (4, 8)):
         forest = trainer.start(seed=seed)

@@ -16,9 +16,9 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
-from rfsize.adapters.registry import trainer_for
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm import integration
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
 
 def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
@@ -30,7 +30,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
     }  # fmt: skip
     given = copy.deepcopy(params)
     dataset = lgb.Dataset(data.X, data.three)
-    trainer = trainer_for(params, dataset)
+    trainer = LightGbmTrainer(params, dataset)
     assert (trainer.fraction, trainer.seed, trainer.classes.tolist()) == (0.5, 5, [0, 1, 2])
     assert np.array_equal(trainer.label, data.three)
     usual = {name: value for name, value in params.items() if name not in {"n_estimators", "early_stopping_round"}}
@@ -51,7 +51,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
 
 def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: Data) -> None:
     seeds = {"bagging_seed": 4, "feature_fraction_seed": 5, "extra_seed": 6, "feature_fraction": 0.7}
-    trainer = trainer_for({**LIGHTGBM, **seeds}, lgb.Dataset(data.X, data.y))
+    trainer = LightGbmTrainer({**LIGHTGBM, **seeds}, lgb.Dataset(data.X, data.y))
     forests = [trainer.start(), trainer.start(seed=1), trainer.start(seed=2)]
     for forest in forests:
         forest.add(15)
@@ -66,7 +66,7 @@ def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: D
 
 def test_sampling_parameters_may_be_left_to_start(data: Data) -> None:
     params = {name: value for name, value in LIGHTGBM.items() if not name.startswith("bagging")}
-    trainer = trainer_for(params, lgb.Dataset(data.X, data.y))
+    trainer = LightGbmTrainer(params, lgb.Dataset(data.X, data.y))
     assert trainer.fraction == 1.0
     for start in (trainer.start, lambda: trainer.resume(None)):
         with pytest.raises(rfsize.exceptions.InbagError, match="name no bagging_fraction below 1"):
@@ -86,7 +86,7 @@ def test_weights_and_predictions(data: Data) -> None:
         (SEVERAL, data.three, lambda score: softmax(score, axis=1)),
         ({**SEVERAL, "objective": "multiclassova"}, data.three, expit),
     ]:
-        trainer = trainer_for(params, lgb.Dataset(data.X, y, weight=weight))
+        trainer = LightGbmTrainer(params, lgb.Dataset(data.X, y, weight=weight))
         assert np.allclose(trainer.weight, weight)
         forest = trainer.start()
         forest.add(4)
@@ -96,7 +96,7 @@ def test_weights_and_predictions(data: Data) -> None:
         assert np.allclose(found, link(mean))
         expected = model.predict(data.fresh)
         assert np.allclose(found if expected.ndim == 2 else found[:, 1], expected)
-    assert trainer_for(LIGHTGBM, lgb.Dataset(data.X, data.y)).weight is None
+    assert LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X, data.y)).weight is None
 
 
 @pytest.mark.parametrize(
@@ -114,20 +114,20 @@ def test_weights_and_predictions(data: Data) -> None:
 def test_parameters_that_make_no_forest(params: dict[str, Any], error: Any, message: str, data: Data) -> None:
     group = np.full(len(data.y) // 10, 10) if params.get("objective") == "lambdarank" else None
     with pytest.raises(error, match=message):
-        trainer_for({**LIGHTGBM, **params}, lgb.Dataset(data.X, data.y, group=group))
+        LightGbmTrainer({**LIGHTGBM, **params}, lgb.Dataset(data.X, data.y, group=group))
 
 
 def test_labels_and_data_are_checked(data: Data) -> None:
     with pytest.raises(ValueError, match=r"indices 0 to 1, found \[0\.5\]"):
-        trainer_for({**LIGHTGBM, "objective": "cross_entropy"}, lgb.Dataset(data.X, data.y / 2))
+        LightGbmTrainer({**LIGHTGBM, "objective": "cross_entropy"}, lgb.Dataset(data.X, data.y / 2))
     with pytest.raises(ValueError, match="init_score"):
-        trainer_for(LIGHTGBM, lgb.Dataset(data.X, data.y, init_score=np.zeros(len(data.y))))
+        LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X, data.y, init_score=np.zeros(len(data.y))))
     with pytest.raises(ValueError, match="no labels"):
-        trainer_for(LIGHTGBM, lgb.Dataset(data.X))
+        LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X))
     balanced = {**LIGHTGBM, "pos_bagging_fraction": 0.5, "neg_bagging_fraction": 0.7}
     with pytest.raises(ValueError, match="pos_/neg_bagging_fraction"):
-        trainer_for(balanced, lgb.Dataset(data.X, data.y)).start(fraction=0.5)
-    forest = trainer_for(LIGHTGBM, lgb.Dataset(data.X, data.y)).start()
+        LightGbmTrainer(balanced, lgb.Dataset(data.X, data.y)).start(fraction=0.5)
+    forest = LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X, data.y)).start()
     with pytest.raises(ValueError, match="no trees yet"):
         forest.booster()
     with pytest.raises(ValueError, match="n_trees must"):
@@ -135,7 +135,7 @@ def test_labels_and_data_are_checked(data: Data) -> None:
 
 
 def test_trees_that_prove_nothing_are_refused(data: Data) -> None:
-    forest = trainer_for({**LIGHTGBM, "min_gain_to_split": 1e9}, lgb.Dataset(data.X, data.y)).start()
+    forest = LightGbmTrainer({**LIGHTGBM, "min_gain_to_split": 1e9}, lgb.Dataset(data.X, data.y)).start()
     with pytest.raises(rfsize.exceptions.InbagError, match="more than one leaf"):
         forest.add(3)
 
@@ -146,7 +146,7 @@ def test_a_finished_forest_continues(params: dict[str, Any], data: Data) -> None
     balanced_y = data.y if "pos_bagging_fraction" in params else None
     first = lgb.train(params, lgb.Dataset(data.X, y), 9)
     text = first.model_to_string()
-    trainer = trainer_for(integration.parameters_of(first), lgb.Dataset(data.X, y))
+    trainer = LightGbmTrainer(integration.parameters_of(first), lgb.Dataset(data.X, y))
     forest = trainer.resume(first)
     assert forest.n_trees == 9
     assert np.array_equal(
@@ -174,15 +174,17 @@ def test_a_finished_forest_continues(params: dict[str, Any], data: Data) -> None
 def test_what_cannot_continue_is_refused(data: Data) -> None:
     first = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 5)
     kept = lgb.Dataset(data.X, data.y, free_raw_data=False).construct()
-    assert trainer_for(LIGHTGBM, kept).resume(first).n_trees == 5
+    assert LightGbmTrainer(LIGHTGBM, kept).resume(first).n_trees == 5
     with pytest.raises(ValueError, match="free_raw_data=False"):
-        trainer_for(LIGHTGBM, lgb.Dataset(data.X, data.y).construct()).resume(first)
+        LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X, data.y).construct()).resume(first)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="num_leaves"):
-        trainer_for({**LIGHTGBM, "num_leaves": 7}, kept).resume(first)
+        LightGbmTrainer({**LIGHTGBM, "num_leaves": 7}, kept).resume(first)
     with pytest.raises(rfsize.exceptions.InbagError):
-        trainer_for(LIGHTGBM, lgb.Dataset(data.X[::-1], data.y[::-1])).resume(first)
+        LightGbmTrainer(LIGHTGBM, lgb.Dataset(data.X[::-1], data.y[::-1])).resume(first)
     with pytest.raises(rfsize.exceptions.NotAForestError):
-        trainer_for(LIGHTGBM, kept).resume(lgb.train({**LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), 2))
+        LightGbmTrainer(LIGHTGBM, kept).resume(
+            lgb.train({**LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), 2)
+        )
 
 
 @pytest.mark.parametrize(
@@ -212,6 +214,6 @@ def test_a_classifier_continues(data: Data) -> None:
     model = lgb.LGBMClassifier(n_estimators=6, num_leaves=7, **settings).fit(data.X, np.array(["no", "yes"])[data.y])
     params = integration.parameters_of(model)
     assert (params["num_threads"], params["verbose"]) == (1, -1)
-    forest = trainer_for(params, lgb.Dataset(data.X, data.y)).resume(model)
+    forest = LightGbmTrainer(params, lgb.Dataset(data.X, data.y)).resume(model)
     forest.add(3)
     assert np.array_equal(forest.booster().predict(data.fresh, num_iteration=6), model.predict_proba(data.fresh)[:, 1])

@@ -1,8 +1,7 @@
-"""Adding trees to a forest until it is large enough: figure 3 of Hernández-Lobato et al. 2013."""
+"""What the trees of a forest in training say out of bag of the size that it is to have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,52 +13,20 @@ from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report
-from rfsize.utils.progress import progress_bar
 from rfsize.utils.words import how_many
 
 Truth = tuple[Any, Any]
 """Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None."""
 
-# As many times the trees that are allowed are out of reach, however roughly a few trees tell how many it takes.
-_FAR = 2
 
-
-def grown(
-    forest: ForestInTraining,
-    goal: Goal,
-    truth: Truth,
-    *,
-    max_trees: int,
-    min_trees: int = 100,
-    estimate: Callable[[], Report] | None = None,
-) -> Report:
-    """Add trees to a forest until it has as many as are `wanted`, or ``max_trees``; the last estimate.
+def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
+    """The estimate from out-of-bag votes.
 
     Raises
     ------
     FewVotesError
-        If ``max_trees`` trees would not give the training rows votes enough to size a forest.
+        If they are too few, or ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
-    wanted = max(min_trees, forest.n_trees)
-    with progress_bar("growing", max_trees, "trees", initial=forest.n_trees) as bar:
-        while True:
-            more = min(wanted, max_trees) - forest.n_trees
-            if more > 0:
-                forest.add(more)
-                bar.update(more)
-            try:
-                report = _out_of_bag_report(forest, goal, truth, max_trees) if estimate is None else estimate()
-            except FewVotesError as too_few:
-                if too_few.enough is None or too_few.enough > _FAR * max_trees or forest.n_trees >= max_trees:
-                    raise
-                wanted = too_few.enough
-                continue
-            if report.enough or forest.n_trees >= max_trees:
-                return report
-            wanted = report.next_look()
-
-
-def _out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
     outputs = TreeOutputs.in_training(forest).with_truth(*truth)
     once = forest.groups.once
     asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
