@@ -177,6 +177,11 @@ class SoftLeads(Estimate):
         some = np.flatnonzero(rows)
         return cls((np.bincount(place, weights=lead)[some] / rows[some])[:, None], rows[some], cut)
 
+    @property
+    def n_rivals(self) -> int:
+        """Classes that each row leads over."""
+        return self._lead.shape[1]
+
     def nearest(self) -> SoftLeads:
         """Those over the nearest rival alone."""
         return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows, self._cut)
@@ -289,6 +294,9 @@ class SmoothLeads(Estimate):
     def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
         self._lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
         self._density, self._cut = density, cut
+        self._added: Floats = np.ones(len(_SIZES))
+        if measured.n_rivals == 1:
+            return
         some = measured.some(_RIVAL_ROWS)
         every, nearest = ([one.disagreement(int(size)) for size in _SIZES] for one in (some, some.nearest()))
         # Where rows are certain there is nothing that could be a share of anything.
@@ -343,7 +351,7 @@ def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
     """
     blocks = blocks.where(blocks.scores.asked > 1)
     halves = blocks.halves()
-    if blocks.scores.n_scores == 1 or not all((half.asked > 1).any() for half in halves):
+    if not all((half.asked > 1).any() for half in halves):
         return 1.0
     whole, *parts = (smooth(scores, cut).over_sizes() for scores in (blocks.scores, *halves))
     by_halves = np.maximum(np.mean(parts, axis=0), _LEAST)
@@ -359,7 +367,7 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
     density = fit_density(LeadCells.of(leads.lead.min(axis=1), leads.asked))
     found = SmoothLeads(density, SoftLeads.of(leads, cut), cut)
     found.caveat = peak_caveat(density.peak, "scores")
-    if blocks is not None:
+    if blocks is not None and scores.n_scores > 1:
         found.unbiased = _unbiased(blocks, cut)
     return found
 

@@ -95,7 +95,8 @@ class ScoredRows(LabelRows):
         return max(2, self.scores.n_scores)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        blocks = self.blocks
+        # Halves of the trees tell the bias of several scores; one has none.
+        blocks = self.blocks if self.scores.n_scores > 1 else None
         if blocks is not None:
             blocks = blocks.where(np.isin(blocks.rows, self.number[rows]))
         return self.estimated_by(self.scores.take(rows), self.cut, blocks)
