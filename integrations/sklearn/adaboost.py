@@ -45,10 +45,10 @@ class BoostedTrees(SklearnForest):
         self._stops = stops
         self.vote_weights = VoteWeights(stops.weights, stops.against, stops.total)
 
-    def checked_threshold(self, threshold: float) -> float:
-        if threshold != 0.5:
+    def checked_threshold(self, threshold: float | None) -> float:
+        if threshold not in (None, 0.5):
             raise ValueError(f"threshold={threshold!r} is for votes that count alike; leave it at 0.5 for AdaBoost")
-        return threshold
+        return 0.5
 
     def tree_table(self, threshold: float) -> TreeTable:
         table = super().tree_table(threshold)

@@ -139,11 +139,14 @@ class Holder(NamedTuple):
         Makes a new model of the caller's type of a smaller forest of the framework.
     table : StopTable or None
         By which the caller's model stops asking trees.
+    threshold : float
+        Probability of class 1 above which the caller's model says class 1.
     """
 
     kind: str
     around: Callable[[Any], Any]
     table: Any = None
+    threshold: float = 0.5
 
 
 class Bags(ABC):
@@ -426,8 +429,10 @@ class Adapter(ABC):
             numbers_only=self.reads_numbers_only,
         )
 
-    def checked_threshold(self, threshold: float) -> float:
-        """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply."""
+    def checked_threshold(self, threshold: float | None) -> float:
+        """``threshold`` as a float, by default the model's own; raises ``ValueError`` where it does not apply."""
+        if threshold is None:
+            return 0.5 if self.holder is None else self.holder.threshold
         threshold = share("threshold", threshold)
         if threshold != 0.5 and not self.classes.size:
             raise ValueError(

@@ -29,7 +29,7 @@ def tree_outputs(
     seed: int | None = None,
     subsample: float | None = None,
     missing: float | None = None,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     max_memory: float | None = None,
 ) -> TreeOutputs:
     """Ask the trees what they say of rows, once for all questions to come.
@@ -79,8 +79,9 @@ def tree_outputs(
     missing : float, optional
         Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
         was trained, which does not keep it. Classifiers and the other frameworks keep their own.
-    threshold : float, default 0.5
-        Probability of class 1 above which a tree votes for it; two classes only.
+    threshold : float, optional
+        Probability of class 1 above which a tree votes for it; two classes only. By default 0.5, or that of a
+        `RightSizedClassifier`.
     max_memory : float, optional
         Bytes that may be taken beside the model and rows that are in memory, such as ``2e9``; more is refused before
         it begins. No limit by default.
@@ -146,7 +147,8 @@ def tree_outputs(
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
 
-        outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=threshold)
+        at = 0.5 if threshold is None else threshold
+        outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
         give((*outputs.noted, *outputs.cautions(of_labels=True)))
         return outputs
     adapter = adapter_for(model, casts_votes=False)

@@ -80,7 +80,7 @@ class ForestOnRows:
         y: Any = None,
         *,
         oob: bool = False,
-        threshold: float = 0.5,
+        threshold: float | None = None,
         sample_weight: Any = None,
         seed: int | None = None,
         subsample: float | None = None,

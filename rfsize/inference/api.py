@@ -47,7 +47,7 @@ def compile(
         table, or without one the same as the model's own ``predict``. Forests of classes only.
     threshold : float, optional
         Probability of class 1 above which it is predicted, and voted for by a tree; two classes only. By default that
-        of the table, or without one 0.5.
+        of the table, or without one that of a `RightSizedClassifier`, or 0.5.
     n_jobs : int, default -1
         Threads that predict; -1 for one per core. The predictions are the same for any number.
     missing : float, optional
@@ -125,7 +125,7 @@ def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | 
         raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")
     if threshold is None and table is not None and adapter.classes.size == 2:
         threshold = table.threshold
-    return 0.5 if threshold is None else adapter.checked_threshold(threshold)
+    return adapter.checked_threshold(threshold)
 
 
 def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:

@@ -64,6 +64,9 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         What must stay the same as in an unlimited forest, as in `size`.
     tolerance : float, optional
         How far off it may be, as in `size`; needed for all but labels.
+    threshold : float, default 0.5
+        Probability of class 1 above which a tree, or the averaged scores, say class 1, and `predict` does; only for
+        labels of two classes.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
@@ -170,6 +173,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         tolerance: float | None = None,
         average: str = "micro",
         voting: str = "auto",
+        threshold: float = 0.5,
         confidence: float = 0.8,
         max_trees: int = 5000,
         min_trees: int = 100,
@@ -181,6 +185,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         self.estimator = estimator
         self.alpha = alpha
         self.voting = voting
+        self.threshold = threshold
         self.average = average
         self.metric = metric
         self.tolerance = tolerance
@@ -258,7 +263,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label rows, by the stop table where there is one, else as `estimator_` does.
+        """Label rows, by the stop table where there is one, else as `estimator_` does, or above ``threshold``.
 
         Parameters
         ----------
@@ -281,6 +286,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         X = self._checked_rows(X, reset=False)
         if self.compiled_ is not None:
             return self.compiled_.predict(X)
+        if self.threshold != 0.5:
+            return self.classes_[(self.estimator_.predict_proba(X)[:, 1] > self.threshold).astype(np.int64)]
         labels = self.estimator_.predict(X)
         return self.classes_[labels] if integration_for(self.estimator_).labels_are_indices else labels
 
@@ -363,6 +370,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
                 f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out",
                 *("alpha", "voting", "average"),
             )
+        share("threshold", self.threshold)
         share("calibration_fraction", self.calibration_fraction)
         if self.stop_table != "certified":
             self._refuse_unused(
@@ -419,7 +427,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             return StopTable.calibrate(forest, unseen, alpha=self.alpha, voting=voting, **of_certificate)
         prior: Votes | TreeOutputs | None = held_out
         if prior is None:
-            options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+            options = {"sample_weight": data.weight, "groups": data.groups}
             prior = asked(ForestOnRows.of(forest, data.X, data.truth, oob=True, **options), data.truth)
         table = StopTable.build(forest.n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
         return table if unseen is None else table.certified(forest, unseen, **of_certificate)

@@ -33,9 +33,9 @@ class OutOfBagPredictions:
     score: float | str
 
     @classmethod
-    def of(cls, forest: Any, data: TrainingData) -> OutOfBagPredictions | str:
+    def of(cls, forest: Any, data: TrainingData, threshold: float) -> OutOfBagPredictions | str:
         """What a forest predicts, or why that is not known."""
-        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
+        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
             adapter = adapter_for(forest, casts_votes=False)
             rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)

@@ -53,6 +53,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     max_trees: int
     min_trees: int
     cv: Any
+    threshold = 0.5
 
     def _fit(self, data: TrainingData, goal: Goal) -> TreeOutputs | None:
         """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
@@ -61,7 +62,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             adapter = adapter_for(forest, casts_votes=False)
             report = report.noting(*dependence_of(adapter), *shrinking_of(adapter))
             give(report.warnings)
-        out_of_bag = OutOfBagPredictions.of(forest, data) if held_out is None else _CROSS_VALIDATED
+        out_of_bag = OutOfBagPredictions.of(forest, data, self.threshold) if held_out is None else _CROSS_VALIDATED
         self._out_of_bag: OutOfBagPredictions | str = out_of_bag
         self.estimator_, self.report_, self.n_trees_ = forest, report, report.n_kept
         return held_out
@@ -94,7 +95,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         forest = adapter_for(self.estimator_, casts_votes=False)
         classes = getattr(self, "classes_", forest.classes)
-        return forest.held_by(Holder(type(self).__name__, self._around, getattr(self, "table_", None)), classes)
+        table = getattr(self, "table_", None)
+        return forest.held_by(Holder(type(self).__name__, self._around, table, self.threshold), classes)
 
     def _around(self, forest: Any) -> RightSizedForest:
         """This estimator with a forest of fewer trees."""
@@ -185,7 +187,11 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.cv is None:
             try:
                 estimator = of_size(self.estimator, min(self.min_trees, self.max_trees))
-                options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": 0.5}
+                options: dict[str, Any] = {
+                    "sample_weight": data.weight,
+                    "groups": data.groups,
+                    "threshold": self.threshold,
+                }
                 growth = Growth.of_estimator(estimator, data.X, data.target(estimator), goal, **options)
                 forest, report = growth.to_size(UntilEnough(self.min_trees, self.max_trees))
                 return forest, report, None
@@ -202,7 +208,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         report = None
         while report is None or not until.is_over:
             n_trees = until.next_look
-            outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups)
+            outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
             report = until.look(n_trees, partial(Report.of, outputs, goal))
         return outputs, report

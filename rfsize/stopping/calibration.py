@@ -52,7 +52,7 @@ class TreesOnRows:
             If the rows are those of training, or anything else does not fit.
         """
         adapter = adapter_for(model, casts_votes=casts_votes, missing=missing)
-        rows = ForestOnRows.of(adapter, X, threshold=0.5 if threshold is None else threshold)
+        rows = ForestOnRows.of(adapter, X, threshold=threshold)
         refuse_training_rows(rows)
         give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
         return cls(rows)
