@@ -76,12 +76,12 @@ def test_sizes_of_instances_and_of_ensembles() -> None:
     for alpha in NO_ALPHAS:
         _refused(theory.ensemble_size, alpha, [0.3])
         _refused(theory.why_infinite, alpha, [0.3])
-        _refused(theory.smallest_odd, lambda n_trees: 0.5 / n_trees, alpha)
 
 
 def test_the_bisection_starts_anywhere() -> None:
-    for alpha, guess in itertools.product(ALPHAS, [-(10**30), 0, 1, 99, 10**30]):
-        assert theory.smallest_odd(lambda n_trees: 0.5 / n_trees, alpha, guess) >= 1
+    for alpha, guess in itertools.product(ALPHAS, [-(10**30), 0, 1, 99, 10**30, math.inf]):
+        found = theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha, guess=guess)
+        assert found == theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha)
 
 
 @pytest.mark.parametrize("weights", [[math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]])

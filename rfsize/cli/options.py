@@ -13,7 +13,8 @@ from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, w
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.labels import AVERAGES
-from rfsize.sizing.named_metrics import GOALS, one_name
+from rfsize.sizing.goals.named import NAMES
+from rfsize.sizing.named_metrics import one_name
 from rfsize.utils.validation import choice
 
 
@@ -21,7 +22,7 @@ def _metric(text: str) -> str:
     """A metric by whichever of its names."""
     name = str(one_name(text))
     try:
-        choice("metric", name, GOALS)
+        choice("metric", name, NAMES)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return name
@@ -71,7 +72,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--missing": _number("value that an XGBoost forest took for missing, besides NaN"),
     "--metric": _text(
         "what must stay the same (default labels, of a regressor scores)",
-        f"{{{','.join(GOALS)}}}",
+        f"{{{','.join(NAMES)}}}",
         type=_metric,
     ),
     "--alpha": _number("share of labels to agree on (default 0.99)"),

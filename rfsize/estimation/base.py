@@ -5,71 +5,24 @@ Votes or scores, a few of each row or many, two classes or more: each way to mak
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import theory
+from rfsize.estimation.curves import SEED, Curves, between, sizes_around
 from rfsize.estimation.shared_trees import LeadChanges, shared_noise
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
-
-REPLICATES = 200
-SEED = 2013  # fixed: the same votes give the same interval
 
 # What no estimate follows, however many rows and trees there are, as a share of the disagreement: densities that are
 # not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
 _UNFOLLOWED = 0.03
 
-# Sizes around T* at which the bootstrap knows the disagreement, and groups of rows per factor of e in it.
-_FACTORS = 2.0 ** np.arange(-3.0, 4.0)
-_GROUPS_PER_FACTOR = 32.0
-
-
-class Curves(NamedTuple):
-    """Mean disagreement over ensemble sizes, as it might also have come out.
-
-    Attributes
-    ----------
-    sizes : ndarray of int64, shape (n_sizes,)
-        Odd ensemble sizes.
-    disagreement : ndarray of float, shape (n_replicates, n_sizes)
-        Mean over all rows, in each replicate.
-    """
-
-    sizes: NDArray[np.int64]
-    disagreement: Floats
-
-    @classmethod
-    def drawn_again(cls, sizes: NDArray[np.int64], disagreement: Floats, rows: Floats) -> Curves:
-        """Replicates by the bootstrap over rows, which come in groups of a mean disagreement each."""
-        n_rows = round(rows.sum())
-        drawn = np.random.default_rng(SEED).multinomial(n_rows, rows / rows.sum(), size=REPLICATES)
-        return cls(sizes, drawn @ disagreement / n_rows)
-
-    @classmethod
-    def of_rows(cls, sizes: NDArray[np.int64], by_row: Floats, rows: Floats) -> Curves:
-        """The same from the disagreement of each row, shape (n_rows, n_sizes), which stands for so many ``rows``."""
-        # Rows whose disagreement is alike at one size have it alike at the others.
-        middle = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
-        _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
-        in_group = np.bincount(group, weights=rows).astype(np.float64)
-        sums = np.stack([np.bincount(group, weights=rows * column) for column in by_row.T], axis=1)
-        return cls.drawn_again(sizes, sums / in_group[:, None], in_group)
-
-    def quantile(self, alpha: float, share: float) -> int | float:
-        """The size that T*(α) is at most in a share of the replicates.
-
-        Each replicate's T* is read off its curve, which is close to a straight line on logarithmic axes.
-        """
-        log_curves = np.log(np.maximum(self.disagreement, 1e-300))
-        log_sizes, target = np.log(self.sizes), math.log(1.0 - alpha)
-        found = [np.interp(-target, -curve, log_sizes, right=np.inf) for curve in log_curves]
-        return _odd(float(np.quantile(np.exp(found), share, method="inverted_cdf")))
+# Rows from which the size is guessed before all are looked at.
+_ROWS_TO_GUESS = 1000
 
 
 class Margins(NamedTuple):
@@ -109,7 +62,13 @@ class Estimate(ABC):
 
     def size(self, alpha: float) -> int | float:
         """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
-        return theory.smallest_odd(self.disagreement, alpha)
+        some = self.some(_ROWS_TO_GUESS)
+        guess = 1 if some is self else some.size(alpha)
+        return theory.smallest_size(self.disagreement, 1.0 - alpha, guess=guess, odd=True)
+
+    def some(self, n_rows: int) -> Estimate:
+        """The estimate from about so many of the rows, or this one where it is as quick."""
+        return self
 
     @abstractmethod
     def replicates(self, size: int | float) -> Curves:
@@ -144,7 +103,7 @@ class Estimate(ABC):
         generator, at = np.random.default_rng(SEED + 1), sizes_around(size)
         own_share = self.leads(blocks).own_share(at)
         drawn = shared_noise(lambda weights: self.with_noise(blocks, weights, at), blocks, own_share, generator)
-        noise = np.stack([np.interp(np.log(curves.sizes), np.log(at), one) for one in drawn])
+        noise = between(curves.sizes, at, drawn)
         mixed = generator.standard_normal((len(curves.disagreement), len(noise)))
         # The scatter of so few blocks is itself uncertain: Student's t.
         freedom = blocks.n_filled - 1.0
@@ -167,20 +126,3 @@ class Estimate(ABC):
         found = other()
         found.caveat = self.caveat
         return found
-
-
-def spread_sizes() -> NDArray[np.int64]:
-    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
-    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
-    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
-
-
-def sizes_around(size: int | float) -> NDArray[np.int64]:
-    """Odd ensemble sizes from an eighth to eight times a size."""
-    around = min(size, theory.MAX_TREES // 16) * _FACTORS
-    return np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
-
-
-def _odd(size: float) -> int | float:
-    """The smallest odd whole number that is at least ``size``."""
-    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf

@@ -9,14 +9,13 @@ deviation is the largest of theirs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.estimation.curves import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats
 from rfsize.voting.blocks import TreeBlocks
@@ -25,29 +24,11 @@ from rfsize.voting.scores import Scores
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 
-
-_DRAWS = 1 << 17  # over all rows
-
-
-_FEWEST_DRAWS = 2  # on each
-
-
-# Sizes around T* at which the bootstrap knows the deviation, and groups of rows per factor of e in it.
-_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
-
-
-_GROUPS_PER_FACTOR = 32.0
-
-
+_DRAWS, _FEWEST_DRAWS = 1 << 17, 2  # over all rows, and on each
+_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)  # sizes around T* at which the bootstrap knows the deviation
 _ANY_SIZE = 100  # deviations of which tell about where others are
-
-
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
-
-
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-
-
 _LARGEST_SCORE = 1e60
 
 
@@ -98,19 +79,21 @@ class Deviations:
             math.sqrt(np.mean(found**2)), float(np.quantile(found, 1.0 - SHARE_BEYOND, method="inverted_cdf"))
         )
 
-    def sizes(self, tolerance: float) -> Sizes:
-        """The smallest forests within ``tolerance``; ``math.inf`` where no size is."""
+    def sizes(self, tolerance: float) -> tuple[int | float, int | float]:
+        """The smallest forests within ``tolerance`` by either deviation; ``math.inf`` where no size is."""
 
-        def by_rms(n_trees: int) -> bool:
-            return math.sqrt(np.mean(self._by_draw(n_trees) ** 2)) <= tolerance
+        def rms(n_trees: int) -> float:
+            return math.sqrt(np.mean(self._by_draw(n_trees) ** 2))
 
-        def by_p95(n_trees: int) -> bool:
-            return bool(np.mean(self._by_draw(n_trees) > tolerance) <= SHARE_BEYOND)
+        def beyond(n_trees: int) -> float:
+            return float(np.mean(self._by_draw(n_trees) > tolerance))
 
         # Both deviations fall about as 1/√T. The product of floats is infinite where ** would overflow.
-        ratios = (deviation / tolerance for deviation in self.at(_ANY_SIZE))
-        guesses = (_ANY_SIZE * ratio * ratio for ratio in ratios)
-        return Sizes(*(_smallest(of, guess) for of, guess in zip((by_rms, by_p95), guesses, strict=True)))
+        by_rms, by_p95 = (_ANY_SIZE * ratio * ratio for ratio in (found / tolerance for found in self.at(_ANY_SIZE)))
+        return (
+            theory.smallest_size(rms, tolerance, guess=by_rms),
+            theory.smallest_size(beyond, SHARE_BEYOND, guess=by_p95),
+        )
 
     def replicates(self, tolerance: float, size: int | float) -> Floats:
         """The size within ``tolerance``, found to be ``size``, as it might also have come out, shape (REPLICATES,).
@@ -123,31 +106,11 @@ class Deviations:
         for index, n_trees in enumerate(around):
             found = self._by_draw(n_trees)
             square[:, index], beyond[:, index] = np.mean(found**2, axis=1), np.mean(found > tolerance, axis=1)
-        # Rows that deviate alike at one size do so at the others.
-        middle = np.maximum(square[:, len(around) // 2], _LEAST)
-        _, group = np.unique(np.floor(np.log(middle) * _GROUPS_PER_FACTOR), return_inverse=True)
-        rows = np.bincount(group)
-        sums = [np.stack([np.bincount(group, weights=column) for column in of.T]) for of in (square, beyond)]
-        rng = np.random.default_rng(SEED)
-        drawn = rng.multinomial(rows.sum(), rows / rows.sum(), size=REPLICATES) / rows
-        by_rms, by_p95 = (drawn @ of.T / rows.sum() for of in sums)
-        sizes = np.maximum(_crossing(around, np.sqrt(by_rms), tolerance), _crossing(around, by_p95, SHARE_BEYOND))
+        rng, alike = np.random.default_rng(SEED), np.maximum(square[:, len(around) // 2], _LEAST)
+        drawn = means_of_drawn_rows(np.hstack([square, beyond]), np.ones(len(square)), alike, rng)
+        by_rms, by_p95 = np.hsplit(drawn, 2)
+        sizes = np.maximum(crossing(around, np.sqrt(by_rms), tolerance), crossing(around, by_p95, SHARE_BEYOND))
         return np.asarray(np.maximum(sizes * np.exp(self._noise * rng.standard_normal(REPLICATES)), 1.0))
-
-
-class Sizes(NamedTuple):
-    """The smallest forests whose deviation is within a tolerance.
-
-    Attributes
-    ----------
-    rms : int or float
-        By the root mean square.
-    p95 : int or float
-        By the 95th percentile over rows.
-    """
-
-    rms: int | float
-    p95: int | float
 
 
 def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
@@ -208,26 +171,3 @@ def _root_of_covariance(scores: Scores) -> Floats:
     # Less trees than classes leave it singular, and so do scores that add up to a constant.
     least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
     return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores)))
-
-
-def _smallest(is_within: Callable[[int], bool], guess: float) -> int | float:
-    """The smallest forest within, of which larger ones are too; ``math.inf`` beyond the largest searched for."""
-    low = high = math.ceil(min(max(guess, 1.0), theory.MAX_TREES))
-    step = max(1, high // 16)
-    while low > 0 and is_within(low):
-        low, high, step = low - step, low, 2 * step
-    while not is_within(high):
-        if high == theory.MAX_TREES:
-            return math.inf
-        low, high, step = high, min(high + step, theory.MAX_TREES), 2 * step
-    low = max(low, 0)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_within(middle) else (middle, high)
-    return high
-
-
-def _crossing(sizes: Floats, curves: Floats, target: float) -> Floats:
-    """Sizes at which falling curves, shape (n_curves, n_sizes), cross a target; nearly straight lines in logarithms."""
-    falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), _LEAST))
-    return np.array([np.exp(np.interp(-math.log(target), of, np.log(sizes), right=np.inf)) for of in falling])

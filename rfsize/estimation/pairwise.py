@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import theory
 from rfsize.estimation import deconvolution
-from rfsize.estimation.base import Curves, Estimate, Margins
+from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.curves import Curves, sizes_around
 from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
@@ -108,9 +108,7 @@ class SmoothPairs(Estimate):
 
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities of the runners-up drawn from the posterior; what the third adds is kept."""
-        around = min(size, theory.MAX_TREES / _FACTORS[-1]) * _FACTORS
-        sizes = np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
-        density = self._contests[0].density
+        sizes, density = sizes_around(size, _FACTORS), self._contests[0].density
         overtaken = self._contests[0].overtaken_at(sizes)
         added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
         return Curves(sizes, density.draws @ overtaken * added)

@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from rfsize import theory
-from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.curves import SEED, Curves, means_of_draws, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
 from rfsize.utils.typing import Floats, Int64s
@@ -22,7 +23,11 @@ from rfsize.voting.votes import Votes
 
 def plug_in(votes: Votes) -> Estimate:
     """The counted vote fractions; raises ``ValueError`` where no row has a vote."""
-    return TwoClassFractions.of(votes) if len(votes.classes) == 2 else ManyClassFractions(votes)
+    return (
+        TwoClassFractions.of(votes)
+        if len(votes.classes) == 2
+        else ManyClassFractions(Rivals.of(votes.fractions()[votes.asked > 0]))
+    )
 
 
 # Bins of vote fractions, even on the arcsine scale, where a fraction's noise is.
@@ -47,9 +52,6 @@ class TwoClassFractions(Estimate):
     def disagreement(self, n_trees: int) -> float:
         return theory.mean_disagreement(n_trees, self._fractions, self._weights)
 
-    def size(self, alpha: float) -> int | float:
-        return theory.ensemble_size(alpha, self._fractions, self._weights)
-
     def why_infinite(self, alpha: float) -> str:
         return theory.why_infinite(alpha, self._fractions, self._weights)
 
@@ -59,7 +61,8 @@ class TwoClassFractions(Estimate):
     def replicates(self, size: int | float) -> Curves:
         centre, rows = _binned(self._fractions, self._weights)
         sizes = spread_sizes()
-        return Curves.drawn_again(sizes, theory.disagreement(sizes, centre[:, None]), rows)
+        generator = np.random.default_rng(SEED)
+        return Curves(sizes, means_of_draws(theory.disagreement(sizes, centre[:, None]), rows, generator))
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
         found = []
@@ -77,9 +80,6 @@ def _binned(fractions: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return np.minimum(np.bincount(bins, weights=weights * fractions) / rows, 0.5), rows
 
 
-# Rows from which the size is guessed before all are looked at.
-_ROWS_TO_GUESS = 1000
-
 # Rows of several classes that tell what the noise of the trees does.
 _ROWS_WITH_NOISE = 2000
 
@@ -87,21 +87,16 @@ _ROWS_WITH_NOISE = 2000
 class ManyClassFractions(Estimate):
     """Fractions of the leading class and of each of its rivals, row by row."""
 
-    def __init__(self, votes: Votes) -> None:
-        self._rivals = Rivals.of(votes.fractions()[votes.asked > 0])
+    def __init__(self, rivals: Rivals) -> None:
+        self._rivals = rivals
 
     def disagreement(self, n_trees: int) -> float:
         return float(self._rivals.disagreement(n_trees).mean())
 
-    def size(self, alpha: float) -> int | float:
-        if self._rivals.limit().mean() > 1.0 - alpha:
-            return math.inf
+    def some(self, n_rows: int) -> ManyClassFractions:
         rows = np.arange(len(self._rivals.leader))
-        some = self._rivals.take(rows[:: max(1, len(rows) // _ROWS_TO_GUESS)])
-        guess = theory.smallest_odd(lambda size: float(some.disagreement(size).mean()), alpha)
-        if math.isinf(guess):
-            guess = 1
-        return theory.smallest_odd(self.disagreement, alpha, int(guess))
+        step = len(rows) // n_rows
+        return ManyClassFractions(self._rivals.take(rows[::step])) if step > 1 else self
 
     def why_infinite(self, alpha: float) -> str:
         limit = self._rivals.limit()

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
@@ -93,13 +94,14 @@ def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Iterator[Floats]:
         yield np.maximum(voted.counts + noise, 0.0)
 
 
-def weighted_sums(beyond: Floats, weights: Floats) -> Floats:
-    """Sums over the blocks of an array of shape (n_rows, n_blocks, n), for each of the weights of `noisy_counts`.
+def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
+    """Sums over the blocks, shape (n_draws, n_rows, n), of an array of shape (n_rows, n_blocks, n).
 
-    Shape (n_draws, n_rows, n).
+    ``weights`` have the shape (n_draws, n_blocks).
     """
-    by_block = beyond.transpose(1, 0, 2).reshape(beyond.shape[1], -1)
-    return np.asarray((weights @ by_block).reshape(len(weights), len(beyond), -1))
+    n_rows, n_blocks, n = of_blocks.shape
+    by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)
+    return np.asarray((weights @ by_block).reshape(len(weights), n_rows, n))
 
 
 def shared_noise(

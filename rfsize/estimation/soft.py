@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from rfsize import theory
-from rfsize.estimation.base import Curves, Estimate, Margins, sizes_around, spread_sizes
+from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.curves import Curves, between, sizes_around, spread_sizes
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.shared_trees import LeadChanges, weighted_sums
 from rfsize.utils.typing import Floats, Int64s
@@ -44,9 +44,7 @@ _ROUNDING = 1e-12
 # Leads of two classes are put together that are alike to one part in so many; Φ(−40) is 0 in double precision.
 _PARTS, _LEAST, _MOST = 512, 1e-12, 40.0
 
-# Rows from which the size is guessed before all are looked at, and from which what further rivals add is told.
-_SOME_ROWS = 1000
-_RIVAL_ROWS = 5000
+_RIVAL_ROWS = 5000  # from which what further rivals add is told
 
 # Leads of one and above, or above three times their noise, are only known to be as long.
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
@@ -187,9 +185,8 @@ class SoftLeads(Estimate):
         return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows, self._cut)
 
     def some(self, n_rows: int) -> SoftLeads:
-        """Those of about so many rows, or of all."""
-        step = max(1, len(self._rows) // n_rows)
-        return SoftLeads(self._lead[::step], self._rows[::step], self._cut)
+        step = len(self._rows) // n_rows
+        return SoftLeads(self._lead[::step], self._rows[::step], self._cut) if step > 1 else self
 
     def _by_row(self, n_trees: int) -> Floats:
         overtaken = ndtr(-math.sqrt(n_trees) * self._lead)
@@ -198,12 +195,9 @@ class SoftLeads(Estimate):
     def disagreement(self, n_trees: int) -> float:
         return float(np.average(self._by_row(n_trees), weights=self._rows))
 
-    def size(self, alpha: float) -> int | float:
-        guess = theory.smallest_odd(self.some(_SOME_ROWS).disagreement, alpha)
-        return theory.smallest_odd(self.disagreement, alpha, 1 if math.isinf(guess) else int(guess))
-
     def margins(self) -> Margins:
-        return _margins(self._lead.min(axis=1), self._rows)
+        lead = self._lead.min(axis=1)
+        return Margins("winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, lead, self._rows)
 
     def replicates(self, size: int | float) -> Curves:
         sizes = sizes_around(size)
@@ -222,10 +216,6 @@ class SoftLeads(Estimate):
         if level / 2.0 <= 1.0 - alpha:
             return super().why_infinite(alpha)
         return f"on {level:.2%} of the rows the averaged scores are exactly level, and never settle"
-
-
-def _margins(lead: Floats, rows: Floats) -> Margins:
-    return Margins("winner's lead / standard deviation of a tree, up to 3", 0.0, 3.0, lead, rows)
 
 
 def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
@@ -279,7 +269,7 @@ class LeadCells(NamedTuple):
         return found
 
 
-class SmoothLeads(Estimate):
+class SmoothLeads(SoftLeads):
     """Leads over the nearest rival distributed as the fitted density.
 
     What further rivals add to its disagreement is as large a share as they add to that of the measured leads. Halves of
@@ -292,8 +282,9 @@ class SmoothLeads(Estimate):
     """What is left of the disagreement at each of the sizes of `_SIZES`, without its bias."""
 
     def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
-        self._lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
-        self._density, self._cut = density, cut
+        lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
+        super().__init__(lead[:, None], density.mass, cut)
+        self._density = density
         self._added: Floats = np.ones(len(_SIZES))
         if measured.n_rivals == 1:
             return
@@ -304,8 +295,8 @@ class SmoothLeads(Estimate):
 
     def _by_lead(self, sizes: Int64s) -> Floats:
         """Disagreement at each of the leads, shape (n_leads, n_sizes)."""
-        overtaken = ndtr(-np.sqrt(sizes) * self._lead[:, None])
-        return np.asarray(overtaken * _at(sizes, self._added * self.unbiased))
+        overtaken = ndtr(-np.sqrt(sizes) * self._lead)
+        return np.asarray(overtaken * between(sizes, _SIZES, self._added * self.unbiased))
 
     def _curve(self, sizes: Int64s, mass: Floats) -> Floats:
         return np.minimum(mass @ self._by_lead(sizes), 1.0)
@@ -317,13 +308,13 @@ class SmoothLeads(Estimate):
         """Disagreement at each of `_SIZES`."""
         return self._curve(_SIZES, self._density.mass)
 
-    def margins(self) -> Margins:
-        return _margins(self._lead, self._density.mass)
-
     def replicates(self, size: int | float) -> Curves:
         """Disagreement under densities drawn from the posterior; half of them have no bias, and half twice as much."""
         sizes = spread_sizes()
-        curves, unbiased = self._curve(sizes, self._density.draws), _at(sizes, self.unbiased * np.ones(len(_SIZES)))
+        curves, unbiased = (
+            self._curve(sizes, self._density.draws),
+            between(sizes, _SIZES, self.unbiased * np.ones(len(_SIZES))),
+        )
         curves[::2] = np.minimum(curves[::2] / unbiased, 1.0)
         curves[1::2] *= unbiased
         return Curves(sizes, curves)
@@ -334,14 +325,6 @@ class SmoothLeads(Estimate):
             leads = Leads.of(scores, self._cut)
             masses.append(self._density.fit_again(LeadCells.of(leads.lead.min(axis=1), leads.asked)))
         return self._curve(sizes, np.stack(masses))
-
-    def leads(self, blocks: TreeBlocks) -> LeadChanges:
-        return NoisyScores.of(blocks).leads(self._cut)
-
-
-def _at(sizes: Int64s, values: Floats) -> Floats:
-    """What is known at `_SIZES`, at other sizes."""
-    return np.interp(np.log(sizes), np.log(_SIZES), values)
 
 
 def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:

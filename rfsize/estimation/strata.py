@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.estimation.base import SEED, Curves, Estimate, Margins
+from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.curves import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
@@ -97,7 +98,7 @@ class Strata(Estimate):
         """Those of the strata, which have nothing to do with one another, though all are drawn with one seed."""
         curves = [part.replicates(size) for part in self._parts]
         sizes, generator = curves[0].sizes, np.random.default_rng(SEED)
-        at_sizes = [generator.permutation(_at(curve, sizes)) for curve in curves]
+        at_sizes = [generator.permutation(curve.at(sizes)) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
 
     def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
@@ -154,11 +155,3 @@ class ByClass(Strata):
 
     def why_infinite(self, alpha: float) -> str:
         return f"of the classes one never converges: {super().why_infinite(alpha)}"
-
-
-def _at(curves: Curves, sizes: NDArray[np.int64]) -> Floats:
-    """Disagreement at other sizes: curves are nearly straight on logarithmic axes."""
-    if np.array_equal(curves.sizes, sizes):
-        return curves.disagreement
-    log_curves = np.log(np.maximum(curves.disagreement, 1e-300))
-    return np.exp([np.interp(np.log(sizes), np.log(curves.sizes), curve) for curve in log_curves])

@@ -13,7 +13,6 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.enough_rows import sized_on_enough_rows
 from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
@@ -164,7 +163,7 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
         return sized(_with_truth(model, y), goal)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    adapter = adapter_for(model, casts_votes=isinstance(goal, LabelGoal))
+    adapter = adapter_for(model, casts_votes=goal.of_votes)
     forest = ForestOnRows.of(adapter, X, y if oob else None, oob=oob, groups=groups)
     if max_rows is not None:
         return sized_on_enough_rows(goal, forest, y, max_rows)
@@ -245,19 +244,21 @@ def truncate(
     given: Any = model
     if isinstance(given, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    goal = None if n_trees is not None else goal_of(metric, tolerance, **of_labels)
     if isinstance(given, TreeOutputs):
         adapter = given.asked_again.adapter
     else:
-        given = adapter = adapter_for(model, casts_votes=n_trees is None and metric == "labels")
-    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    if n_trees is None:
-        report = _report(given, X, y, goal_of(metric, tolerance, **of_labels), oob=oob, groups=groups)
+        given = adapter = adapter_for(model, casts_votes=goal is not None and goal.of_votes)
+    if goal is not None:
+        report = _report(given, X, y, goal, oob=oob, groups=groups)
         return cast(_Model, cut_to(report, adapter))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     refuse_unused("n_trees says what to keep, without sizing the forest. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
+    assert n_trees is not None
     return cast(_Model, adapter.model_of_first(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rfsize.exceptions import InfiniteLossWarning, UndefinedMetricError
 from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import METRIC_WORDS, is_of_averages
+from rfsize.sizing.named_metrics import is_of_averages, metric_in_words
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
@@ -77,7 +77,7 @@ def cautions_of(judge: Metric, chances: Chances) -> tuple[Caution, ...]:
     UndefinedMetricError
         If classes of rows hang on one or two trees, so that it may well be.
     """
-    doubt = chances.doubt(METRIC_WORDS.get(judge.name, judge.name))
+    doubt = chances.doubt(metric_in_words(judge.name))
     if doubt is not None and chances.hanging:
         raise UndefinedMetricError(doubt)
     return () if doubt is None else (Caution(InfiniteLossWarning, doubt),)

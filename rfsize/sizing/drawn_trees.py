@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.estimation.curves import REPLICATES, SEED
+from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.metrics import Metric
 from rfsize.utils.matrix import blocks
@@ -57,9 +58,9 @@ def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = 
         part = part.where(part.n_parts_asked.min(axis=1) > 1)
         if not len(part.rows):
             continue
-        drawn = np.maximum(_summed(weights, part.asked_of), 1e-9)  # where none was drawn, the mean stays
+        drawn = np.maximum(weighted_sums(part.asked_of, weights), 1e-9)  # where none was drawn, the mean stays
         spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
-        noise = _summed(weights, part.total - part.mean[:, None] * part.asked_of) / drawn * spread
+        noise = weighted_sums(part.total - part.mean[:, None] * part.asked_of, weights) / drawn * spread
         scaled = noise * np.sqrt(part.asked / n_trees)
         score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
         measuring.add(part.rows, predicted(score))
@@ -71,9 +72,3 @@ def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = 
         scaled=value[1 : 1 + REPLICATES],
         as_asked=value[-REPLICATES:],
     )
-
-
-def _summed(weights: Floats, of_parts: Floats) -> Floats:
-    """Weighted sums over the parts, shape (n_replicates, n_rows, n), of an array of shape (n_rows, n_parts, n)."""
-    flat = of_parts.transpose(1, 0, 2).reshape(weights.shape[1], -1)
-    return (weights @ flat).reshape(len(weights), len(of_parts), -1)

@@ -14,7 +14,7 @@ degrees of freedom, which says how uncertain the mean over deals is of other tre
 the influence of each row on what halves and quarters lose says how much.
 
 The law is not asked about forests smaller than quarters, from which it would be trusted far from where it was measured:
-where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `ladder`). Between
+where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `few_trees`). Between
 sizes that were measured the loss is a straight line over 1/T, and from halves on the law continues it.
 
 The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
@@ -33,38 +33,37 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from rfsize.estimation.base import SEED
+from rfsize import theory
+from rfsize.estimation.curves import COVERAGE, SEED
+from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
-from rfsize.sizing.ladder import Predicted, Rung, rungs
+from rfsize.sizing.few_trees import Measured, losses_of_few_trees
+from rfsize.sizing.forest_parts import ForestParts, Predicted
 from rfsize.sizing.metrics import Metric, no_weight, value_of
 from rfsize.sizing.named_metrics import of_smaller_forests
-from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
 
-_DEALS, _DEALS_TRIED = 24, 2  # the last where the metric of other rows is found by trying
-_DEALS_OF_ROWS = 6  # of which each row's influence is asked
+_DEALS, _DEALS_OF_ROWS = 24, 6  # the last of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
 _FORESTS = len(_PAIRS) + 4  # of a deal
+_HALVES, _QUARTERS = 1, 2
 _ALL = np.ones((1, N_BLOCKS))
 # The forest at hand comes first, around which a metric may be taken to second order.
 _ALL_AND_WITHOUT_ONE = np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)])
 _ALL_ASKED, _TURNS = 0.99, 2  # share of the trees that nearly all rows ask, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
-_ROW_GROUPS = 20  # left out in turn of a metric without influence
 
 # How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
 _MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
 # What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
 _UNFOLLOWED = 0.1
-_COVERAGE = 0.95
 _STEP = 1e-4  # of derivatives
 
 
@@ -77,25 +76,6 @@ class Law(NamedTuple):
     def loss(self, n_trees: float) -> float:
         """Expected loss of so many trees."""
         return self.c / (n_trees + self.d)
-
-    def size(self, tolerance: float) -> int:
-        """The smallest forest within the tolerance."""
-        return max(1, math.ceil(self.c / tolerance - self.d - 1e-9))
-
-
-class Part(NamedTuple):
-    """Smaller forests of the trees at hand.
-
-    Attributes
-    ----------
-    asked : float
-        Trees that they ask about a row, as harmonic mean.
-    loss : float
-        What they lose against all trees at hand, in the mean.
-    """
-
-    asked: float
-    loss: float
 
 
 @dataclass(frozen=True)
@@ -117,10 +97,8 @@ class MetricLoss:
         Whether the loss of halves is told from none.
     asked, votes_per_row : float
         Trees at hand asked about a row, as harmonic mean and as mean.
-    halves, quarters : Part
-        Halves and quarters of the trees.
-    rungs : tuple of Rung
-        What smaller forests lose, from the smallest up; the last are the quarters.
+    measured : tuple of Measured
+        What smaller forests lose, from the smallest up; the last are quarters and halves of the trees.
     n_rows, n_dropped : int
         Rows that it was measured on, and others that some quarter has no tree to ask about.
     of_a_tree : float
@@ -134,9 +112,7 @@ class MetricLoss:
     is_told: bool
     asked: float
     votes_per_row: float
-    halves: Part
-    quarters: Part
-    rungs: tuple[Rung, ...]
+    measured: tuple[Measured, ...]
     n_rows: int
     n_dropped: int
     of_a_tree: float
@@ -160,25 +136,25 @@ class MetricLoss:
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
         """The expected loss of a number of trees, or a quantile of what it may be; more trees never lose more."""
         law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
-        sizes, losses = self._measured(law, quantile)
+        sizes, losses = self._known(law, quantile)
         between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
         below = losses[0] * sizes[0] / trees
         return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
 
-    def size(self, tolerance: float, quantile: float = 0.5) -> int:
+    def size(self, tolerance: float, quantile: float = 0.5) -> int | float:
         """The smallest forest within the tolerance, of those that were measured or are larger."""
         law = self.at(quantile)
-        sizes, _ = self._measured(law, quantile)
-        smaller = np.arange(math.ceil(sizes[0]), math.ceil(sizes[-1]))
-        within = smaller[self.loss(smaller, quantile) <= tolerance]
-        return int(within[0]) if len(within) else max(math.ceil(sizes[-1]), law.size(tolerance))
+        within = theory.smallest_size(
+            lambda n_trees: float(self.loss(n_trees, quantile)), tolerance, guess=law.c / tolerance - law.d
+        )
+        return max(within, math.ceil(self.measured[0].n_trees))
 
-    def _measured(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
+    def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
         """Sizes, from the smallest up to halves, and what they lose: no less than larger ones."""
-        away = float(ndtri(quantile))
-        losses = [rung.loss + away * rung.noise + law.loss(rung.against) for rung in self.rungs]
-        sizes = np.array([*(rung.n_trees for rung in self.rungs), self.halves.asked])
-        return sizes, np.maximum.accumulate([law.loss(self.halves.asked), *losses[::-1]])[::-1]
+        away, (*smaller, halves) = float(ndtri(quantile)), self.measured
+        losses = [one.loss + away * one.noise + law.loss(one.against) for one in smaller]
+        sizes = np.array([one.n_trees for one in self.measured])
+        return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
 
 
 def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
@@ -202,54 +178,49 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     ValueError
         If the metric is no number.
     """
-    parts = _Parts.dealt(blocks.laid_over(), judge)
-    by_deal, value = parts.losses(judge, predicted)
-    own = parts.rows if units is None else units[parts.rows]
-    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + parts.scatter_of_rows(judge, predicted, own)
+    parts = _Parts.dealt(blocks.laid_over(), judge, predicted)
+    by_deal = parts.losses(judge)
+    of_rows = parts.scatter_of_rows(of_smaller_forests(judge), parts.kinds(_DEALS_OF_ROWS), units)
+    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
     halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
-    noise, bend, most_bent = math.inf, 0.0, _MOST_BENT * parts.asked[0]
+    noise, bend, most_bent = math.inf, 0.0, _MOST_BENT * parts.mean_asked[0]
     law = parts.fit(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
     if told:
         slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
         noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
         told = noise <= _MOST_UNSURE or law.d > most_bent
     if not told:
-        tail = float(ndtri(_COVERAGE))
+        tail = float(ndtri(COVERAGE))
         most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
-        law = Law(most / parts.lost_by_halves(min(law.d, most_bent)), 0.0)
+        law = Law(most / parts.lost_by(_HALVES, min(law.d, most_bent)), 0.0)
     elif law.d > most_bent:
-        bend, law = law.d, Law(halves / parts.lost_by_halves(most_bent), most_bent)
-    whole, half, quarter = parts.asked
-    smaller = rungs(blocks, judge, predicted, units, below=quarter)
-    smaller.append(Rung(quarter, quarters, _root(covariance[1, 1]), whole))
+        bend, law = law.d, Law(halves / parts.lost_by(_HALVES, most_bent), most_bent)
+    whole, half, quarter = parts.mean_asked
+    measured = losses_of_few_trees(blocks, judge, predicted, units, below=quarter)
+    measured.append(Measured(quarter, quarters, _root(covariance[1, 1]), whole))
+    measured.append(Measured(half, halves, _root(covariance[0, 0]), whole))
     return MetricLoss(
-        value=value,
+        value=value_of(judge, parts.rows, parts.whole),
         law=law,
         bend=bend,
         noise=noise,
         is_told=told,
         asked=whole,
         votes_per_row=parts.votes_per_row,
-        halves=Part(half, halves),
-        quarters=Part(quarter, quarters),
-        rungs=tuple(smaller),
+        measured=tuple(measured),
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
-        of_a_tree=parts.spread_of_a_tree(judge, predicted, blocks.n_trees),
+        of_a_tree=parts.spread_of_a_tree(judge, blocks.n_trees),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Halves and quarters of the trees, on the rows that all of them were asked about.
+class _Parts(ForestParts):
+    """Blocks of the trees, and their halves and quarters, on the rows that all of these were asked about.
 
     Attributes
     ----------
-    rows : ndarray of int64
-        Numbers of the rows.
-    total, of_blocks : ndarray
-        As `TreeBlocks.total` and `TreeBlocks.asked`.
     in_part : ndarray of float64, shape (1 + n_deals × 10, N_BLOCKS)
         Which blocks are in all trees, in the six halves and four quarters of the first deal, of the second, ….
     n_asked : list of (ndarray, ndarray)
@@ -258,15 +229,12 @@ class _Parts:
         Mean of the trees at hand asked about a row.
     """
 
-    rows: Int64s
-    total: Floats
-    of_blocks: NDArray[np.int32]
     in_part: Floats
     n_asked: list[tuple[Int64s, Floats]]
     votes_per_row: float
 
     @classmethod
-    def dealt(cls, blocks: TreeBlocks, judge: Metric) -> _Parts:
+    def dealt(cls, blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> _Parts:
         """Deal the blocks of trees again and again."""
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
@@ -279,119 +247,63 @@ class _Parts:
         most = judge.most_rows(1 + _DEALS * _FORESTS, n_outputs)
         some = np.flatnonzero(counts)[:: 1 if most is None else -(-int(counts.sum()) // most)]
         in_part = _deals()
-        asked = _summed(in_part, blocks.asked[some])
+        asked = weighted_sums(blocks.asked[some], in_part)
         known = (asked > 0.0).all(axis=(0, 2))
         if known.mean() < _FEWEST_ROWS:
             raise _too_few(blocks.n_trees, votes_per_row)
         some, asked = some[known], asked[:, known]
-        of_kind = np.arange(len(in_part) - 1) % _FORESTS < len(_PAIRS)
-        kinds = [asked[:1], asked[1:][of_kind], asked[1:][~of_kind]]
-        n_asked = [_shares(one, weight[some]) for one in kinds]
-        return cls(blocks.rows[some], blocks.total[some], blocks.asked[some], in_part, n_asked, votes_per_row)
+        n_asked = [_shares(one, weight[some]) for one in (asked[:1], *_of_kinds(asked[1:]))]
+        dealt = blocks.total[some], blocks.asked[some]
+        return cls(blocks.rows[some], *dealt, predicted, in_part, n_asked, votes_per_row)
 
     @property
-    def asked(self) -> list[float]:
+    def mean_asked(self) -> list[float]:
         """Trees asked about a row, as harmonic mean, of all trees, halves and quarters."""
         return [1.0 / float(shares @ (1.0 / numbers)) for numbers, shares in self.n_asked]
 
-    def losses(self, judge: Metric, predicted: Predicted) -> tuple[Floats, float]:
-        """What the halves and the quarters of each deal lose, shape (n_deals, 2), and the metric of all trees."""
-        whole = self._whole(predicted)
-        values = self._values(of_smaller_forests(judge), predicted, whole, self.in_part)
-        return _by_kind(_worse(judge) * (values[1:] - values[0])), value_of(judge, self.rows, whole)
+    def kinds(self, n_deals: int) -> list[Floats]:
+        """Which blocks are in the halves, and in the quarters, of the first deals."""
+        return _of_kinds(self.in_part[1 : 1 + n_deals * _FORESTS])
 
-    def spread_of_a_tree(self, judge: Metric, predicted: Predicted, n_trees: int) -> float:
+    def losses(self, judge: Metric) -> Floats:
+        """What the halves and the quarters of each deal lose, shape (n_deals, 2)."""
+        values = judge.worse * self.values(of_smaller_forests(judge), self.in_part)
+        return np.stack([of.reshape(_DEALS, -1).mean(axis=1) for of in _of_kinds(values[1:] - values[0])], axis=1)
+
+    def spread_of_a_tree(self, judge: Metric, n_trees: int) -> float:
         """See `MetricLoss.of_a_tree`; ``n_trees`` are at hand."""
-        whole, share = self._whole(predicted), self.asked[0] / n_trees
-        variance = self._jackknife(judge, predicted, whole)
+        share, variance = self.mean_asked[0] / n_trees, self._jackknife(judge)
         if share < _ALL_ASKED:
             rng, n_rows = np.random.default_rng(SEED), len(self.rows)
             turns = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(_TURNS)]
-            alone = float(np.mean([self._jackknife(judge, predicted, whole, turn) for turn in turns]))
+            alone = float(np.mean([self._jackknife(judge, turn) for turn in turns]))
             variance = max(variance - (1.0 - share) * alone, share * alone)
         return math.sqrt(n_trees * variance)
 
-    def _jackknife(self, judge: Metric, predicted: Predicted, whole: Floats, turn: Int64s | None = None) -> float:
+    def _jackknife(self, judge: Metric, turn: Int64s | None = None) -> float:
         """The variance of the metric that forests without one block tell, each row's first one being its ``turn``."""
-        values = self._values(judge, predicted, whole, _ALL_AND_WITHOUT_ONE, turn)[1:]
+        values = self.values(judge, _ALL_AND_WITHOUT_ONE, turn)[1:]
         return float(np.var(values)) * (N_BLOCKS - 1.0)
-
-    def _whole(self, predicted: Predicted) -> Floats:
-        """What all trees at hand predict."""
-        return predicted(self._mean(slice(None), _ALL))[0]
-
-    def _values(
-        self, judge: Metric, predicted: Predicted, whole: Floats, in_part: Floats, turn: Int64s | None = None
-    ) -> Floats:
-        """The metric of several forests, each row's first block being its ``turn``."""
-        measuring = judge.start(len(in_part), whole)
-        width = max(self.total.shape[2], whole.shape[1])
-        step = max(1, CELLS_PER_BLOCK // (len(in_part) * width))
-        for start in range(0, len(self.rows), step):
-            rows = slice(start, start + step)
-            turned = None if turn is None else turn[rows]
-            measuring.add(self.rows[rows], predicted(self._mean(rows, in_part, turned)))
-        return measuring.conclude()
-
-    def scatter_of_rows(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
-        """Covariance of both losses as the rows, or groups of them, might have been others."""
-        judge = of_smaller_forests(judge)
-        now = judge.influence(self.rows, self._whole(predicted))
-        if now is None:
-            return self._scatter_by_trying(judge, predicted, units)
-        lost = np.zeros((len(self.rows), 2))
-        for index in range(_DEALS_OF_ROWS * _FORESTS):
-            part = predicted(self._mean(slice(None), self.in_part[1 + index : 2 + index]))[0]
-            added = judge.influence(self.rows, part)
-            assert added is not None
-            is_half = index % _FORESTS < len(_PAIRS)
-            lost[:, 0 if is_half else 1] += (added - now) / (_DEALS_OF_ROWS * (len(_PAIRS) if is_half else 4))
-        _, unit = np.unique(units, return_inverse=True)
-        by_unit = np.stack([np.bincount(unit, weights=column) for column in lost.T], axis=1)
-        return np.asarray(by_unit.T @ by_unit)
-
-    def _scatter_by_trying(self, judge: Metric, predicted: Predicted, units: Int64s) -> Floats:
-        """The same by leaving out groups of rows in turn."""
-        names, unit = np.unique(units, return_inverse=True)
-        left_out = np.random.default_rng(SEED).permutation(len(names))[unit] % _ROW_GROUPS
-        forests = predicted(self._mean(slice(None), self.in_part[: 1 + _DEALS_TRIED * _FORESTS]))
-        found = []
-        for group in range(_ROW_GROUPS):
-            kept = left_out != group
-            values = np.array([judge.value(self.rows[kept], one[kept]) for one in forests])
-            found.append(_by_kind(_worse(judge) * (values[1:] - values[0])).mean(axis=0))
-        return np.asarray(np.cov(np.array(found).T) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS)
 
     def fit(self, halves: float, quarters: float) -> Law:
         """The law by which halves and quarters lose so much."""
-        ratio, most = quarters / halves, 1e3 * self.asked[0]
+        ratio, most = quarters / halves, 1e3 * self.mean_asked[0]
         if ratio >= self.ratio(0.0):
             d = 0.0
         elif ratio <= self.ratio(most):
             d = most
         else:
             d = float(brentq(lambda bend: self.ratio(bend) - ratio, 0.0, most, xtol=1e-9))
-        return Law(halves / self.lost_by_halves(d), d)
+        return Law(halves / self.lost_by(_HALVES, d), d)
 
     def ratio(self, d: float) -> float:
         """What quarters lose in units of what halves do."""
-        return self._lost(2, d) / self._lost(1, d)
+        return self.lost_by(_QUARTERS, d) / self.lost_by(_HALVES, d)
 
-    def lost_by_halves(self, d: float) -> float:
-        """What halves lose in units of c."""
-        return self._lost(1, d)
-
-    def _lost(self, kind: int, d: float) -> float:
+    def lost_by(self, kind: int, d: float) -> float:
+        """What halves, or quarters, lose in units of c."""
         of_part, of_all = (shares @ (1.0 / (numbers + d)) for numbers, shares in (self.n_asked[kind], self.n_asked[0]))
         return float(of_part - of_all)
-
-    def _mean(self, rows: slice, in_part: Floats, turn: Int64s | None = None) -> Floats:
-        """Mean scores of some forests on some rows, shape (n_parts, n_rows, n_scores)."""
-        total, asked = self.total[rows], self.of_blocks[rows]
-        if turn is not None:
-            order = (turn[:, None, None] + np.arange(N_BLOCKS)[:, None]) % N_BLOCKS
-            total, asked = np.take_along_axis(total, order, axis=1), np.take_along_axis(asked, order, axis=1)
-        return _summed(in_part, total) / _summed(in_part, asked)
 
 
 def _deals() -> Floats:
@@ -404,22 +316,10 @@ def _deals() -> Floats:
     return np.concatenate(found)
 
 
-def _by_kind(lost: Floats) -> Floats:
-    """Means over the halves and over the quarters of each deal, shape (n_deals, 2)."""
-    of_deals = lost.reshape(-1, _FORESTS)
-    return np.stack([of_deals[:, : len(_PAIRS)].mean(axis=1), of_deals[:, len(_PAIRS) :].mean(axis=1)], axis=1)
-
-
-def _worse(judge: Metric) -> float:
-    """The sign of what a metric becomes by getting worse."""
-    return -1.0 if judge.larger_is_better else 1.0
-
-
-def _summed(in_part: Floats, of_blocks: NDArray[np.generic]) -> Floats:
-    """Sums over the blocks of each part, shape (n_parts, n_rows, n), of an array of shape (n_rows, N_BLOCKS, n)."""
-    n_rows, n_blocks, n = of_blocks.shape
-    flat = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1).astype(np.float64)
-    return (in_part @ flat).reshape(len(in_part), n_rows, n)
+def _of_kinds(forests: Floats) -> list[Floats]:
+    """What is known of the forests of deals, of the halves and of the quarters."""
+    is_half = np.arange(len(forests)) % _FORESTS < len(_PAIRS)
+    return [forests[is_half], forests[~is_half]]
 
 
 def _shares(asked: Floats, weight: Floats) -> tuple[Int64s, Floats]:

@@ -49,6 +49,11 @@ class Metric(ABC):
     by_order: bool = field(default=False, kw_only=True)
     larger_is_better: bool | None = field(default=False, kw_only=True)
 
+    @property
+    def worse(self) -> float:
+        """The sign of what it becomes by getting worse."""
+        return -1.0 if self.larger_is_better else 1.0
+
     @abstractmethod
     def start(self, n_replicates: int, at_hand: Floats) -> Measuring:
         """What predictions are added to; those of the forest at hand on some rows tell where they will lie."""

@@ -31,12 +31,7 @@ _OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_pre
 METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
 """Those of what is predicted against the truth."""
 
-GOALS = ("labels", "probabilities", "scores", *METRICS)
-"""What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
-
-METRIC_WORDS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
-"""What sentences call them, where that is not their name."""
-
+_WORDS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 # Names that scikit-learn has for them, as scorers or as functions; what is found is the same by either name.
 _ALIASES = {
     **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
@@ -62,15 +57,16 @@ MetricLike = str | Callable[..., float]
 
 
 def one_name(metric: MetricLike) -> MetricLike:
-    """The name that a metric goes by here, whichever of its names was given, in capitals or not.
-
-    Of a scorer of scikit-learn's that rfsize does not know otherwise it is scikit-learn's name.
-    """
+    """The name that a metric goes by here, whichever of its names was given, in capitals or not."""
     if not isinstance(metric, str):
         return metric
     name = metric.strip().lower().replace("-", "_").replace(" ", "_")
-    name = _ALIASES.get(name, name)
-    return name if name in GOALS or scorer_of(name, METRICS) is not None else metric
+    return _ALIASES.get(name, name)
+
+
+def metric_in_words(name: str) -> str:
+    """What sentences call a metric."""
+    return _WORDS.get(name, name)
 
 
 def scorer_name(metric: str) -> str:
@@ -86,13 +82,14 @@ def scorer_name(metric: str) -> str:
     return name
 
 
-def check_metric(metric: MetricLike) -> None:
-    """Raise ``ValueError`` where it is neither a metric nor a scorer."""
-    metric = one_name(metric)
-    if callable(metric) or (isinstance(metric, str) and scorer_of(metric, METRICS) is not None):
-        return
-    advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
-    choice("metric", metric, ("auto", *GOALS), advice, others=[*_ALIASES, *scorer_names()])
+def is_metric(metric: MetricLike) -> bool:
+    """Whether it is a metric or a scorer, by the name that it has here."""
+    return callable(metric) or metric in METRICS or scorer_of(metric, METRICS) is not None
+
+
+def other_names() -> list[str]:
+    """Names that are taken besides those that rfsize has for metrics."""
+    return [*_ALIASES, *scorer_names()]
 
 
 def goes_by_labels(metric: MetricLike) -> bool:
@@ -144,7 +141,7 @@ def metric_with_truth(
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
-    choice("metric", metric, names, advice, others=[*_ALIASES, *scorer_names()])
+    choice("metric", metric, names, advice, others=other_names())
     if not weight.any():
         raise no_weight()
     return _of_classes(metric, forest, y, weight) if classes.size else _of_numbers(metric, y, weight)

@@ -26,7 +26,7 @@ from scipy.stats import t as student
 from rfsize.adapters.base import shrinking_of
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.base import REPLICATES, SEED
+from rfsize.estimation.curves import REPLICATES, SEED, TAIL
 from rfsize.exceptions import CopiesWarning, FewVotesError
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -45,7 +45,6 @@ from rfsize.utils.words import how_many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COVERAGE = 0.95
 # Rows that tell what more trees are worth, and rows that a callable is tried on again and again.
 _ROWS_DRAWN, _ROWS_TRIED = 20_000, 50_000
 _POINTS = 40  # of the curve
@@ -374,7 +373,7 @@ def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, floa
 
 def _interval(span: tuple[float, float], centre: float, noise: float, freedom: float) -> tuple[float, float]:
     """95 % interval within the range of a metric."""
-    wide = float(student.ppf(0.5 + _COVERAGE / 2.0, freedom))
+    wide = float(student.ppf(1.0 - TAIL, freedom))
     lowest, highest = span
     if math.isfinite(lowest) and math.isfinite(highest):
         return _wilson(centre, noise, wide, freedom)

@@ -9,14 +9,13 @@ from typing import Any
 
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
-from rfsize.reporting.words import most_changed, sentence
-from rfsize.sizing.goals.base import Goal, Loss
-from rfsize.sizing.goals.labels import LabelAnswer
-from rfsize.sizing.named_metrics import METRIC_WORDS
+from rfsize.reporting.words import sentence
+from rfsize.sizing.goals.base import Answer, Goal, Loss
+from rfsize.sizing.named_metrics import metric_in_words
 from rfsize.sizing.plots import Score, plot_report, plot_score
 from rfsize.sizing.told import Told, how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.words import from_to, in_percent, in_words
-from rfsize.utils.words import how_many, printable
+from rfsize.utils.words import how_many
 
 _SOURCES = {
     "oob": "out of bag: each training row is judged by the trees that did not see it",
@@ -29,6 +28,8 @@ def report_account(report: Told) -> Account:
     """The account of a report."""
     goal, kept = report.goal, report.n_kept
     loss = report.loss_at(kept)
+    answers = {name: report.answer_of(name) for name in (goal.name, *report.beside)}
+    grids = (_losses(report, answers), *(grid for answer in answers.values() for grid in answer.grids(kept)))
     return Account(
         title=f"Size of the forest, {goal.title}",
         verdict=_verdict(report),
@@ -37,7 +38,7 @@ def report_account(report: Told) -> Account:
         figures=_figures(report, loss),
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
-            Section("What a forest loses", (_LOST,), grids=(_losses(report), *_by_class(report, kept))),
+            Section("What a forest loses", (_LOST,), grids=grids),
             Section("How the forest converges", pictures=_pictures(report)),
         ),
         code=_code(report),
@@ -79,14 +80,8 @@ def _figures(report: Told, loss: Loss) -> tuple[Figure, ...]:
             f"{report.available:,}",
             report.likely + ("enough" if report.enough else "not enough"),
         ),
-        Figure(
-            report.goal.axis.replace("\n", " "), _loss(report.goal, loss), f"with {how_many(report.n_kept, 'tree')}"
-        ),
+        Figure(report.goal.axis, _loss(report.goal, loss), f"with {how_many(report.n_kept, 'tree')}"),
     )
-
-
-def _one_line(axis: str) -> str:
-    return axis.replace("\n", " ")
 
 
 def _size(size: int | float) -> str:
@@ -97,34 +92,19 @@ def _loss(goal: Goal, loss: Loss) -> str:
     return in_percent(loss.value) if goal.is_share else f"{loss.value:.2g}"
 
 
-def _losses(report: Told) -> Grid:
+def _losses(report: Told, answers: dict[str, Answer]) -> Grid:
     """What forests of the size to keep, of the size at hand, and of some around them lose."""
     kept, at_hand = report.n_kept, report.available
     sizes = sorted({max(1, kept // 4), kept, at_hand, 4 * at_hand})
-    answers = {name: report.answer_of(name) for name in (report.goal.name, *report.beside)}
-    heads = tuple(f"{METRIC_WORDS.get(name, name)}" for name in answers)
+    heads = tuple(map(metric_in_words, answers))
     rows = tuple(
         (f"{size:,}", *(_loss(answer.goal, answer.loss(size)) for answer in answers.values())) for size in sizes
     )
     return Grid(("trees", *heads), rows, sizes.index(kept))
 
 
-def _by_class(report: Told, kept: int) -> tuple[Grid, ...]:
-    """Labels that still change by class, where labels are known."""
-    labels = next((report.answer_of(name) for name in (report.goal.name, *report.beside) if name == "labels"), None)
-    if not isinstance(labels, LabelAnswer):
-        return ()
-    changed, shares = labels.by_class(kept), labels.label_shares
-    if len(changed) < 2:
-        return ()
-    most, title = most_changed(changed, lambda of: changed[of])
-    rows = tuple((printable(of), in_percent(shares[of]), in_percent(changed[of])) for of in most)
-    heads = ("class", "share of the rows", f"labels that still change with {how_many(kept, 'tree')}")
-    return (Grid(heads, rows, title=title.capitalize()),)
-
-
 def _pictures(report: Told) -> tuple[Picture, ...]:
-    says = f"{_one_line(report.goal.axis)} over the number of trees".capitalize()
+    says = f"{report.goal.axis} over the number of trees".capitalize()
     return Picture(says, partial(plot_report, report)), *report.answer.pictures()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rfsize.estimation.base import Margins
+from rfsize.estimation.curves import between
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.words import most_changed
 from rfsize.sizing.words import in_percent
@@ -83,11 +84,11 @@ def _draw_loss(report: Sized, ax: Axes) -> None:
     ax.plot(sizes, losses, color="C0", label="expected loss" + ("" if losses.any() else ": 0"))
     some = _odd(np.geomspace(1.0, largest, _INTERVALS))
     found = [answer.loss(int(size)) for size in some]
-    low, high = np.array([one.interval for one in found]).T
+    low, high = np.exp(between(sizes, some, np.log(np.maximum(np.array([one.interval for one in found]).T, 1e-12))))
     ax.fill_between(
         sizes,
-        _between(sizes, some, low),
-        _between(sizes, some, high),
+        low,
+        high,
         color="C0",
         alpha=0.15,
         linewidth=0.0,
@@ -111,12 +112,6 @@ def _draw_loss(report: Sized, ax: Axes) -> None:
 def _odd(sizes: Floats) -> Int64s:
     """Odd sizes near these: a majority of an even number of votes may be a tie."""
     return np.unique(2 * (sizes // 2).astype(np.int64) + 1)
-
-
-def _between(sizes: Int64s, some: Int64s, values: Floats) -> Floats:
-    """Values at more sizes, nearly on straight lines in logarithms."""
-    at = np.interp(np.log(sizes), np.log(some), np.log(np.maximum(values, 1e-12)))
-    return np.asarray(np.exp(at))
 
 
 def draw_margins(margins: Margins, ax: Axes) -> None:

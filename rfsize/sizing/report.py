@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.representative import by_nature_advice, few_votes
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, UndefinedMetricError
+from rfsize.estimation.curves import TAIL
+from rfsize.exceptions import (
+    FewVotesError,
+    LabelsOnlyWarning,
+    NotAForestError,
+    NotConvergedWarning,
+    UndefinedMetricError,
+)
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.answers import answer_to
-from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
-from rfsize.sizing.goals.labels import LabelAnswer
-from rfsize.sizing.goals.metric import MetricAnswer, usual_metrics
-from rfsize.sizing.goals.named import any_goal
+from rfsize.sizing.goals.base import Answer, Goal, Loss
+from rfsize.sizing.goals.named import GOALS, any_goal
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sizing.page import report_account
 from rfsize.sizing.plots import plot_report
-from rfsize.sizing.suffering import what_suffers
 from rfsize.sizing.told import finding, lines
 from rfsize.sizing.words import finite, from_to, in_words
 from rfsize.utils.validation import share, whole
@@ -88,9 +92,8 @@ class Report(Result):
         """What the trees' outputs say of a goal; raises as `answer_to` and `Goal.checked`."""
         goal = goal.checked(len(outputs.classes), outputs.y)
         answer = answer_to(goal, outputs)
-        noted = answer.cautions if isinstance(answer, MetricAnswer) else ()
         groups = outputs.groups
-        return cls(goal, outputs.n_trees, outputs.source, groups.copied, groups.by, noted, answer, outputs)
+        return cls(goal, outputs.n_trees, outputs.source, groups.copied, groups.by, answer.cautions, answer, outputs)
 
     @property
     def n_trees(self) -> int | float:
@@ -211,7 +214,8 @@ class Report(Result):
         """
         if not self.enough:
             return (*self.noted, Caution(NotConvergedWarning, finding(self)))
-        return (*self.noted, *what_suffers(self)) if isinstance(self.answer, LabelAnswer) else self.noted
+        suffering = self.answer.suffering(self.n_kept, lambda: map(self.answer_of, self.beside))
+        return (*self.noted, *(Caution(LabelsOnlyWarning, text) for text in suffering))
 
     def noting(self, *cautions: Caution) -> Report:
         """The same report with more warnings."""
@@ -308,11 +312,8 @@ class Report(Result):
         outputs = self._outputs
         if outputs is None:
             return
-        others: tuple[str, ...] = ("labels", "probabilities") if len(outputs.classes) else ("scores",)
-        scores = outputs.scores
-        if scores is None or not scores.are_finite():
-            others = tuple(name for name in others if name == "labels")
-        for name in (*others, *usual_metrics(outputs.distinct)):
+        distinct = outputs.distinct
+        for name in (name for kind in GOALS for name in kind.beside(distinct)):
             if name != self.goal.name:
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self.answer_of(name)

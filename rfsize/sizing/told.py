@@ -114,7 +114,7 @@ def what_now(report: Told) -> str:
     if report.cannot_tell is not None:
         return f"{report.cannot_tell}. No tree is dropped"
     reached = report.answer.said(report.available)
-    aim = f"for {report.goal.asked} train more trees, or ask for {report.goal.easier}"
+    aim = f"for {report.goal.level_in_words} train more trees, or ask for {report.goal.easier}"
     if report.goal.confidence not in (None, 0.5):
         aim += " or a lower confidence"
     if math.isinf(report.n_trees):
@@ -153,7 +153,7 @@ def origin(report: Told) -> str:
     rows = f"{answer.n_rows:,} {'out-of-bag ' if report.source == 'oob' else ''}row{'' if answer.n_rows == 1 else 's'}"
     if report.source != "oob":
         rows += " given" if report.source == "rows given" else f" ({report.source})"
-    votes = "vote" if report.goal.of_labels and report.goal.is_share else "tree"
+    votes = "vote" if report.goal.of_votes else "tree"
     dropped = (
         f"; {how_many(answer.n_dropped, 'row')} left out, which too few trees may judge" if answer.n_dropped else ""
     )

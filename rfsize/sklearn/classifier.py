@@ -22,7 +22,6 @@ from rfsize.exceptions import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
 from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.held_out import CONFIDENCE, check_enough, split
@@ -355,7 +354,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         goal = goal_of(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
         if self.stop_table is not None:
             choice("stop_table", self.stop_table, _TABLES, "; None predicts as the estimator itself does")
-            if not isinstance(goal, LabelGoal):
+            if not is_of_labels:
                 raise ValueError(
                     f"stop_table={self.stop_table!r} settles labels, and metric={self.metric!r} sizes something "
                     "else: leave metric='labels', or stop_table=None"

@@ -20,7 +20,7 @@ from rfsize.theory.binary import (
     why_infinite,
 )
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
-from rfsize.theory.smallest_size import smallest_odd
+from rfsize.theory.smallest_size import smallest_size
 
 __all__ = [
     "HALF_NORMAL",
@@ -39,6 +39,6 @@ __all__ = [
     "mean_disagreement",
     "ratio_with_replacement",
     "size_tail",
-    "smallest_odd",
+    "smallest_size",
     "why_infinite",
 ]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc
 
 from rfsize.theory.arguments import MAX_TREES, checked_alpha, checked_fractions, checked_sizes, checked_weights, single
-from rfsize.theory.smallest_size import ROUNDING, smallest_odd
+from rfsize.theory.smallest_size import ROUNDING, smallest_size
 from rfsize.utils.typing import Floats
 
 
@@ -141,6 +141,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     [5.0, 133.0, 13527.0, inf]
     """
     confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(pi))
+    # As `smallest_size`, of all instances at once.
     allowed = (1.0 - confidence) * (1.0 + ROUNDING)
     # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
     low = np.full(fraction.shape, -1, dtype=np.int64)
@@ -266,7 +267,8 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     """
     weight = checked_weights(pi, weights)
     fraction = checked_fractions(pi)
-    return smallest_odd(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), alpha)
+    level = 1.0 - single("alpha", checked_alpha(alpha))
+    return smallest_size(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), level, odd=True)
 
 
 def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:

@@ -10,7 +10,7 @@ import pytest
 import reference.blocks
 import reference.deviation
 from helpers.scores import some_scores
-from rfsize.estimation.base import REPLICATES
+from rfsize.estimation.curves import REPLICATES
 from rfsize.estimation.deviation import Deviations, noise_of_trees
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 from rfsize.voting.links import LINKS, Link
@@ -67,7 +67,7 @@ def test_deviation_through_the_link(kind: str, mean: Any, covariance: Any, n_tre
 def test_rms_of_plain_means_is_exact() -> None:
     scores = some_scores()
     found = Deviations(scores, Link("identity")).sizes(0.1)
-    assert found.rms == pytest.approx(scores.covariance(0, 0).mean() / 0.01, rel=0.01)
+    assert found[0] == pytest.approx(scores.covariance(0, 0).mean() / 0.01, rel=0.01)
 
 
 @pytest.mark.parametrize(("kind", "n_scores"), [("logistic", 1), ("identity", 1), ("softmax", 3)])
@@ -75,7 +75,7 @@ def test_rms_of_plain_means_is_exact() -> None:
 def test_sizes_are_the_smallest(kind: str, n_scores: int, tolerance: float) -> None:
     deviations = Deviations(some_scores(n_scores=n_scores), Link(kind))
     sizes = deviations.sizes(tolerance)
-    for name, size in sizes._asdict().items():
+    for name, size in zip(("rms", "p95"), sizes, strict=True):
         assert getattr(deviations.at(size), name) <= tolerance
         assert size == 1 or getattr(deviations.at(size - 1), name) > tolerance
 

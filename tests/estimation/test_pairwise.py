@@ -36,7 +36,9 @@ def population() -> np.ndarray:
 
 
 def true_size(population: np.ndarray, alpha: float) -> int | float:
-    return theory.smallest_odd(lambda size: float(multiclass.disagreement(size, population).mean()), alpha, 101)
+    return theory.smallest_size(
+        lambda size: float(multiclass.disagreement(size, population).mean()), 1.0 - alpha, guess=101, odd=True
+    )
 
 
 @pytest.mark.parametrize("n_trees", [100, 1000])

@@ -24,7 +24,8 @@ def agreement_by_class(report: rfsize.Report, n_trees: int) -> dict[Any, float]:
 
 def parts(report: rfsize.Report) -> tuple[Any, Any]:
     """What halves and quarters of the trees lose of a metric."""
-    return report.answer.lost.halves, report.answer.lost.quarters
+    quarters, halves = report.answer.lost.measured[-2:]
+    return halves, quarters
 
 
 def as_sure(report: rfsize.Report, confidence: float = 0.8) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rfsize.estimation.base import SEED
+from rfsize.estimation.curves import SEED
 
 N_BLOCKS, N_DEALS = 20, 24
 

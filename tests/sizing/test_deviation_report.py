@@ -52,7 +52,7 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
 
 def test_noise_of_the_trees_makes_the_interval_longer() -> None:
     scores = some_scores(3000)
-    size = Deviations(scores, Link("identity")).sizes(0.1).p95
+    size = Deviations(scores, Link("identity")).sizes(0.1)[1]
     scatter = [
         np.std(np.log(Deviations(scores, Link("identity"), noise).replicates(0.1, size))) for noise in (0.0, 0.1)
     ]
@@ -144,7 +144,7 @@ def test_noise_of_the_trees(data: Data) -> None:
     """Sizes of forests of other seeds scatter about as the noise says."""
     wanted: dict[str, Any] = {"metric": "scores", "tolerance": 0.1}
     reports = [rfsize.size(train_lightgbm(data.X, data.y, 40, seed=seed), data.fresh, **wanted) for seed in range(30)]
-    scatter = np.std(np.log([report.answer._deviations.sizes(0.1).rms for report in reports]), ddof=1)
+    scatter = np.std(np.log([report.answer._deviations.sizes(0.1)[0] for report in reports]), ddof=1)
     noises = [report.answer._deviations._noise for report in reports]
     assert scatter == pytest.approx(np.mean(noises), rel=0.35)
 

@@ -178,7 +178,7 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     left = axes.figure.axes[0]
     heights = left.patches[0].get_data().values
     assert heights.sum() == pytest.approx(1.0)
-    margins = report.answer.margins()
+    margins = report.answer.estimate.margins()
     at_the_tie = np.abs(margins.values - margins.tie) <= abs(margins.most - margins.tie) / len(heights)
     share = margins.rows[at_the_tie].sum() / margins.rows.sum()
     assert heights[0 if margins.tie < margins.most else -1] == pytest.approx(share, abs=0.01)

@@ -41,7 +41,9 @@ def test_interval_is_the_bootstrap_over_rows(counted: rfsize.Votes) -> None:
 
     def size_of_drawn_rows() -> float:
         drawn = pi[rng.integers(len(pi), size=len(pi))]
-        return theory.smallest_odd(lambda size: float(multiclass.disagreement(size, drawn).mean()), 0.9, 101)
+        return theory.smallest_size(
+            lambda size: float(multiclass.disagreement(size, drawn).mean()), 0.1, guess=101, odd=True
+        )
 
     again = [size_of_drawn_rows() for _ in range(300)]
     low, high = report.interval

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from rfsize import theory
 from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.reporting.account import Picture
-from rfsize.utils.validation import share
-
-COVERAGE = 0.95
-TAIL = (1.0 - COVERAGE) / 2.0
+from rfsize.reporting.account import Grid, Picture
+from rfsize.sizing.named_metrics import MetricLike
+from rfsize.utils.validation import positive, refuse_unused, share
+from rfsize.utils.warn import Caution
 
 
 class Loss(NamedTuple):
@@ -60,8 +60,14 @@ class Goal(ABC):
 
     confidence: float | None = None
 
+    names: ClassVar[tuple[str, ...]] = ()
+    """What ``metric`` of `rfsize.size` may be, of those that have names."""
+
     is_share = False
     """Whether a loss is a share of the rows."""
+
+    of_votes = False
+    """Whether it goes by votes, so that it needs trees that cast them, and no more."""
 
     def __post_init__(self) -> None:
         if self.confidence is not None and share("confidence", self.confidence) < 0.5:
@@ -69,6 +75,29 @@ class Goal(ABC):
                 f"confidence must be at least 0.5, which asks for T* itself; found {self.confidence!r}. A forest that "
                 "is more likely too small than not is no place to stop"
             )
+
+    @classmethod
+    def is_named(cls, metric: MetricLike) -> bool:
+        """Whether a ``metric`` of `rfsize.size` means this kind of goal."""
+        return metric in cls.names
+
+    @classmethod
+    @abstractmethod
+    def named(
+        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
+    ) -> Goal:
+        """The goal that a user means by it; ``of_labels`` are the options of labels that were given.
+
+        Raises
+        ------
+        ValueError
+            If the options do not go together, or one of them is none.
+        """
+
+    @classmethod
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+        """Names of the goals of this kind whose losses a report about something else lists."""
+        return ()
 
     @property
     @abstractmethod
@@ -96,7 +125,7 @@ class Goal(ABC):
         """What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows"."""
 
     @property
-    def asked(self) -> str:
+    def level_in_words(self) -> str:
         """What is asked for, in a word."""
         return f"{self.level:.4g}"
 
@@ -129,6 +158,56 @@ class Goal(ABC):
         """What the outputs on the rows that sizes go by say of it."""
 
 
+@dataclass(frozen=True)
+class GoalWithin(Goal):
+    """A goal that is lost by a number, which a tolerance bounds.
+
+    Attributes
+    ----------
+    metric : str or callable
+        What is lost.
+    tolerance : float
+        How much of it may be.
+    """
+
+    metric: MetricLike
+    tolerance: float
+
+    easier = "a larger tolerance"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("tolerance", self.tolerance)
+
+    @classmethod
+    def named(
+        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
+    ) -> Goal:
+        refuse_unused(
+            f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}",
+            **of_labels,
+        )
+        if tolerance is None:
+            raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+        return cls(metric, tolerance, confidence=confidence)
+
+    @property
+    def name(self) -> str:
+        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "scorer")
+
+    @property
+    def level(self) -> float:
+        return self.tolerance
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"metric": self.metric, "tolerance": self.tolerance}
+
+    @property
+    def title(self) -> str:
+        return f"T*({self.name} within {self.level_in_words})"
+
+
 class Answer(ABC):
     """What the trees' outputs say of a goal: the loss of forests of any size, and the size within it.
 
@@ -154,6 +233,9 @@ class Answer(ABC):
 
     fewest_votes = FEWEST_VOTES
     """Votes a row that it takes to tell T*."""
+
+    cautions: tuple[Caution, ...] = ()
+    """Warnings about what is lost itself, such as that it may be infinite on other rows."""
 
     @property
     def is_bound(self) -> bool:
@@ -206,6 +288,18 @@ class Answer(ABC):
         """What you should know beside T*."""
         return []
 
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+        """What suffers where a forest is cut to so many trees for this goal, as the answers to others tell it."""
+        return []
+
+    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
+        """What suffers of this where a forest is cut to so many trees for its labels; None where nothing does."""
+        return None
+
+    def grids(self, n_trees: int) -> tuple[Grid, ...]:
+        """Tables beside the losses of forests of several sizes, of a forest of so many trees."""
+        return ()
+
     def pictures(self) -> tuple[Picture, ...]:
         """Pictures beside the loss over the number of trees."""
         return ()
@@ -213,8 +307,3 @@ class Answer(ABC):
     def to_dict(self) -> dict[str, Any]:
         """What only a report of this goal has, as plain Python values."""
         return {}
-
-
-def within_reach(size: int) -> int | float:
-    """A size; infinite beyond those that are searched for."""
-    return size if size < theory.MAX_TREES else float("inf")

@@ -12,58 +12,32 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.representative import too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.estimation.curves import TAIL
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.exceptions import FewVotesError, NotAForestError
-from rfsize.sizing.goals.base import TAIL, Answer, Goal
+from rfsize.sizing.goals.base import Answer, GoalWithin
 from rfsize.sizing.words import no_votes_advice
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
-DEVIATIONS = ("probabilities", "scores")
-
 
 @dataclass(frozen=True)
-class DeviationGoal(Goal):
-    """Predictions within a tolerance, both as root mean square and on 95 % of the rows.
+class DeviationGoal(GoalWithin):
+    """Predictions within a tolerance, both as root mean square and on 95 % of the rows."""
 
-    Attributes
-    ----------
-    metric : {"probabilities", "scores"}
-        What is predicted.
-    tolerance : float
-        How far off it may be.
-    """
+    names = ("probabilities", "scores")
 
-    metric: str
-    tolerance: float
-
-    easier = "a larger tolerance"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("tolerance", self.tolerance)
-
-    @property
-    def name(self) -> str:
-        return self.metric
-
-    @property
-    def level(self) -> float:
-        return self.tolerance
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"metric": self.name, "tolerance": self.tolerance}
-
-    @property
-    def title(self) -> str:
-        return f"T*({self.name} within {self.asked})"
+    @classmethod
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+        if outputs.scores is None or not outputs.scores.are_finite():
+            return ()
+        return ("probabilities",) if len(outputs.classes) else ("scores",)
 
     @property
     def aim(self) -> str:
-        return f"give {self.name} within {self.asked} of an unlimited forest's"
+        return f"give {self.name} within {self.level_in_words} of an unlimited forest's"
 
     @property
     def axis(self) -> str:

@@ -8,6 +8,7 @@ classifiers be?" Pattern Recognition 46(5), 1323-1336.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,21 +18,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.representative import fewest_votes, too_many_untold
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.estimation.base import Curves, Estimate, Margins
+from rfsize.estimation.base import Estimate
+from rfsize.estimation.curves import TAIL, Curves, between
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.exceptions import FewVotesError, NotAForestError
-from rfsize.reporting.account import Picture
-from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss
+from rfsize.reporting.account import Grid, Picture
+from rfsize.reporting.words import most_changed
+from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, label_rows
+from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.plots import draw_by_class, draw_margins
-from rfsize.sizing.words import VOTED, in_percent, no_votes_advice
+from rfsize.sizing.words import RARE, VOTED, in_percent, in_round_percent, no_votes_advice
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share
-from rfsize.utils.words import printable
+from rfsize.utils.words import how_many, printable
 from rfsize.voting.blocks import TreeBlocks
 
 AVERAGES = ("micro", "macro")
+
+# How many times 1 − α of a class's labels may change, and how many fewer of the labels it may get than its mean
+# probability tells of; of many classes, those named.
+_CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
@@ -52,10 +60,10 @@ class LabelGoal(Goal):
     method: str = "auto"
     average: str = "micro"
 
-    name = "labels"
-    is_share = True
+    names = ("labels",)
+    name = names[0]
+    is_share = of_votes = of_labels = True
     easier = "a lower alpha"
-    of_labels = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,12 +72,28 @@ class LabelGoal(Goal):
         choice("method", self.method, ESTIMATORS)
         choice("average", self.average, AVERAGES)
 
+    @classmethod
+    def named(
+        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
+    ) -> LabelGoal:
+        if tolerance is not None:
+            raise ValueError(
+                "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
+                "the rows. Leave out one of the two"
+            )
+        of_labels.pop("threshold", None)
+        return cls(**of_labels, confidence=confidence)
+
+    @classmethod
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+        return cls.names if len(outputs.classes) else ()
+
     @property
     def level(self) -> float:
         return 1.0 - self.alpha
 
     @property
-    def asked(self) -> str:
+    def level_in_words(self) -> str:
         return in_percent(self.alpha)
 
     @property
@@ -97,7 +121,7 @@ class LabelGoal(Goal):
 
     @property
     def axis(self) -> str:
-        return "labels that still change" + ("" if self.average == "micro" else "\n(mean of the classes)")
+        return "labels that still change" + ("" if self.average == "micro" else " (mean of the classes)")
 
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> LabelGoal:
         if not n_classes:
@@ -193,12 +217,6 @@ class LabelAnswer(Answer):
         rows = np.bincount(self._leaders[self._used], minlength=self._rows.n_classes)
         return dict(zip(self.classes, (rows / self.n_rows).tolist(), strict=True))
 
-    def labels_and_probabilities(self) -> list[tuple[Any, float, float]]:
-        """Of each class its label, its share of the labels, and its mean probability; none where that is not known."""
-        if self._probabilities is None:
-            return []
-        return [(*given, one) for given, one in zip(self.label_shares.items(), self._probabilities, strict=True)]
-
     @cached_property
     def _probabilities(self) -> list[float] | None:
         """Mean over the rows of the probability of each class; None where scores are not known."""
@@ -239,8 +257,7 @@ class LabelAnswer(Answer):
 
     def interval(self, n_trees: int) -> tuple[float, float]:
         curves = self.estimate.shaken_replicates(n_trees, self._shared)
-        at = [float(np.interp(math.log(n_trees), np.log(curves.sizes), one)) for one in curves.disagreement]
-        low, high = np.quantile(at, [TAIL, 1.0 - TAIL])
+        low, high = np.quantile(between(n_trees, curves.sizes, curves.disagreement), [TAIL, 1.0 - TAIL])
         return float(low), float(high)
 
     def by_class(self, n_trees: int) -> dict[Any, float]:
@@ -249,10 +266,6 @@ class LabelAnswer(Answer):
 
     def loss(self, n_trees: int) -> Loss:
         return super().loss(n_trees)._replace(by_class=self.by_class(n_trees))
-
-    def margins(self) -> Margins:
-        """How far from a tie the rows are."""
-        return self.estimate.margins()
 
     def said(self, n_trees: int) -> str:
         equal = in_percent(1.0 - self.value(n_trees))
@@ -284,12 +297,54 @@ class LabelAnswer(Answer):
         """Whether so few rows are given a class that they tell little of it."""
         return 0 < round(part * self.n_rows) < FEWEST_ROWS
 
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+        rare = min(self.label_shares.values()) < RARE
+        harms = (other.harm(n_trees, of_a_rare_class=rare) for other in others())
+        return [*self._changing_classes(n_trees), *self._unlabelled_classes(), *(harm for harm in harms if harm)]
+
+    def _changing_classes(self, n_trees: int) -> list[str]:
+        if self.goal.average != "micro":
+            return []
+        changed = self.by_class(n_trees)
+        most = sorted(changed, key=lambda of: -changed[of])
+        suffer = [of for of in most if changed[of] > _CHANGED * self.goal.level]
+        if not suffer:
+            return []
+        named = "; ".join(
+            f"class {printable(of)} ({in_round_percent(self.label_shares[of])} of rows): "
+            f"{in_round_percent(changed[of])} of its labels still change"
+            for of in suffer[:_NAMED]
+        )
+        more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
+        return [f"{named}{more}, with {how_many(n_trees, 'tree')}; size labels of rare classes by average='macro'"]
+
+    def _unlabelled_classes(self) -> list[str]:
+        """Classes that get far fewer labels than their mean probability tells of; none where that is not known."""
+        expected = self._probabilities or []
+        return [
+            f"class {printable(name)} gets {in_percent(given)} of the labels; its mean probability is "
+            f"{in_percent(mean)}: size its probabilities by metric='probabilities', tolerance=0.01"
+            for (name, given), mean in zip(self.label_shares.items(), expected, strict=False)
+            if _LABELS * given < mean
+        ]
+
+    def grids(self, n_trees: int) -> tuple[Grid, ...]:
+        changed = self.by_class(n_trees)
+        if len(changed) < 2:
+            return ()
+        most, title = most_changed(changed, lambda of: changed[of])
+        rows = tuple((printable(of), in_percent(self.label_shares[of]), in_percent(changed[of])) for of in most)
+        heads = ("class", "share of the rows", f"labels that still change with {how_many(n_trees, 'tree')}")
+        return (Grid(heads, rows, title=title.capitalize()),)
+
     def pictures(self) -> tuple[Picture, ...]:
         def draw_classes(ax: Any) -> None:
             size = int(self.n_trees) if math.isfinite(self.n_trees) else 1
             draw_by_class(self.by_class(size), self.goal.level, size, ax)
 
-        margins = Picture("Share of the rows by their distance from a tie", lambda ax: draw_margins(self.margins(), ax))
+        margins = Picture(
+            "Share of the rows by their distance from a tie", lambda ax: draw_margins(self.estimate.margins(), ax)
+        )
         if self.goal.average == "micro" or math.isinf(self.n_trees):
             return (margins,)
         return margins, Picture("Labels that still change, by class", draw_classes)

@@ -10,64 +10,83 @@ import numpy as np
 
 from rfsize.counting.representative import too_many_untold
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.estimation.curves import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_blocks
-from rfsize.sizing.goals.base import TAIL, Answer, Goal, Loss, within_reach
+from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
 from rfsize.sizing.goals.deviation import scores_of
 from rfsize.sizing.loss import MetricLoss, metric_loss
 from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import METRIC_WORDS, MetricLike, check_metric, judge_of, predictions_for
+from rfsize.sizing.named_metrics import (
+    METRICS,
+    MetricLike,
+    goes_by_labels,
+    is_metric,
+    judge_of,
+    metric_in_words,
+    predictions_for,
+)
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
+from rfsize.utils.words import how_many
 
 # Rows of some kind must be known to quarters of the trees, all of them, to tell what a metric loses by fewer.
 _FEWEST_VOTES = 40
 
+# What a forest that is cut for its labels may be expected to lose: of the area under the ROC curve; and where a class
+# has few of the labels, of the logarithmic loss, or the Brier score, as a share of it (of balanced classes, more trees
+# than labels take improve it by as much); and the tolerance to size it by.
+_RANKING, _PROBABILITIES, _TOLERANCE = 0.005, 0.02, {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
+# Where the loss is known by a bound alone: how many times as much that must be, since the loss is often a half of it;
+# and which quantile of what small forests lose is sure.
+_BOUND, _LEAST = 2.0, 0.05
+
 
 @dataclass(frozen=True)
-class MetricGoal(Goal):
-    """A metric that is expected to be worse than an unlimited forest's by no more than a tolerance.
+class MetricGoal(GoalWithin):
+    """A metric, or a scorer of scikit-learn's, expected to be worse than an unlimited forest's by no more than that."""
 
-    Attributes
-    ----------
-    metric : str or callable
-        The metric, or a scorer of scikit-learn's.
-    tolerance : float
-        How much worse it may be.
-    """
+    names = METRICS
 
-    metric: MetricLike
-    tolerance: float
+    @classmethod
+    def is_named(cls, metric: MetricLike) -> bool:
+        return is_metric(metric)
 
-    easier = "a larger tolerance"
+    @classmethod
+    def named(
+        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
+    ) -> Goal:
+        if goes_by_labels(metric):
+            of_labels.pop("threshold", None)
+        return super().named(metric, tolerance, confidence=confidence, **of_labels)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_metric(self.metric)
-        positive("tolerance", self.tolerance)
+    @classmethod
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+        """None where the truth or the trees' scores are not known.
+
+        The Brier score takes the place of a logarithmic loss that may be infinite because leaves hold rows of some
+        classes only.
+        """
+        if outputs.y is None or outputs.blocks is None or outputs.scores is None or not outputs.scores.are_finite():
+            return ()
+        if not len(outputs.classes):
+            return ("rmse",)
+        judge = judge_of("log_loss", outputs)
+        is_infinite = chances_in_blocks(judge, outputs.blocks).doubt(judge.name) is not None
+        of_probabilities = "brier" if is_infinite else "log_loss"
+        return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 
     @property
-    def name(self) -> str:
-        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "scorer")
-
-    @property
-    def level(self) -> float:
-        return self.tolerance
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"metric": self.metric, "tolerance": self.tolerance}
-
-    @property
-    def title(self) -> str:
-        return f"T*({self.name} within {self.asked})"
+    def words(self) -> str:
+        """What sentences call the metric."""
+        return metric_in_words(self.name)
 
     @property
     def aim(self) -> str:
-        return f"keep the {_in_words(self.name)} within {self.asked} of an unlimited forest's"
+        return f"keep the {self.words} within {self.level_in_words} of an unlimited forest's"
 
     @property
     def axis(self) -> str:
-        return f"{_in_words(self.name)} is expected to be worse by"
+        return f"{self.words} is expected to be worse by"
 
     @property
     def of_labels(self) -> bool:
@@ -105,26 +124,6 @@ class MetricGoal(Goal):
         return MetricAnswer(self, judge, found, cautions, untold)
 
 
-def usual_metrics(outputs: TreeOutputs) -> tuple[str, ...]:
-    """The metrics that a report about something else lists; none where the truth or the trees' scores are not known.
-
-    The Brier score takes the place of a logarithmic loss that may be infinite because leaves hold rows of some classes
-    only.
-    """
-    if outputs.y is None or outputs.blocks is None or outputs.scores is None or not outputs.scores.are_finite():
-        return ()
-    if not len(outputs.classes):
-        return ("rmse",)
-    judge = judge_of("log_loss", outputs)
-    is_infinite = chances_in_blocks(judge, outputs.blocks).doubt(judge.name) is not None
-    of_probabilities = "brier" if is_infinite else "log_loss"
-    return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
-
-
-def _in_words(name: str) -> str:
-    return METRIC_WORDS.get(name, name)
-
-
 class MetricAnswer(Answer):
     """What a metric loses in forests of any size.
 
@@ -133,8 +132,6 @@ class MetricAnswer(Answer):
     now : float
         The metric of the trees at hand; out of bag, of those that each row may ask.
     lost : MetricLoss
-    cautions : tuple of Caution
-        Warnings about the metric itself, such as that it may be infinite on other rows.
     """
 
     goal: MetricGoal
@@ -155,14 +152,14 @@ class MetricAnswer(Answer):
     def measured(self) -> tuple[tuple[float, float], ...]:
         # They are measured against all trees at hand, of which the rest is the law's.
         behind = self.value(round(self.lost.asked))
-        return tuple((part.asked, part.loss + behind) for part in (self.lost.quarters, self.lost.halves))
+        return tuple((one.n_trees, one.loss + behind) for one in self.lost.measured[-2:])
 
     def size_at(self, level: float) -> int | float:
         tolerance = positive("tolerance", level)
-        return math.inf if self.untold or self.lost.is_bent else within_reach(self.lost.size(tolerance))
+        return math.inf if self.untold or self.lost.is_bent else self.lost.size(tolerance)
 
     def quantile(self, share_below: float) -> int | float:
-        return within_reach(self.lost.size(self.goal.tolerance, share_below))
+        return self.lost.size(self.goal.tolerance, share_below)
 
     def value(self, n_trees: int) -> float:
         return float(self.lost.loss(n_trees))
@@ -176,13 +173,13 @@ class MetricAnswer(Answer):
     def said(self, n_trees: int) -> str:
         value, (low, high), *_ = self.loss(n_trees)
         worse = f"{'' if self.lost.is_told else 'at most '}{value:.2g} worse than an unlimited forest's"
-        return f"{_in_words(self.name)} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
+        return f"{self.goal.words} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
 
     def in_short(self, n_trees: int) -> str:
         value = self.value(n_trees)
         if value == 0.0:
-            return f"{_in_words(self.name)} unchanged"
-        return f"{_in_words(self.name)} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
+            return f"{self.goal.words} unchanged"
+        return f"{self.goal.words} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
         if not self.lost.is_bent:
@@ -190,7 +187,7 @@ class MetricAnswer(Answer):
         enough = available * self.lost.enough_to_tell
         unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
         return (
-            f"the {_in_words(self.name)} gains so much by more trees that its loss does not yet fall as 1/T: train at "
+            f"the {self.goal.words} gains so much by more trees that its loss does not yet fall as 1/T: train at "
             f"least {int(math.ceil(enough / unit) * unit):,} trees to tell"
         )
 
@@ -198,9 +195,38 @@ class MetricAnswer(Answer):
         if self.lost.is_told:
             return []
         return [
-            f"halves of the trees lose too little {_in_words(self.name)} to be told from nothing, so that the size is "
+            f"halves of the trees lose too little {self.goal.words} to be told from nothing, so that the size is "
             "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
         ]
+
+    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
+        name, is_ranking = self.goal.name, self.goal.name == "auc"
+        if name not in _TOLERANCE or not (is_ranking or of_a_rare_class):
+            return None
+        lost = self._too_much(n_trees, _RANKING if is_ranking else _PROBABILITIES * self.now)
+        if lost is None:
+            return None
+        surely, by_how_much = lost
+        advice = f"metric='{name}', tolerance={_TOLERANCE[name]}"
+        trees, suffer = how_many(n_trees, "tree"), "suffer" if surely else "may suffer"
+        if is_ranking:
+            suffers = "suffers" if surely else suffer
+            return f"ranking {suffers}: {self.goal.words} {by_how_much} with {trees}; size it by {advice}"
+        said = f"{self.goal.words} {by_how_much}, of {self.now:.3g}, with {trees}"
+        return f"probabilities {suffer}: {said}; size them by {advice}"
+
+    def _too_much(self, n_trees: int, most: float) -> tuple[bool, str] | None:
+        """Whether so few trees surely lose more than ``most``, and how much in words; None where they do not.
+
+        Where halves of the trees lose too little to be told from nothing, what smaller forests lose may be known all
+        the same, and no more than a bound of the rest.
+        """
+        lost, measured, sign = self.value(n_trees), float(self.lost.loss(n_trees, _LEAST)), self._sign
+        if self.lost.is_told:
+            return (True, f"{sign}{lost:.2g}") if lost > most else None
+        if measured > most:
+            return True, f"{sign}{measured:.2g} to {sign}{lost:.2g}"
+        return (False, f"{sign}{lost:.2g} at most") if lost > _BOUND * most else None
 
     def to_dict(self) -> dict[str, Any]:
         return {"value": self.now}

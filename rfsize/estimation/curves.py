@@ -1,0 +1,113 @@
+"""What intervals are made of: a loss over ensemble sizes, again and again as it might also have come out."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfsize import theory
+from rfsize.utils.typing import Floats, Int64s
+
+REPLICATES = 200
+SEED = 2013  # fixed: the same votes give the same interval
+
+COVERAGE = 0.95
+"""How often intervals hold what they are of."""
+
+TAIL = (1.0 - COVERAGE) / 2.0
+
+# Sizes around T* at which losses are known, and groups of alike rows per factor of e in their loss.
+_FACTORS = 2.0 ** np.arange(-3.0, 4.0)
+_GROUPS_PER_FACTOR = 32.0
+
+_LEAST = float(np.finfo(np.float64).smallest_subnormal)
+
+
+class Curves(NamedTuple):
+    """Mean disagreement over ensemble sizes, as it might also have come out.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n_sizes,)
+        Odd ensemble sizes.
+    disagreement : ndarray of float, shape (n_replicates, n_sizes)
+        Mean over all rows, in each replicate.
+    """
+
+    sizes: Int64s
+    disagreement: Floats
+
+    @classmethod
+    def of_rows(cls, sizes: Int64s, by_row: Floats, rows: Floats) -> Curves:
+        """By the bootstrap over rows, from the disagreement of each, which stands for so many ``rows``."""
+        alike = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
+        return cls(sizes, means_of_drawn_rows(by_row, rows, alike, np.random.default_rng(SEED)))
+
+    def at(self, sizes: Int64s) -> Floats:
+        """Disagreement at other sizes: curves are nearly straight on logarithmic axes."""
+        if np.array_equal(self.sizes, sizes):
+            return self.disagreement
+        return np.asarray(np.exp(between(sizes, self.sizes, np.log(np.maximum(self.disagreement, 1e-300)))))
+
+    def quantile(self, alpha: float, share: float) -> int | float:
+        """The size that T*(α) is at most in a share of the replicates, each of which has a T* of its own."""
+        found = crossing(self.sizes, self.disagreement, 1.0 - alpha)
+        return _odd(float(np.quantile(found, share, method="inverted_cdf")))
+
+
+def between(sizes: ArrayLike, known: ArrayLike, values: Floats) -> Floats:
+    """Values at some sizes, of those at known sizes along the last axis, on straight lines over log size."""
+    at, log_known = np.log(sizes), np.log(known)
+    return np.asarray(np.apply_along_axis(lambda one: np.interp(at, log_known, one), -1, values))
+
+
+def crossing(sizes: ArrayLike, curves: Floats, level: float) -> Floats:
+    """Sizes at which falling curves, shape (n_curves, n_sizes), cross a level; nearly straight lines in logarithms."""
+    falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), _LEAST))
+    return np.exp([np.interp(-math.log(level), of, np.log(sizes), right=np.inf) for of in falling])
+
+
+def means_of_draws(values: Floats, rows: Floats, generator: np.random.Generator) -> Floats:
+    """Means over rows that are drawn again with replacement, shape (REPLICATES, n).
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n_groups, n)
+        Means over the rows of each group.
+    rows : ndarray of float, shape (n_groups,)
+    generator : numpy.random.Generator
+    """
+    n_rows = round(rows.sum())
+    return np.asarray(generator.multinomial(n_rows, rows / rows.sum(), size=REPLICATES) @ values / n_rows)
+
+
+def means_of_drawn_rows(values: Floats, rows: Floats, alike: Floats, generator: np.random.Generator) -> Floats:
+    """The same from values of shape (n_rows, n), each of which stands for so many rows.
+
+    Rows that are ``alike`` in a number above 0 are taken for the same: those that lose as much at one size lose as much
+    at the others.
+    """
+    _, group = np.unique(np.floor(np.log(alike) * _GROUPS_PER_FACTOR), return_inverse=True)
+    in_group = np.bincount(group, weights=rows).astype(np.float64)
+    sums = np.stack([np.bincount(group, weights=rows * column) for column in values.T], axis=1)
+    return means_of_draws(sums / in_group[:, None], in_group, generator)
+
+
+def spread_sizes() -> Int64s:
+    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
+    steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
+    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+
+
+def sizes_around(size: int | float, factors: Floats = _FACTORS) -> Int64s:
+    """Odd ensemble sizes around a size, by default from an eighth to eight times as many."""
+    around = min(size, theory.MAX_TREES // (2.0 * factors[-1])) * factors
+    return np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
+
+
+def _odd(size: float) -> int | float:
+    """The smallest odd whole number that is at least ``size``."""
+    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
