@@ -32,16 +32,11 @@ def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
     ------
     NotAForestError
         If one is no forest, or not of the same data and parameters as the first.
-    ValueError
-        If two of them share bags or trees.
     """
-    if not boosters:
-        raise ValueError("merged needs at least one booster, found none")
     texts = [booster.model_to_string() for booster in boosters]
     forests = [ForestText.read(text, casts_votes=False) for text in texts]
     for forest in forests[1:]:
         check_alike(forest, forests[0])
-    _refuse_duplicates(forests)
     return lgb.Booster(model_str=_joined(texts, forests))
 
 
@@ -59,28 +54,6 @@ def check_alike(forest: ForestText, other: ForestText) -> None:
                 f"the forests differ in {name}: '{str(one)[:60]}' and '{str(another)[:60]}'; only forests of the same "
                 "data and parameters make one forest"
             )
-
-
-def _refuse_duplicates(forests: Sequence[ForestText]) -> None:
-    seeds: set[int] = set()
-    trees: set[str] = set()
-    for forest in forests:
-        own = {seed for seed, _ in forest.blocks()} if forest.parameters else set()
-        if own & seeds:
-            raise ValueError(
-                f"two of the forests were trained with the same bagging_seed={min(own & seeds)}, so their trees have "
-                "the same bags; train one of them again with another seed"
-            )
-        # The text begins with the tree's number.
-        split = {
-            tree.partition("\n")[2].strip()
-            for tree, value in zip(forest.trees, forest.leaf_value, strict=True)
-            if value.size > 1
-        }
-        if split and (split <= trees or (trees and trees <= split)):
-            raise ValueError("two of the forests have the same trees; train one of them again with another seed")
-        seeds |= own
-        trees |= split
 
 
 def _joined(texts: Sequence[str], forests: Sequence[ForestText]) -> str:

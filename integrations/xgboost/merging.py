@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +12,16 @@ import xgboost as xgb
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.bags import DrawnBags, forget, remember
 from rfsize.integrations.xgboost.forest import XgboostForest
-from rfsize.integrations.xgboost.model_json import assembled, document, members, scores_per_leaf
+from rfsize.integrations.xgboost.model_json import assembled, document, scores_per_leaf
 from rfsize.utils.typing import Int64s
-
-_RUN = 3  # this many trees in turn are alike in two forests only if their seeds are
 
 
 def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
     """All trees of several forests as one new forest, which predicts the mean of them.
 
     The forests must have been trained on the same data with the same parameters, except for the number of their
-    trees and the seed. The merged booster remembers from which seeds its bags were drawn if all of them do.
+    trees and the seed, of which each has its own. The merged booster remembers from which seeds its bags were drawn if
+    all of them do.
 
     Parameters
     ----------
@@ -39,16 +37,9 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
     ------
     NotAForestError
         If a booster is no forest of independent trees, or the forests differ in anything but their trees.
-    ValueError
-        If they share trees.
     """
-    boosters = list(boosters)
-    strangers = [type(booster).__name__ for booster in boosters if not isinstance(booster, xgb.Booster)]
-    if not boosters or strangers:
-        raise ValueError(f"merged takes one xgboost.Booster or more, found {strangers or 'none'}")
     forests = [XgboostForest(booster, casts_votes=False) for booster in boosters]
     refuse_differences(boosters)
-    _refuse_duplicates(boosters)
     drawn = [forest.drawn_bags() for forest in forests]
     known = [bags for bags in drawn if bags is not None]
     if len({np.float32(bags.subsample) for bags in known}) > 1:
@@ -97,33 +88,3 @@ def _signature(booster: xgb.Booster) -> dict[str, Any]:
         "categories": learner["gradient_booster"]["model"].get("cats"),
         "base_score": np.atleast_1d(json.loads(parameters["base_score"])).tolist(),
     }
-
-
-def _refuse_duplicates(boosters: Sequence[xgb.Booster]) -> None:
-    prints = [_fingerprints(booster) for booster in boosters]
-    length = min(_RUN, *(len(of_output) for forest in prints for of_output in forest))
-    seen: dict[tuple[bytes, ...], int] = {}
-    for index, forest in enumerate(prints):
-        starts = [(trees, start) for trees in forest for start in range(len(trees) - length + 1)]
-        runs = {tuple(trees[start : start + length]) for trees, start in starts}
-        for run in runs & seen.keys():
-            raise ValueError(
-                f"forests {seen[run]} and {index} share trees, as forests of the same seed do: their votes would count "
-                "twice; train each forest with a seed of its own"
-            )
-        seen.update(dict.fromkeys(runs, index))
-
-
-def _fingerprints(booster: xgb.Booster) -> list[list[bytes]]:
-    """Fingerprints of the trees of each class in their order."""
-    learner = document(booster)["learner"]
-    trees = learner["gradient_booster"]["model"]["trees"]
-    return [[_fingerprint(trees[index]) for index in of_output] for of_output in members(learner).T]
-
-
-def _fingerprint(tree: dict[str, Any]) -> bytes:
-    """The splits of a tree and the rows that they saw; not the weight of its leaves, which the other trees scale."""
-    inner = np.asarray(tree["left_children"]) != -1
-    splits = [np.asarray(tree[name])[inner] for name in ("split_indices", "split_conditions")]
-    parts = [inner, *splits, np.asarray(tree.get("sum_hessian", ()))]
-    return hashlib.blake2b(b"".join(part.tobytes() for part in parts)).digest()

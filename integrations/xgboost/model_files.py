@@ -6,7 +6,6 @@ and XGBoost sees only what rfsize found to be whole, and a forest.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost import ubj
 from rfsize.integrations.xgboost.forest import check_forest
 from rfsize.integrations.xgboost.model_json import VERSION, reason, scores_per_leaf
+from rfsize.utils.files import json_of
 
 _FIRST_THAT_KEEPS_ROUNDS = [2, 0]
 
@@ -35,7 +35,7 @@ def read_model(path: Path) -> xgb.Booster:
     """
     content = path.read_bytes()
     with damage_refused():
-        document = ubj.read(content) if content[1:2] == b"L" else _json(content)
+        document = ubj.read(content) if content[1:2] == b"L" else json_of(content)
         check_form(document, {"version": [WHOLE], "learner": {"attributes": {}}}, "the file")
         check_form(list(document["learner"]["attributes"].values()), [TEXT], "the attributes")
         if document["version"][:2] < _FIRST_THAT_KEEPS_ROUNDS:
@@ -61,17 +61,3 @@ def _refuse_older_trees(learner: dict[str, Any]) -> None:
             f"the trees of several scores have no {min(lacking)}, as those of XGBoost before 3.2, and XGBoost "
             f"{xgb.__version__} cannot read them: read the model with the XGBoost that wrote it, or train it again"
         )
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_named_once)
-    except ValueError as error:
-        refuse(f"its JSON cannot be read ({error})", error)
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        refuse("its JSON names a key twice in one object")
-    return found

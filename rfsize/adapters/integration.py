@@ -138,7 +138,7 @@ class Integration(ABC):
         raise self._no_blocks()
 
     def merged(self, boosters: Sequence[Any]) -> Any:
-        """One booster of all trees of forests of the same data and parameters, in their order."""
+        """One booster of all trees of forests of the same data and parameters, each of other seeds, in their order."""
         raise self._no_blocks()
 
     def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:

@@ -213,7 +213,7 @@ def test_ubj_is_refused_by_what_was_found(
 def test_names_that_stand_twice(document: dict[str, Any], tmp_path: Path) -> None:
     """XGBoost takes the first of them in UBJ and the last in JSON."""
     text = json.dumps(document).replace('"id": 0', '"id": 0, "id": 1', 1)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="names a key twice"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="holds a key twice"):
         load(tmp_path, text.encode())
     version = b"L" + struct.pack(">q", 7) + b"version"
     twice = as_ubj(document)[:-1] + version + b"Z}"

@@ -21,7 +21,6 @@ import rfsize
 from refusals.at_hand import LIGHTGBM, XGBOOST, AtHand
 from refusals.entry import Group
 from rfsize.exceptions import NotAForestError
-from rfsize.integrations.xgboost.merging import merged
 
 GROUP = Group(
     "The model",
@@ -333,17 +332,6 @@ def a_table_of_training_rows(at: AtHand) -> object:
 def categories_beyond_ascii(at: AtHand) -> object:
     city = np.where(at.X[:, 0] > 0, "Köln", "Rom")
     return rfsize.compile(at.xgboost(at.frame.assign(a=city).astype({"a": "category"})))
-
-
-@GROUP.refuses(
-    "merging forests of one seed",
-    ValueError,
-    "share trees, as forests of the same seed do: their votes would count twice",
-    why="the same trees would vote twice",
-    instead="train one of them with another seed; `grow` chooses one of its own",
-)
-def the_same_seed(at: AtHand) -> object:
-    return merged([at.booster, at.xgboost()])
 
 
 @GROUP.refuses(

@@ -9,7 +9,7 @@ import xgboost as xgb
 
 import rfsize
 from helpers.forests import Data, train_xgboost
-from helpers.xgboost_forests import KINDS, MULTI_OUTPUT, MULTICLASS, grown, labels, margins, plain_blocks
+from helpers.xgboost_forests import MULTI_OUTPUT, MULTICLASS, grown, margins, plain_blocks
 from rfsize.integrations.xgboost.merging import merged
 
 
@@ -38,23 +38,6 @@ def test_merging_a_forest_that_forgot_its_bags(data: Data) -> None:
         rfsize.inbag(booster, data.X)
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass"])
-def test_no_tree_votes_twice(kind: str, data: Data) -> None:
-    first, second = plain_blocks(kind, data, (8, 6))
-    dtrain = xgb.DMatrix(data.X, labels(kind, data))
-    longer, alone = (xgb.train({**KINDS[kind], "eta": 1, "num_parallel_tree": n}, dtrain, 1) for n in (11, 1))
-    for forests in (
-        [first, first],
-        [first, longer],
-        [longer, alone],
-        [first, second, longer],
-        [merged([second, first]), longer],
-        [merged([first, second]), rfsize.truncate(second, n_trees=4)],
-    ):
-        with pytest.raises(ValueError, match="share trees"):
-            merged(forests)
-
-
 def test_merging_refuses_what_differs(data: Data) -> None:
     first = train_xgboost(data.X, data.y, 3)
     named = pd.DataFrame(data.X, columns=list("abcdefgh"))
@@ -69,10 +52,6 @@ def test_merging_refuses_what_differs(data: Data) -> None:
             merged([first, other])
     with pytest.raises(rfsize.exceptions.NotAForestError, match="2 rounds"):
         merged([first, train_xgboost(data.X, data.y, 3, rounds=2)])
-    with pytest.raises(ValueError, match="found none"):
-        merged([])
-    with pytest.raises(ValueError, match="found \\['DMatrix'\\]"):
-        merged([first, xgb.DMatrix(data.X)])
 
 
 def test_merging_refuses_the_two_ways_of_voting_for_many_classes(data: Data) -> None:
