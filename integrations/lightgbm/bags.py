@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
 import copy
 import itertools
 import math
+import sys
 from functools import cache
 from typing import Any, cast
 
@@ -19,11 +19,7 @@ from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _RNG_BLOCK = 1024  # rows that share one generator
-
-
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
-
-
 _RNG_LEVELS = 32768  # distinct draws
 
 
@@ -95,7 +91,7 @@ class LightGbmBags(LaidOutBags):
 
     def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
-        inbag = draws.drawn_of_all()
+        inbag = draws.of_trees(range(self.n_members))
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
@@ -126,13 +122,13 @@ class Draws:
         number = np.concatenate([np.arange(run.first, run.stop) for run in runs])
         block, place = np.divmod(number, _RNG_BLOCK)
         multiplier, increment = np.array([_jump(steps) for steps in range(_RNG_BLOCK + 1)], dtype=np.uint32).T
-        self._first = [
+        first = [
             ((seed + block) % 2**32).astype(np.uint32) * multiplier[place + 1] + increment[place + 1]
             for seed, _ in bags.blocks
         ]
-        self._first_tree = list(itertools.accumulate((trees for _, trees in bags.blocks[:-1]), initial=0))
-        self._first_tree.append(bags.n_members)
-        self._levels = bags.levels[start:stop]
+        ends = [*itertools.accumulate(trees for _, trees in bags.blocks[:-1]), sys.maxsize]
+        self._forests = list(zip(first, [0, *ends[:-1]], ends, strict=True))
+        self._levels = np.ascontiguousarray(bags.levels[start:stop])
         self._trees_per_bag = bags.trees_per_bag
         # A block draws once for each of its rows, and the last one of each machine has fewer.
         self._parts: list[tuple[slice, int]] = []
@@ -145,23 +141,18 @@ class Draws:
 
     def drawn(self, tree: int) -> Bools:
         """Mask of the rows drawn for ``tree``."""
-        forest = bisect.bisect_right(self._first_tree, tree, hi=len(self._first)) - 1
-        first, tree = self._first[forest], tree - self._first_tree[forest]
-        state = np.empty_like(first)
-        for rows, rows_of_block in self._parts:
-            multiplier, increment = _jump(tree // self._trees_per_bag * rows_of_block)
-            state[rows] = first[rows] * multiplier + increment
-        return ((state >> np.uint32(16)) & np.uint32(_RNG_LEVELS - 1)) < self._levels
+        return self.of_trees(range(tree, tree + 1))[:, 0]
 
-    def drawn_of_all(self) -> Bools:
-        """Masks of the rows drawn for each tree, shape (rows, trees), by a compiled loop."""
-        inbag = np.empty((len(self._levels), self._first_tree[-1]), dtype=np.bool_)
-        for first, (start, stop) in zip(self._first, itertools.pairwise(self._first_tree), strict=True):
-            for rows, rows_of_block in self._parts:
-                jumps = [_jump(tree // self._trees_per_bag * rows_of_block) for tree in range(stop - start)]
+    def of_trees(self, trees: range) -> Bools:
+        """Masks of the rows drawn for some trees, shape (n_rows, n_trees)."""
+        inbag = np.empty((len(self._levels), len(trees)), dtype=np.bool_)
+        for first, start, stop in self._forests:
+            some = range(max(trees.start, start), min(trees.stop, stop))
+            for rows, rows_of_block in self._parts if some else ():
+                jumps = [_jump((tree - start) // self._trees_per_bag * rows_of_block) for tree in some]
                 multiplier, increment = np.array(jumps, dtype=np.uint32).T.copy()
-                levels = np.ascontiguousarray(self._levels[rows])
-                _core.draw_lightgbm(first[rows], multiplier, increment, levels, inbag, rows.start, start)
+                place = rows.start, some.start - trees.start
+                _core.draw_lightgbm(first[rows], multiplier, increment, self._levels[rows], inbag, *place)
         return inbag
 
 
