@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_labels, known_numbers
+from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_truth
 from rfsize.integrations.lightgbm.model_text import ForestText, numbers
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
@@ -32,8 +32,7 @@ def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_
     objective = forest.header.get("objective", "custom").partition(" ")[0]
     if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova", "regression"):
         return None
-    as_numbers = objective in ("cross_entropy", "regression")
-    label = known_numbers(y, n_rows) if as_numbers else known_labels(classes, y, n_rows)
+    label = known_truth(np.zeros(0) if objective in ("cross_entropy", "regression") else classes, y, n_rows)
     if label is None or not _is_plain(forest.parameters):
         return None
     weight = sample_weights(sample_weight, n_rows).astype(np.float32).astype(np.float64)  # as LightGBM keeps them

@@ -319,18 +319,16 @@ def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArr
     at_leaf = np.zeros(is_leaf.size if vote.size else 0, dtype=np.uint16)
     if vote.size:
         at_leaf[is_leaf] = vote
+    names = ("left", "right", "feature", "threshold", "missing")
+    joined: dict[str, Any] = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in names}
     return TreeTable(
         n_nodes=2 * n_leaves - 1,
-        left=np.concatenate([tree.left for tree in trees]),
-        right=np.concatenate([tree.right for tree in trees]),
-        feature=np.concatenate([tree.feature for tree in trees]),
-        threshold=np.concatenate([tree.threshold for tree in trees]),
-        missing=np.concatenate([tree.missing for tree in trees]),
         missing_is_member=np.zeros(len(members), dtype=np.bool_),
         members=members,
         value=value,
         vote=at_leaf,
         leaf=np.concatenate([np.arange(1 - size, size) for size in n_leaves]),  # leaves follow the inner nodes
+        **joined,
     )
 
 
@@ -357,9 +355,6 @@ def conventions(forest: ForestText) -> Conventions:
 def nodes_of(text: str, n_leaves: int) -> Nodes:
     """The nodes of a tree from its text."""
     name, n_inner = tree_name(text), n_leaves - 1
-    if n_inner == 0:
-        leaf = np.array([-1])
-        return Nodes(leaf, leaf, np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.uint8), [])
     threshold = listed(text, "threshold", n_inner)
     feature = whole_numbers(listed(text, "split_feature", n_inner), f"split_feature of {name}", 0, MOST_FEATURES)
     decision = whole_numbers(listed(text, "decision_type", n_inner), f"decision_type of {name}", -128, 127)

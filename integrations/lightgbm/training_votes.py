@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.base import checked_threshold
 from rfsize.adapters.layout import Layout
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import InbagError
@@ -118,15 +119,8 @@ class TrainingVoteReader:
         forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
         _refuse_several_machines(booster, forest.parameters)
         forest.parameters.update(exact_fractions(params))
-        if threshold != 0.5 and forest.n_outputs > 1:
-            raise ValueError(
-                f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
-                "highest of one score per class; leave threshold at 0.5"
-            )
-        if threshold != 0.5 and not forest.casts_votes:
-            raise ValueError(
-                f"threshold={threshold:g} decides labels, and the forest predicts numbers: leave threshold out"
-            )
+        kind = {"casts_votes": forest.casts_votes, "scores_each_class": forest.n_outputs > 1}
+        threshold = checked_threshold(threshold, **kind)
         self.link = LightGbmLink.of(forest, params)
         self._bagging = bagging(params)
         self.booster, self._valid, self.groups = booster, valid, groups

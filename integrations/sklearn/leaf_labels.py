@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.adapters.base import Leaves
-from rfsize.adapters.leaf_labels import LeafLabels, known_labels, known_numbers
+from rfsize.adapters.leaf_labels import LeafLabels, known_truth
 from rfsize.integrations.sklearn.ensemble import SklearnBags
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
@@ -34,21 +34,18 @@ def leaf_labels(
     bags, y, sample_weight
         Of its training.
     """
-    tree = model.estimators_[0]
-    if getattr(tree, "monotonic_cst", None) is not None:
+    tree, classes = model.estimators_[0], getattr(model, "classes_", np.zeros(0))
+    label = known_truth(classes, y, bags.n_rows)
+    if label is None or getattr(tree, "monotonic_cst", None) is not None:
         return None
-    if hasattr(model, "classes_"):
-        label = known_labels(model.classes_, y, bags.n_rows)
-        if label is None:
-            return None
+    if len(classes):
         # A number for each class: the sum of them tells the shares of all classes, where nobody knows the numbers.
-        number = np.random.default_rng().uniform(-1.0, 1.0, len(model.classes_))
+        number = np.random.default_rng().uniform(-1.0, 1.0, len(classes))
         target, mean = number[label], value @ number
+    elif tree.criterion in _OF_MEANS:
+        target, mean = label - label.mean(), value[:, 0] - label.mean()
     else:
-        numbers = known_numbers(y, bags.n_rows)
-        if numbers is None or tree.criterion not in _OF_MEANS:
-            return None
-        target, mean = numbers - numbers.mean(), value[:, 0] - numbers.mean()
+        return None
     # Since scikit-learn 1.8, ensembles draw rows by their weights, and then count each draw once.
     for of_row in (sample_weights(sample_weight, bags.n_rows), np.ones(bags.n_rows)):
         drawn = partial(bags.drawn_weights, of_row)

@@ -24,11 +24,18 @@ from rfsize.adapters.damage import (
 )
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
-from rfsize.adapters.leaf_labels import LeafLabels
+from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_truth
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.xgboost.bag_sizes import can_be_of, round_shares
-from rfsize.integrations.xgboost.bags import DrawnBags, XgboostBags, possible_seeds, remember, remembered
+from rfsize.integrations.xgboost.bags import (
+    DrawnBags,
+    XgboostBags,
+    can_be_of,
+    possible_seeds,
+    remember,
+    remembered,
+    round_shares,
+)
 from rfsize.integrations.xgboost.dmatrix import check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
@@ -39,7 +46,6 @@ from rfsize.integrations.xgboost.first_round import (
     refuse_other_starts,
     start_of,
 )
-from rfsize.integrations.xgboost.leaf_labels import leaf_labels
 from rfsize.integrations.xgboost.learning_rate import are_alike, learning_rate, shrinking, was_sampled
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
@@ -237,14 +243,18 @@ class XgboostForest(Adapter):
         return bags
 
     def _leaf_labels(self, gradient: Gradients, y: Any, n_rows: int) -> LeafLabels | None:
-        start, output = self._start, np.empty(self.tree_of.size, dtype=np.int64)
-        output[self.tree_of] = np.arange(self.tree_of.shape[1])
+        """What labels make of the leaves, whose trees all begin at base_score; None where they are not the model's."""
+        start = self._start
         if start is None:  # squared error, whose hessian is 1 and whose prediction is the margin
             start = Start(self._margins.astype(np.float64), np.ones(self._margins.size), np.inf)
-        if (start.largest - start.prediction < _COARSE).any():
+        label = known_truth(self.classes, y, n_rows)
+        if label is None or (start.largest - start.prediction < _COARSE).any():
             return None
+        output = np.empty(self.tree_of.size, dtype=np.int64)
+        output[self.tree_of] = np.arange(self.tree_of.shape[1])
         weight = self.leaves.mass / start.hessian[np.repeat(output, [len(left) for left, _ in self._children])]
-        return leaf_labels(self._objective, self.classes, start.prediction, gradient, weight, y, n_rows)
+        target = kept_as_single(label, start.prediction.size) - start.prediction
+        return LeafLabels(target, -gradient.total, weight, error=gradient.error)
 
     @property
     def _unit_hessian(self) -> Floats:

@@ -433,17 +433,8 @@ class Adapter(ABC):
         """``threshold`` as a float, by default the model's own; raises ``ValueError`` where it does not apply."""
         if threshold is None:
             return 0.5 if self.holder is None else self.holder.threshold
-        threshold = share("threshold", threshold)
-        if threshold != 0.5 and not self.classes.size:
-            raise ValueError(
-                f"threshold={threshold:g} decides labels, and the forest predicts numbers: leave threshold out"
-            )
-        if threshold != 0.5 and (self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1):
-            raise ValueError(
-                f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the "
-                "highest of one score per class; leave threshold at 0.5"
-            )
-        return threshold
+        scores_each_class = self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1
+        return checked_threshold(threshold, casts_votes=self.classes.size > 0, scores_each_class=scores_each_class)
 
     def cut(self, threshold: float) -> float:
         """Mean raw score above which averaged scores predict class 1; two classes only."""
@@ -462,6 +453,21 @@ class Adapter(ABC):
         if self.leaves.score.ndim > 1:
             return self.leaves.score.argmax(axis=1)
         return self.leaves.score > threshold if self.leaves.offset.shape[1] == 1 else np.zeros(0)
+
+
+def checked_threshold(threshold: float, *, casts_votes: bool, scores_each_class: bool) -> float:
+    """``threshold`` as a float; raises ``ValueError`` where it is no probability or does not apply to a forest."""
+    threshold = share("threshold", threshold)
+    if threshold != 0.5 and not casts_votes:
+        raise ValueError(
+            f"threshold={threshold:g} decides labels, and the forest predicts numbers: leave threshold out"
+        )
+    if threshold != 0.5 and scores_each_class:
+        raise ValueError(
+            f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the highest "
+            "of one score per class; leave threshold at 0.5"
+        )
+    return threshold
 
 
 def warn_of_dependence(shared_bags: str | None, seed_dependence: str | None, *, through: str | None = None) -> None:

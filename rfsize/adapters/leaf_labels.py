@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row
+from rfsize.utils.typing import Floats
+from rfsize.utils.validation import one_per_row, training_labels
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class LeafLabels:
         return LeafLabels(self.target[start:stop], nothing, nothing, weight)
 
 
-def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s | None:
-    """Index into ``classes`` of each label; None where some are not the model's, and tell nothing.
+def known_truth(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any] | None:
+    """Index into ``classes`` of each label, or without classes numbers; None where some are not the model's.
 
     Raises
     ------
@@ -58,19 +58,9 @@ def known_labels(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s | None:
     """
     label = one_per_row(y, n_rows)
     try:
-        return class_indices(classes, label, n_rows)
+        return training_labels(classes, label, n_rows)
     except (TypeError, ValueError):
         return None
-
-
-def known_numbers(y: Any, n_rows: int) -> Floats | None:
-    """Labels as numbers; None where some are none."""
-    label = one_per_row(y, n_rows)
-    try:
-        number = label.astype(np.float64)
-    except (TypeError, ValueError):
-        return None
-    return number if np.isfinite(number).all() else None
 
 
 def kept_as_single(label: NDArray[Any], n_outputs: int) -> Floats:
