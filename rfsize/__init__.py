@@ -6,8 +6,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rfsize.counting.api import inbag, tree_outputs
-from rfsize.counting.predictions import oob_predict, oob_predict_proba
+from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest

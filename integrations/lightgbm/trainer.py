@@ -147,7 +147,6 @@ class LightGbmTrainer(Trainer):
             adapter,
             bags,
             lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)),
-            len(self.classes),
             threshold,
             groups,
         )

@@ -103,7 +103,6 @@ class SklearnInTraining(ForestInTraining):
             newest,
             bags,
             lambda start, stop: newest.leaf_index(take(X, start, stop)),
-            len(newest.classes),
             self._threshold,
             self.groups,
         )

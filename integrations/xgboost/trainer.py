@@ -191,7 +191,6 @@ class XgboostInTraining(ForestInTraining):
             forest,
             bags,
             lambda start, stop: forest.arranged(predicted[start:stop]),
-            len(trainer.classes),
             self._threshold,
             self.groups,
         )

@@ -7,37 +7,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.label_proof import LabelProof
-from rfsize.counting.leaf_sums import LeafSums
+from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.exceptions import InbagError
-from rfsize.utils.typing import Floats
+from rfsize.utils.threads import each_range, effective_threads
+from rfsize.utils.typing import Bools, Floats
+
+# Gradients, hessians and leaves in single precision tell sums of weights to this share …
+_WEIGHT_TOLERANCE = 1e-5
+# … and sums of targets to this share of what the largest target would make.
+_TARGET_TOLERANCE = 1e-5
+
+# Cells for each leaf from which threads with sums of their own are sooner done than one.
+_FEWEST_CELLS_PER_LEAF = 8
 
 
 class BagProof:
-    """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training."""
+    """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training.
+
+    Where the labels of training are known, they are compared with what the values of the leaves imply: leaves that were
+    changed after training may know rows that their bags left out.
+
+    Attributes
+    ----------
+    sums : list of ndarray of float64, shape (n_leaves,)
+        What was added up by leaf, of the rows so far: their masses, with labels their targets and, where these are
+        others than the masses, their weights.
+    """
 
     def __init__(self, adapter: Adapter, bags: Bags) -> None:
-        self._adapter = adapter
-        self._bags = bags
-        self._rebuilt = np.zeros(len(adapter.leaves.score))
-        self._labels = None if bags.labels is None else LabelProof(adapter, bags.labels)
+        self._adapter, self._bags, self._labels = adapter, bags, bags.labels
+        n_sums = 1 if bags.labels is None else 2 if bags.labels.weight is None else 3
+        self.sums = [np.zeros(len(adapter.leaves.score)) for _ in range(n_sums)]
 
-    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> NDArray[np.bool_]:
+    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> Bools:
         """Count a block of rows by leaf and return its in-bag mask."""
         inbag = self._bags.take(start, stop)
         if not self._bags.need_proof:
             return inbag
-        sums, mass = LeafSums(leaf, inbag), self._bags.row_mass(start, stop)
-        sums.add(mass, self._rebuilt)
+        leaf, bags, mass = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), self._bags.row_mass
+        values = [mass(start, stop)]
         if self._labels is not None:
-            self._labels.add(start, stop, sums, mass)
+            weight = values[0] if self._labels.weight is None else self._labels.weight(start, stop)
+            values += [weight * self._labels.target[start:stop, None, :], weight]
+        for value, total in zip(values, self.sums, strict=False):
+            add_at_leaves(leaf, bags, value, total)
         return inbag
-
-    @property
-    def sums(self) -> list[Floats]:
-        """What was added up by leaf, of the rows so far."""
-        return [self._rebuilt, *(self._labels.sums if self._labels is not None else ())]
 
     def include(self, sums: list[Floats]) -> None:
         """Add what another proof of the same forest added up of other rows."""
@@ -45,6 +61,7 @@ class BagProof:
             own += others
 
     def conclude(self) -> None:
+        """Raise `InbagError` where the leaves hold other rows, or other labels, than their bags make of them."""
         if not self._bags.need_proof:
             return
         leaves = self._adapter.leaves
@@ -53,14 +70,74 @@ class BagProof:
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
                 "validation rows instead of oob=True"
             )
-        wrong = self._bags.contradicted(leaves, self._rebuilt) & leaves.provable
+        wrong = self._bags.contradicted(leaves, self.sums[0]) & leaves.provable
         if wrong.any():
-            trees = np.unique(leaves.tree_of_leaf()[wrong])
-            first = int(trees[0]) // leaves.offset.shape[1]
             raise InbagError(
-                f"the in-bag rows could not be proven: in {trees.size} of {leaves.offset.size} trees, the first of "
-                f"them tree {first}, the rebuilt bag does not match the leaf counts that {self._adapter.framework} "
-                f"stored. {self._bags.advice} Otherwise give validation rows and leave oob=False"
+                f"the in-bag rows could not be proven: in {self._trees_of(wrong)}, the rebuilt bag does not match the "
+                f"leaf counts that {self._adapter.framework} stored. {self._bags.advice} Otherwise give validation "
+                "rows and leave oob=False"
             )
         if self._labels is not None:
-            self._labels.conclude(self._rebuilt)
+            self._compare_with(self._labels)
+
+    def _compare_with(self, labels: LeafLabels) -> None:
+        """Raise `InbagError` where leaves are not what their bags, which are proven, make of the labels.
+
+        Nothing is said of forests whose weights are not those given, but for a constant: their leaves would differ as
+        well.
+        """
+        leaves = self._adapter.leaves
+        told = leaves.provable & np.isfinite(labels.stored)
+        n_outputs = leaves.offset.shape[1]
+        target, weight = self.sums[1], np.where(told, self.sums[0 if labels.weight is None else 2], 0.0)
+        stored = np.where(told, labels.stored_weight, 0.0)
+        output = leaves.tree_of_leaf() % n_outputs
+        given, kept = (np.bincount(output, weights=each, minlength=n_outputs) for each in (weight, stored))
+        scale = (given / np.maximum(kept, 1e-300))[output]
+        if (np.abs(weight - scale * stored) > _WEIGHT_TOLERANCE * weight).any():
+            return
+        tolerance = _TARGET_TOLERANCE * weight * np.abs(labels.target).max() + scale * labels.error
+        with np.errstate(invalid="ignore"):
+            wrong = told & (np.abs(target - scale * labels.stored) > tolerance)
+        if wrong.any():
+            raise InbagError(
+                f"the leaves do not hold what their bags make of the labels y: in {self._trees_of(wrong)}. Either y "
+                "are not the labels of training, in its order. Or leaves were changed after training (refit, "
+                "set_leaf_output, an edited file) or grown on top of other predictions (base_margin, boosting), and "
+                "may know rows that their bags left out. Give y as at training; for a changed forest give validation "
+                "rows and leave oob=False"
+            )
+
+    def _trees_of(self, wrong: Bools) -> str:
+        """What to say of the trees of some leaves."""
+        leaves = self._adapter.leaves
+        trees, (n_members, n_outputs) = np.unique(leaves.tree_of_leaf()[wrong]), leaves.offset.shape
+        first = int(trees[0]) // n_outputs
+        return f"{trees.size} of {n_members * n_outputs} trees, the first of them tree {first}"
+
+
+def add_at_leaves(leaf: NDArray[np.int64], inbag: Bools, value: Floats, total: Floats) -> None:
+    """Add to ``total``, by leaf, values of a block of rows where the trees were trained on them.
+
+    Parameters
+    ----------
+    leaf : ndarray of int64, shape (rows, n_members, n_outputs)
+        Leaves that the rows reach, as indices into the table of all leaves; contiguous, like the next.
+    inbag : ndarray of bool, shape (rows, n_members, n_outputs or 1)
+        Whether the tree was trained on the row.
+    value : ndarray of float64, shape (rows, n_members or 1, n_outputs or 1)
+    total : ndarray of float64, shape (n_leaves,)
+    """
+    value, rows = np.ascontiguousarray(value), len(leaf)
+    threads = effective_threads(-1) if leaf.size >= _FEWEST_CELLS_PER_LEAF * total.size else 1
+    if threads == 1:
+        _core.add_at_leaves(leaf, inbag, value, total)
+        return
+
+    def part(start: int, stop: int) -> Floats:
+        own = np.zeros(total.size)
+        _core.add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], own)
+        return own
+
+    for own in each_range(part, rows, -(-rows // threads)):
+        total += own

@@ -16,11 +16,10 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import rows_elsewhere
 from rfsize.counting.folds import of_folds
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.training_data import TrainingData, tree_counts
+from rfsize.counting.training_data import TrainingData, checked_labels, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix
-from rfsize.utils.labels import checked_labels
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.tags import is_regression
 from rfsize.utils.typing import Int64s

@@ -17,17 +17,17 @@ from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import rows_elsewhere
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.memory import MemoryLimit
-from rfsize.counting.seen import SeenByGroup
-from rfsize.counting.tally import Tallied, Tally
-from rfsize.counting.walk import Visit, asked_of, visit_leaves
+from rfsize.counting.memory import check_memory
+from rfsize.counting.tally import Tally
+from rfsize.counting.walk import SeenByGroup, Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import refuse_unused
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.predictor import Predictor
+from rfsize.voting.links import Predictor
+from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import scored_every
 from rfsize.voting.votes import Votes
 
@@ -86,11 +86,11 @@ class ForestOnRows:
         subsample: float | None = None,
         groups: Any = None,
         missing: float | None = None,
-        limit: MemoryLimit | None = None,
+        max_memory: float | None = None,
     ) -> ForestOnRows:
         """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.tree_outputs`.
 
-        ``limit`` is checked before bags are rebuilt, which may take memory themselves.
+        ``max_memory`` is checked before bags are rebuilt, which may take memory themselves.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class ForestOnRows:
         InbagError
             If ``oob`` and the bags cannot be rebuilt.
         ValueError
-            If ``X`` or an option does not fit; or the rows may take more memory than the limit.
+            If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
         """
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
@@ -107,12 +107,10 @@ class ForestOnRows:
         elsewhere = rows_elsewhere(X)
         if elsewhere is not None:
             found: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
-            if limit is not None:
-                limit.check(adapter, found.n_rows, oob=oob)
+            check_memory(max_memory, adapter, found.n_rows, oob=oob)
             return found
         X = adapter.check(X)
-        if limit is not None:
-            limit.check(adapter, matrix.n_rows(X), oob=oob)
+        check_memory(max_memory, adapter, matrix.n_rows(X), oob=oob)
         if not oob:
             refuse_options_of_bags(y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
             if groups is not None:
@@ -163,7 +161,7 @@ class ForestOnRows:
         counts = self.tallied("votes").counts
         return Votes(counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
 
-    def tallied(self, keeps: Keeps) -> Tallied:
+    def tallied(self, keeps: Keeps) -> OutOfBag:
         """What is added up of all rows, once their bags are proven."""
         tally = self._tally(keeps, range(self.n_rows), self.n_rows)
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
@@ -179,7 +177,7 @@ class ForestOnRows:
             seen = None if self._seen is None else self._seen.part(rows.start, rows.stop)
         return PartOfRows(rows, self.n_rows, keeps, self.threshold, bags, seen)
 
-    def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
+    def joined(self, parts: Iterable[tuple[OutOfBag, list[Floats]]]) -> OutOfBag:
         """What was added up of all rows, part by part, once their bags are proven.
 
         Parameters
@@ -199,7 +197,7 @@ class ForestOnRows:
                 proof.include(sums)
         if proof is not None:
             proof.conclude()
-        return Tallied.joined(tallied)
+        return OutOfBag.joined(tallied)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -220,11 +218,10 @@ class ForestOnRows:
         adapter, number = self.adapter, np.arange(rows.start, rows.stop)
         n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
         if keeps == "votes":
-            return Tally(adapter, len(rows), n_classes, self.threshold)
+            return Tally(adapter, len(rows), self.threshold)
         return Tally(
             adapter,
             len(rows),
-            n_classes,
             self.threshold,
             scored=number % scored_every(of, n_scores) == 0 if adapter.averages_scores else None,
             in_blocks=number % rows_in_blocks(of, n_classes, n_scores).step == 0,
@@ -295,7 +292,7 @@ class PartOfRows:
     bags: LaidOutBags | None
     seen: SeenByGroup | None
 
-    def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
+    def tallied(self, adapter: Adapter, X: Any) -> tuple[OutOfBag, list[Floats]]:
         """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally = forest._tally(self.keeps, self.rows, self.of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from rfsize.adapters.base import Adapter
 from rfsize.utils.validation import positive
@@ -19,46 +18,30 @@ _SIZED, _OF_SCORES = (32, 70), 4
 _AVERAGED, _SUMMED = (70, 75), 6
 
 
-@dataclass(frozen=True)
-class MemoryLimit:
-    """Bytes that tree outputs may take, beside the model and rows that are in memory.
+def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
+    """Raise ``ValueError`` where so many rows may take more bytes, beside the model and rows that are in memory."""
+    if max_memory is None:
+        return
+    limit = positive("max_memory", max_memory)
 
-    Attributes
-    ----------
-    limit : float
-        Bytes.
-    """
+    def taken(rows: int) -> int:
+        return bytes_taken(adapter, rows, oob=oob)
 
-    limit: float
-
-    @classmethod
-    def of(cls, max_memory: float | None) -> MemoryLimit | None:
-        """Of an argument ``max_memory``, which is checked; None sets no limit."""
-        return None if max_memory is None else cls(positive("max_memory", max_memory))
-
-    def check(self, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
-        """Raise ``ValueError`` where so many rows may take more."""
-
-        def taken(rows: int) -> int:
-            return bytes_taken(adapter, rows, oob=oob)
-
-        if taken(n_rows) <= self.limit:
-            return
-        found = (
-            f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.3f} GB of memory, {_ALWAYS / 1e9:.3f} GB whatever their "
-            f"number, where max_memory allows {self.limit / 1e9:,.3f} GB"
-        )
-        fit = bisect_right(range(n_rows), self.limit, key=taken) - 1
-        if fit < 1:
-            raise ValueError(f"{found}: allow more")
-        if oob:
-            raise ValueError(
-                f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once"
-            )
-        raise ValueError(
-            f"{found}: ask about {fit:,} rows at a time, or allow more; rfsize.size draws so many by max_rows={fit}, "
-            'or as many as narrow its interval by max_rows="auto"'
-        )
+    if taken(n_rows) <= limit:
+        return
+    found = (
+        f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.3f} GB of memory, {_ALWAYS / 1e9:.3f} GB whatever their "
+        f"number, where max_memory allows {limit / 1e9:,.3f} GB"
+    )
+    fit = bisect_right(range(n_rows), limit, key=taken) - 1
+    if fit < 1:
+        raise ValueError(f"{found}: allow more")
+    if oob:
+        raise ValueError(f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once")
+    raise ValueError(
+        f"{found}: ask about {fit:,} rows at a time, or allow more; rfsize.size draws so many by max_rows={fit}, or as "
+        'many as narrow its interval by max_rows="auto"'
+    )
 
 
 def bytes_taken(adapter: Adapter, n_rows: int, *, oob: bool) -> int:

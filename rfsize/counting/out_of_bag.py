@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
-from rfsize.counting.seen import SeenByGroup
 from rfsize.counting.tally import Tally
-from rfsize.counting.walk import visit_leaves
+from rfsize.counting.walk import SeenByGroup, visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag
@@ -21,7 +20,6 @@ def out_of_bag(
     adapter: Adapter,
     bags: Bags,
     leaf_index: Callable[[int, int], NDArray[Any]],
-    n_classes: int,
     threshold: float = 0.5,
     groups: Groups = ALONE,
 ) -> OutOfBag:
@@ -35,8 +33,6 @@ def out_of_bag(
         Its bags.
     leaf_index : callable
         Leaves that rows ``start`` to ``stop`` reach, as `Adapter.leaf_index` gives them.
-    n_classes : int
-        0 where the trees cast no votes.
     threshold : float, default 0.5
         As in `rfsize.tree_outputs`.
     groups : Groups, optional
@@ -50,19 +46,13 @@ def out_of_bag(
         If a threshold is given for more than two classes.
     """
     in_blocks = np.zeros(bags.n_rows, dtype=np.bool_)
-    in_blocks[rows_in_blocks(bags.n_rows, n_classes, adapter.leaves.n_scores)] = True
-    tally = Tally(
-        adapter,
-        bags.n_rows,
-        n_classes,
-        adapter.checked_threshold(threshold),
-        scored=np.ones(bags.n_rows, dtype=np.bool_),
-        in_blocks=in_blocks,
-    )
+    in_blocks[rows_in_blocks(bags.n_rows, len(adapter.classes), adapter.leaves.n_scores)] = True
+    scored = np.ones(bags.n_rows, dtype=np.bool_)
+    tally = Tally(adapter, bags.n_rows, adapter.checked_threshold(threshold), scored=scored, in_blocks=in_blocks)
 
     def leaves(start: int, stop: int) -> NDArray[Any]:
         return leaf_index(start, stop) + adapter.leaves.offset
 
     seen = SeenByGroup.of(bags, groups)
     visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", seen=seen)
-    return OutOfBag(tally.told.counts, tally.told.scores, tally.told.blocks)
+    return tally.told

@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.adapters.base import Adapter
-from rfsize.counting.block_counts import BlockCounts
-from rfsize.counting.by_block import tree_blocks
-from rfsize.counting.walk import asked_of, out_of_bag_members
+from rfsize.counting.leaves import ROWS_PER_THREAD
+from rfsize.counting.walk import asked_of, out_of_bag_members, trees_of_members, votes_by_class
+from rfsize.utils.threads import each_range
+from rfsize.utils.typing import Bools, Int64s
 from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
+from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import Scores
-
-
-@dataclass(frozen=True, eq=False)
-class Tallied:
-    """What the trees of a forest say of rows.
-
-    Attributes
-    ----------
-    counts : ndarray of int32, shape (n_rows, n_classes)
-        Votes for each class.
-    scores : Scores
-        Of the rows whose scores were to be kept.
-    blocks : TreeBlocks
-        Of the rows that were to be looked at block by block of trees.
-    averages : Averages or None
-        Averaged scores of all rows, where these were to be kept.
-    """
-
-    counts: NDArray[np.int32]
-    scores: Scores
-    blocks: TreeBlocks
-    averages: Averages | None
-
-    @classmethod
-    def joined(cls, parts: Sequence[Tallied]) -> Tallied:
-        """Of the rows of all parts, one after another."""
-        averages = [part.averages for part in parts if part.averages is not None]
-        return cls(
-            np.concatenate([part.counts for part in parts]),
-            Scores.stacked([part.scores for part in parts]),
-            TreeBlocks.stacked([part.blocks for part in parts]),
-            Averages.stacked(averages) if averages else None,
-        )
+from rfsize.voting.votes import two_leaders
 
 
 class Tally:
@@ -60,8 +29,6 @@ class Tally:
         The forest.
     n_rows : int
         Rows that will be visited.
-    n_classes : int
-        0 where the trees cast no votes.
     threshold : float
         As in `rfsize.tree_outputs`, checked.
     scored : ndarray of bool, shape (n_rows,), optional
@@ -78,43 +45,110 @@ class Tally:
         self,
         adapter: Adapter,
         n_rows: int,
-        n_classes: int,
         threshold: float,
         *,
-        scored: NDArray[np.bool_] | None = None,
-        in_blocks: NDArray[np.bool_] | None = None,
+        scored: Bools | None = None,
+        in_blocks: Bools | None = None,
         averages: Averages | None = None,
         first: int = 0,
     ) -> None:
-        self._adapter, self._n_classes = adapter, n_classes
-        self._cast = adapter.voter(threshold)
-        self._counting = BlockCounts(adapter, threshold)
-        self._scored, self._averages, self._first = scored, averages, first
-        self._in_blocks = np.zeros(n_rows, dtype=np.bool_) if in_blocks is None else in_blocks
-        self._counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+        self._cast, self._leaves, self._n_classes = adapter.voter(threshold), adapter.leaves, len(adapter.classes)
+        self._raw = np.ascontiguousarray(self._leaves.raw, dtype=np.float64).reshape(len(self._leaves.raw), -1)
+        nobody = np.zeros(n_rows, dtype=np.bool_)
+        self._scored, self._in_blocks = (nobody if rows is None else rows for rows in (scored, in_blocks))
+        self._averages, self._first = averages, first
+        self._counts = np.zeros((n_rows, self._n_classes), dtype=np.int32)
         self._scores = [Scores.nothing(0, adapter.leaves.n_scores)]
         self._blocks: list[TreeBlocks] = []
 
-    def add(self, rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+    def add(self, rows: slice, leaf: NDArray[Any], inbag: Bools | None) -> None:
         """Add up what is said of some rows; a `Visit`."""
         ordered, may_vote = out_of_bag_members(leaf, inbag)
         if self._n_classes:
-            self._counts[rows] = self._counting.votes(ordered, may_vote)
-        if self._scored is not None and (scored := self._scored[rows]).any():
+            self._count_votes(ordered, may_vote, self._counts[rows])
+        if (scored := self._scored[rows]).any():
             some: Any = slice(None) if scored.all() else scored
-            self._scores.append(self._counting.scores(ordered[some], None if may_vote is None else may_vote[some]))
+            self._scores.append(self.scores(ordered[some], may_vote[some]))
         if self._averages is not None:
-            self._averages.fill(rows, self._adapter.leaves.raw_scores(leaf), asked_of(leaf, inbag))
+            self._averages.fill(rows, self._leaves.raw_scores(leaf), asked_of(leaf, inbag))
         in_blocks = np.flatnonzero(self._in_blocks[rows])
         if in_blocks.size:
             seen = None if inbag is None else inbag[in_blocks]
-            numbers = self._first + rows.start + in_blocks
-            found = tree_blocks(self._adapter, self._cast, self._n_classes, numbers, leaf[in_blocks], seen)
-            self._blocks.append(found)
+            self._blocks.append(self._blocks_of(self._first + rows.start + in_blocks, leaf[in_blocks], seen))
 
     @property
-    def told(self) -> Tallied:
+    def told(self) -> OutOfBag:
         """All that was added up."""
-        nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._adapter.leaves.n_scores)
+        nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._leaves.n_scores)
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing
-        return Tallied(self._counts, Scores.stacked(self._scores), blocks, self._averages)
+        return OutOfBag(self._counts, Scores.stacked(self._scores), blocks, self._averages)
+
+    def _count_votes(self, leaf: NDArray[Any], may_vote: Bools, counts: NDArray[np.int32]) -> None:
+        """Count the votes of the members whose leaves rows reach, shape (rows, n_members, n_outputs)."""
+
+        def count(start: int, stop: int) -> None:
+            vote = self._cast(leaf[start:stop])
+            vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
+            _core.count_votes(vote, may_vote[start:stop], counts[start:stop])
+
+        each_range(count, len(leaf), ROWS_PER_THREAD)
+
+    def scores(self, leaf: NDArray[Any], may_vote: Bools) -> Scores:
+        """`Scores.of` the members whose leaves rows reach, shape (rows, n_members, n_outputs)."""
+        found = Scores.nothing(len(leaf), self._leaves.n_scores)
+        leaf, may_vote = np.ascontiguousarray(leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
+
+        def add(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            _core.add_up_scores(
+                leaf[part], may_vote[part], self._raw, found.asked[part], found.mean[part], found.scatter[part]
+            )
+
+        each_range(add, len(leaf), ROWS_PER_THREAD)
+        return found
+
+    def _blocks_of(self, rows: Int64s, leaf: NDArray[Any], inbag: Bools | None) -> TreeBlocks:
+        """The blocks of the trees on rows of such numbers, which reach these leaves."""
+        asked, raw = asked_of(leaf, inbag), self._leaves.raw_scores
+        score = np.where(asked, raw(leaf), np.float64(0.0))
+        ordered, may_vote = out_of_bag_members(leaf, inbag)
+        votes, counts = (np.zeros((len(leaf), *of, self._n_classes), dtype=np.int32) for of in ((N_BLOCKS,), ()))
+        if self._n_classes:
+            vote = np.asarray(self._cast(ordered))
+            counts = votes_by_class(vote, self._n_classes, may_vote)
+            if asked.shape[2] == 1:
+                of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
+                votes = np.stack(of_class, axis=2).astype(np.int32)
+            else:
+                votes = _votes_of_mixed_members(vote, may_vote, counts, trees_of_members(~asked))
+        return TreeBlocks(
+            rows,
+            counts=counts,
+            scores=Scores.of(raw(ordered), may_vote),
+            votes=votes,
+            total=dealt(score),
+            squares=dealt(score * score),
+            asked=dealt(asked).astype(np.int32),
+            first=first_asked(score, asked),
+            n_trees=leaf.shape[1],
+        )
+
+
+def _votes_of_mixed_members(
+    vote: NDArray[Any], may_vote: Bools, counts: NDArray[np.int32], tree: NDArray[np.intp]
+) -> NDArray[np.int32]:
+    """Votes by block where the trees of one vote are in several blocks.
+
+    Between the two leading classes of a row, a vote hangs on both of their trees, and counts in the blocks of both: the
+    trees of its own class, and of the leader or, for the leader, of the runner-up.
+    """
+    leader, runner_up = two_leaders(counts)
+    other = np.where(vote == leader[:, None], runner_up[:, None], leader[:, None])
+    row, member = np.nonzero(may_vote)
+    winner, loser = vote[row, member], other[row, member]
+    blocks = [tree[row, member, one] % N_BLOCKS for one in (winner, loser)]
+    votes = np.zeros((len(vote), N_BLOCKS, counts.shape[1]), dtype=np.int32)
+    np.add.at(votes, (row, blocks[0], winner), 1)
+    apart = blocks[0] != blocks[1]
+    np.add.at(votes, (row[apart], blocks[1][apart], winner[apart]), 1)
+    return votes

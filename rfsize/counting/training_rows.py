@@ -16,8 +16,8 @@ from rfsize.utils.warn import Caution
 _PARTS, _FEWEST_ROWS = 16, 512
 
 
-def seen_in_training(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> str | None:
-    """What to say of rows that are all those of training, in their order; None where they are others or none can tell.
+def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
+    """A warning of rows that are all those of training, in their order; none where they are others or none can tell.
 
     The proof is that of the bags. It begins where the rows are as many as those of training, and ends as soon as a leaf
     holds more of them than it can.
@@ -31,12 +31,13 @@ def seen_in_training(forest: ForestOnRows, y: Any = None, sample_weight: Any = N
     """
     bags = _proven_bags(forest, y, sample_weight)
     if bags is None:
-        return None
+        return ()
     advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
-    return (
+    found = (
         f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
         f"on rows that they have seen: {advice}, or give rows that it was not trained on"
     )
+    return (Caution(TrainingRowsWarning, found),)
 
 
 def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | None:
@@ -54,12 +55,6 @@ def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | Non
         if y is None and sample_weight is None:
             break
     return None
-
-
-def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
-    """The same as warnings; arguments as of `seen_in_training`."""
-    found = seen_in_training(forest, y, sample_weight)
-    return () if found is None else (Caution(TrainingRowsWarning, found),)
 
 
 def refuse_training_rows(forest: ForestOnRows) -> None:

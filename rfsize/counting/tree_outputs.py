@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.trainer import ForestInTraining
-from rfsize.counting.averaged import AveragedPredictions
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.exceptions import NotAForestError
+from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
-from rfsize.utils.warn import Caution
+from rfsize.utils.warn import Caution, warn
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Link
-from rfsize.voting.out_of_bag import OutOfBag
-from rfsize.voting.predictor import Predictor
+from rfsize.voting.links import Link, Predictor
 from rfsize.voting.scores import Scores, in_proportion, scored_every
 from rfsize.voting.votes import Votes
 
@@ -34,7 +31,7 @@ _ALL: Any = slice(None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TreeOutputs(AveragedPredictions):
+class TreeOutputs:
     """What the trees of a forest say of rows: their votes and scores, and those of blocks of trees.
 
     `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` take them in place of
@@ -75,7 +72,7 @@ class TreeOutputs(AveragedPredictions):
 
     n_rows: int
     n_trees: int
-    voted: Votes | None = None
+    _voted: Votes | None = None
     scores: Scores | None = None
     blocks: TreeBlocks | None = None
     link: Link | None = None
@@ -89,7 +86,7 @@ class TreeOutputs(AveragedPredictions):
     strata: Int64s | None = None
     noted: tuple[Caution, ...] = ()
     forest: ForestOnRows | None = None
-    place: slice | Int64s = field(default_factory=lambda: slice(None))
+    _place: slice | Int64s = field(default_factory=lambda: slice(None))
     _averages: Averages | None = None
     _of_training: dict[bool, tuple[Caution, ...]] = field(default_factory=dict)
 
@@ -101,7 +98,7 @@ class TreeOutputs(AveragedPredictions):
         found = cls(
             forest.n_rows,
             n_trees,
-            voted=Votes(tallied.counts, classes, n_trees, threshold=forest.threshold) if len(classes) else None,
+            _voted=Votes(tallied.counts, classes, n_trees, threshold=forest.threshold) if len(classes) else None,
             blocks=tallied.blocks,
             predict_obeys=adapter.predict_obeys,
             source=forest.source,
@@ -123,29 +120,22 @@ class TreeOutputs(AveragedPredictions):
         return cls(len(votes), votes.n_trees, votes, source=source)
 
     @classmethod
-    def out_of_bag(
-        cls,
-        found: OutOfBag,
-        n_trees: int,
-        link: Link,
-        cut: float = 0.0,
-        groups: Groups = ALONE,
-        classes: NDArray[Any] | None = None,
-    ) -> TreeOutputs:
-        """Those of trees whose averaged scores predict, by what was added up; for classes 0 to K − 1 or those named."""
-        n_rows = len(found.scores)
-        votes = Votes(found.counts, classes, n_trees) if found.counts.shape[1] else None
-        of: dict[str, Any] = {"scores": found.scores, "blocks": found.blocks, "link": link, "cut": cut}
-        return cls(n_rows, n_trees, votes, predict_obeys="soft", source="oob", groups=groups, **of)
-
-    @classmethod
     def in_training(cls, forest: ForestInTraining) -> TreeOutputs:
         """Those of a forest that takes more trees; ``InbagError`` where no training row can be out of bag."""
         forest.check_bags()
-        of_forest = forest.n_trees, forest.link, forest.cut, forest.groups, forest.classes
-        found = cls.out_of_bag(forest.out_of_bag, *of_forest)
-        scores = found.scores if forest.averages_scores else None
-        return replace(found, scores=scores, predict_obeys=forest.predict_obeys)
+        found = forest.out_of_bag
+        return cls(
+            len(found.counts),
+            forest.n_trees,
+            Votes(found.counts, forest.classes, forest.n_trees) if found.counts.shape[1] else None,
+            found.scores if forest.averages_scores else None,
+            found.blocks,
+            link=forest.link,
+            cut=forest.cut,
+            predict_obeys=forest.predict_obeys,
+            source="oob",
+            groups=forest.groups,
+        )
 
     @property
     def votes(self) -> Votes:
@@ -156,19 +146,19 @@ class TreeOutputs(AveragedPredictions):
         NotAForestError
             Of a regression forest, whose trees cast no votes.
         """
-        if self.voted is None:
+        if self._voted is None:
             raise NotAForestError("the trees of a regression forest cast no votes: take scores, or predict()")
-        return self.voted
+        return self._voted
 
     @property
     def classes(self) -> NDArray[Any]:
         """Class labels; empty for regression."""
-        return np.zeros(0) if self.voted is None else self.voted.classes
+        return np.zeros(0) if self._voted is None else self._voted.classes
 
     @property
     def nbytes(self) -> int:
         """Memory that they take, beside the model and the rows."""
-        of_votes = 0 if self.voted is None else self.voted.counts.nbytes
+        of_votes = 0 if self._voted is None else self._voted.counts.nbytes
         return of_votes + sum(0 if one is None else one.nbytes for one in (self.blocks, self.scores, self._averages))
 
     def __len__(self) -> int:
@@ -258,7 +248,7 @@ class TreeOutputs(AveragedPredictions):
         return replace(
             self,
             n_rows=int(np.count_nonzero(rows)),
-            voted=None if self.voted is None else self.voted.take(rows),
+            _voted=None if self._voted is None else self._voted.take(rows),
             scores=None if self.scores is None else self.scores.take(is_kept),
             scored=here[scored[is_kept]],
             blocks=None if self.blocks is None else self.blocks.take(rows),
@@ -266,7 +256,7 @@ class TreeOutputs(AveragedPredictions):
             y=None if self.y is None else self.y[rows],
             sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
             strata=None if self.strata is None else self.strata[rows],
-            place=number[rows] if isinstance(self.place, slice) else self.place[rows],
+            _place=number[rows] if isinstance(self._place, slice) else self._place[rows],
             _averages=None,
         )
 
@@ -321,7 +311,7 @@ class TreeOutputs(AveragedPredictions):
         return replace(
             self,
             n_rows=sum(n_rows),
-            voted=joined("voted", votes),
+            _voted=joined("_voted", votes),
             scores=joined("scores", lambda scores: Scores.stacked(scores).take(kept)),
             scored=np.concatenate(scored)[kept],
             blocks=joined("blocks", lambda blocks: TreeBlocks.of_batches(blocks, n_rows)),
@@ -329,7 +319,7 @@ class TreeOutputs(AveragedPredictions):
             sample_weight=joined("sample_weight", np.concatenate),
             noted=tuple(dict.fromkeys(caution for part in parts for caution in part.noted)),
             forest=None,
-            place=slice(None),
+            _place=slice(None),
             _averages=None,
             _of_training=self._cautions,
         )
@@ -346,8 +336,8 @@ class TreeOutputs(AveragedPredictions):
 
     def by_votes(self) -> RowsAsked:
         """How many votes, or of regression scores, each row has."""
-        if self.voted is not None:
-            return self._rows_asked(self.voted.asked, _ALL)
+        if self._voted is not None:
+            return self._rows_asked(self._voted.asked, _ALL)
         assert self.scores is not None
         return self._rows_asked(self.scores.asked, self.scored)
 
@@ -376,9 +366,9 @@ class TreeOutputs(AveragedPredictions):
         outputs = self
         if self.forest is not None:
             outputs = TreeOutputs.of(replace(self.forest, bags=None, groups=ALONE))
-            some = np.arange(outputs.n_rows)[self.place][some]
-        if outputs.voted is not None:
-            return Kinds.of_votes(outputs.voted.take(some))
+            some = np.arange(outputs.n_rows)[self._place][some]
+        if outputs._voted is not None:
+            return Kinds.of_votes(outputs._voted.take(some))
         return None if outputs.scores is None else Kinds.of_scores(outputs.scores.take(some))
 
     @cached_property
@@ -433,6 +423,146 @@ class TreeOutputs(AveragedPredictions):
         self.votes  # noqa: B018 - regression has none, and says so
         return self.asked_again.tree_votes()
 
+    @property
+    def averaging_predictor(self) -> Predictor:
+        """What the model predicts from mean scores; `NotAForestError` where it averages what is not read of members."""
+        forest = self.asked_again
+        if not forest.adapter.averages_scores and forest.adapter.predict_obeys == "soft":
+            raise NotAForestError(
+                "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
+                "predict averages: train it with oob_score=True, and take its own oob_decision_function_"
+            )
+        return forest.predictor
+
+    def predict(self, fill: Any = None) -> NDArray[Any]:
+        """What the model's own ``predict`` gives, by the trees that were asked about each row.
+
+        Parameters
+        ----------
+        fill : scalar, optional
+            What rows get that no tree was asked about. By default it is NaN, and where labels are predicted such rows
+            are refused.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,) or (n_rows, n_classes)
+            Labels, probabilities or numbers, as ``predict`` of the model gives them.
+
+        Raises
+        ------
+        FewVotesError
+            If labels are predicted, no tree was asked about some rows, and ``fill`` does not name their label.
+        NotAForestError
+            If the model averages probabilities of members that are no trees.
+
+        Warns
+        -----
+        NoVotesWarning
+            If rows have no prediction, or those that have tell nothing of the others.
+        """
+        gives, predictor = self.asked_again.adapter.predict_gives, self.averaging_predictor
+        if gives == "labels":
+            return self.predict_labels(fill)
+        predicted = predictor.predictions(self.averages.mean)
+        if gives == "class numbers":
+            predicted = predictor.labels(predicted).astype(np.float64)
+        elif gives != "probabilities" or self.averages.mean.shape[1] == 1:
+            predicted = predicted[:, -1]
+        return self._filled(predicted, fill)
+
+    def predict_labels(self, fill: Any = None) -> NDArray[Any]:
+        """Labels by the trees that were asked about each row, averaged as the model does.
+
+        Parameters
+        ----------
+        fill : label, optional
+            What rows get that no tree was asked about; by default such rows are refused.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Labels in the encoding of the model.
+
+        Raises
+        ------
+        FewVotesError
+            If no tree was asked about some rows, and ``fill`` does not name their label.
+        NotAForestError
+            Of a regression forest; or if the model averages probabilities of members that are no trees.
+
+        Warns
+        -----
+        NoVotesWarning
+            If the rows that have labels tell nothing of the others.
+        """
+        predictor = self.averaging_predictor
+        labels = self.votes.classes[predictor.labels(predictor.predictions(self.averages.mean))]
+        is_asked = self.averages.is_asked
+        self._warn_of_scores(None)
+        if fill is not None:
+            return np.where(is_asked, labels, fill)
+        if not is_asked.all():
+            raise FewVotesError(
+                f"{self._unasked()}, and have no label: name one by fill=, such as fill=-1, or take "
+                "predict_proba, which is NaN there"
+            )
+        return np.asarray(labels)
+
+    def predict_proba(self, fill: float | None = None) -> Floats:
+        """Probabilities by the trees that were asked about each row, averaged as the model does.
+
+        Parameters
+        ----------
+        fill : float, optional
+            What rows get that no tree was asked about; NaN by default.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, n_classes)
+            In the order of the model's classes.
+
+        Raises
+        ------
+        NotAForestError
+            If the model averages probabilities of members that are no trees.
+        ValueError
+            Of a regression forest, or where the outputs refer to no model.
+
+        Warns
+        -----
+        NoVotesWarning
+            As of `predict`.
+        """
+        predictor = self.averaging_predictor
+        if not len(predictor.classes):
+            raise ValueError("a regression forest predicts no probabilities: take predict()")
+        return self._filled(predictor.predictions(self.averages.mean), fill)
+
+    def _filled(self, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
+        """Predictions, and on rows that no tree was asked about NaN, or what is to be there."""
+        is_asked = self.averages.is_asked
+        self._warn_of_scores(is_asked if fill is None else None)
+        return np.where(
+            is_asked if predicted.ndim == 1 else is_asked[:, None], predicted, np.nan if fill is None else fill
+        )
+
+    def _warn_of_scores(self, is_asked: NDArray[np.bool_] | None) -> None:
+        """Warn where a score of the predictions would mislead, or rows are NaN since no tree ``is_asked``."""
+        lack = self.by_averages().of_some_rows("how good the forest is on fresh rows")
+        if lack is not None:
+            warn(lack.message, NoVotesWarning)
+        elif is_asked is not None and not is_asked.all():
+            warn(
+                f"{self._unasked()}, and have NaN for a prediction: leave them out, or train more trees, or with a "
+                "smaller bagging fraction",
+                NoVotesWarning,
+            )
+
+    def _unasked(self) -> str:
+        """What to say of rows without a tree."""
+        n_rows = np.count_nonzero(~self.averages.is_asked)
+        return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"
+
 
 def _check_batches(parts: list[TreeOutputs]) -> None:
     """Raise ``ValueError`` where these are not outputs of one forest on batches of fresh rows."""
@@ -462,7 +592,7 @@ def _asked_as(outputs: TreeOutputs) -> dict[str, Any]:
         "classes": outputs.classes.tolist(),
         "link": outputs.link,
         "cut": outputs.cut,
-        "threshold": None if outputs.voted is None else outputs.voted.threshold,
+        "threshold": None if outputs._voted is None else outputs._voted.threshold,
         "predict_obeys": outputs.predict_obeys,
         "whether y is known": outputs.y is not None,
         "whether sample_weight is known": outputs.sample_weight is not None,

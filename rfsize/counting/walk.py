@@ -1,8 +1,9 @@
-"""One pass down the trees: the leaves that blocks of rows reach, and who of the trees may vote on them."""
+"""One pass down the trees: the leaves that blocks of rows reach, and which trees may vote on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,66 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter, Bags
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.leaves import LeafIndex
-from rfsize.counting.seen import SeenByGroup
 from rfsize.utils.matrix import blocks
+from rfsize.utils.typing import Bools, Int64s
+from rfsize.voting.groups import Groups
 
 # What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it or its group.
-Visit = Callable[[slice, NDArray[Any], NDArray[np.bool_] | None], None]
+Visit = Callable[[slice, NDArray[Any], Bools | None], None]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenByGroup:
+    """Trees whose bag holds a row of a group.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (n_rows,)
+        Number of the group of each row, -1 where no other row belongs to it.
+    trees : tuple of int
+        Members, and outputs with bags of their own.
+    seen : ndarray of uint8, shape (n_groups, ...)
+        For each group a bit for each tree.
+    """
+
+    index: Int64s
+    trees: tuple[int, ...]
+    seen: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, bags: Bags, groups: Groups) -> SeenByGroup | None:
+        """Of a forest's bags, by one pass over all of them; None where no rows belong together."""
+        if groups.index is None:
+            return None
+        of_one_row = bags.take(0, 1)
+        seen = np.zeros((groups.n_groups, (of_one_row.size + 7) // 8), dtype=np.uint8)
+        found = cls(groups.index, of_one_row.shape[1:], seen)
+        for start, stop in blocks(bags.n_rows, of_one_row.size, what="bags of groups"):
+            belongs = found.index[start:stop] >= 0
+            if belongs.any():
+                found._add(found.index[start:stop][belongs], bags.take(start, stop)[belongs])
+        return found
+
+    def part(self, start: int, stop: int) -> SeenByGroup:
+        """Of rows ``start`` to ``stop`` alone."""
+        present, index = np.unique(self.index[start:stop], return_inverse=True)
+        stand_alone = int(present[0] == -1)  # the number of all of them
+        return SeenByGroup(index - stand_alone, self.trees, self.seen[present[stand_alone:]])
+
+    def _add(self, group: Int64s, inbag: Bools) -> None:
+        bits = np.packbits(inbag.reshape(len(inbag), -1), axis=1)
+        order = np.argsort(group, kind="stable")
+        present, first = np.unique(group[order], return_index=True)
+        self.seen[present] |= np.bitwise_or.reduceat(bits[order], first, axis=0)
+
+    def with_group(self, start: int, stop: int, inbag: Bools) -> Bools:
+        """In-bag mask of rows ``start`` to ``stop``, with the trees that saw another row of the group."""
+        group = self.index[start:stop]
+        belongs = group >= 0
+        bits = np.unpackbits(self.seen[group[belongs]], axis=1, count=int(np.prod(self.trees)))
+        inbag = inbag.copy()
+        inbag[belongs] |= bits.reshape(-1, *self.trees).view(np.bool_)
+        return inbag
 
 
 def visit_leaves(
@@ -70,10 +126,8 @@ def visit_leaves(
         proof.conclude()
 
 
-def out_of_bag_members(
-    leaf: NDArray[Any], inbag: NDArray[np.bool_] | None
-) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Leaves of members that left the row out of their bags, and which members did; None where all may vote.
+def out_of_bag_members(leaf: NDArray[Any], inbag: Bools | None) -> tuple[NDArray[Any], Bools]:
+    """Leaves of members that left the row out of their bags, and which members did; without bags all.
 
     Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
     trees that hardly any vote would remain. But such trees are drawn independently, so that any trees that left the row
@@ -91,38 +145,32 @@ def out_of_bag_members(
     -------
     leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
         Leaves, member by member.
-    may_vote : ndarray of bool, shape (n_rows, n_members), or None
+    may_vote : ndarray of bool, shape (n_rows, n_members)
         Whether the member left the row out.
     """
     if inbag is None:
-        return leaf, None
+        return leaf, np.ones(leaf.shape[:2], dtype=np.bool_)
     if inbag.shape[2] == 1:
-        return leaf, np.logical_not(inbag[:, :, 0])
+        return leaf, np.ascontiguousarray(~inbag[:, :, 0])
     order = trees_of_members(inbag)
     complete = inbag.shape[1] - inbag.sum(axis=1).max(axis=1)
     return np.take_along_axis(leaf, order, axis=1), np.arange(inbag.shape[1]) < complete[:, None]
 
 
-def trees_of_members(inbag: NDArray[np.bool_]) -> NDArray[np.intp]:
+def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
     """The tree of each class that takes part in each member's vote; shape and order of members as in the mask."""
     return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
-def asked_of(leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+def asked_of(leaf: NDArray[Any], inbag: Bools | None) -> Bools:
     """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
     return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
 
 
-def voting_members(leaf: NDArray[Any], may_vote: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """Members that may vote, as `out_of_bag_members` tells them, shape (n_rows, n_members); all where it says None."""
-    return np.ones(leaf.shape[:2], dtype=np.bool_) if may_vote is None else may_vote
-
-
-def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: Bools) -> NDArray[np.int32]:
     """Votes for each class, shape (rows, n_classes), of the members that may vote on the row."""
     counts = np.empty((len(vote), n_classes), dtype=np.int32)
     for index in range(1, n_classes):
-        counts[:, index] = np.sum(vote == index, axis=1, where=True if may_vote is None else may_vote)
-    asked = vote.shape[1] if may_vote is None else may_vote.sum(axis=1)
-    counts[:, 0] = asked - counts[:, 1:].sum(axis=1)
+        counts[:, index] = np.sum(vote == index, axis=1, where=may_vote)
+    counts[:, 0] = may_vote.sum(axis=1) - counts[:, 1:].sum(axis=1)
     return counts

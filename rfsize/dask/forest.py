@@ -13,12 +13,12 @@ from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import RowsElsewhere
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, refuse_options_of_bags
-from rfsize.counting.tally import Tallied
 from rfsize.dask.blocks import BlocksOnWorkers, as_said
 from rfsize.dask.clients import here
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
+from rfsize.voting.out_of_bag import OutOfBag
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,7 +49,7 @@ class ForestOnWorkers(ForestOnRows):
         """The same forest on other rows, which are here."""
         return ForestOnRows(self.adapter, X, self.bags, self.threshold, self.groups)
 
-    def tallied(self, keeps: Keeps) -> Tallied:
+    def tallied(self, keeps: Keeps) -> OutOfBag:
         """What is added up of all rows, block by block on their workers, once the bags are proven here."""
         what = "votes and scores" if keeps == "all" else "votes"
         return self.joined(self.blocks.each(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
@@ -59,7 +59,7 @@ class ForestOnWorkers(ForestOnRows):
         return self.tallied("all").averages or super().averages()
 
 
-def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
+def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[OutOfBag, list[Floats]]:
     """On a worker: what the trees say of a block of the rows."""
     return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
 

@@ -29,5 +29,5 @@ def _by_votes(goal: Goal, outputs: TreeOutputs) -> TreeOutputs:
         lack = asked.of_some_rows("how many trees are enough", fewest=goal.fewest_votes)
         if lack is not None:
             raise lack.error()
-    strata = asked.strata if outputs.voted is not None else None
+    strata = asked.strata if len(outputs.classes) else None
     return outputs if strata is None else replace(outputs, strata=strata)

@@ -24,7 +24,7 @@ from rfsize.sizing.metrics import (
 from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_names, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
-from rfsize.voting.predictor import Predictor
+from rfsize.voting.links import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")

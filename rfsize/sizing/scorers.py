@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats
-from rfsize.voting.predictor import Predictor
+from rfsize.voting.links import Predictor
 
 Scorer = Callable[..., float]
 

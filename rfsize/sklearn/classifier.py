@@ -16,7 +16,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.training_data import TrainingData
+from rfsize.counting.training_data import TrainingData, checked_labels
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.api import compile
@@ -27,7 +27,6 @@ from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.held_out import CONFIDENCE, check_enough, split
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.stopping.table import Rule, StopTable
-from rfsize.utils.labels import checked_labels
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, share
 from rfsize.voting.votes import Votes

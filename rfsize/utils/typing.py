@@ -7,5 +7,4 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 Bools = NDArray[np.bool_]

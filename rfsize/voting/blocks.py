@@ -19,6 +19,9 @@ N_BLOCKS = 20
 N_FIRST = 74
 """Trees of a row that are kept one by one: two forests of 37."""
 
+# Arrays of `TreeBlocks`: those of rows, and those of the blocks of each row.
+_OF_ROWS, _DEALT = ("rows", "counts", "first"), ("votes", "total", "squares", "asked")
+
 # The noise that rows share is seen in so many of them, or in fewer where there are many classes.
 _ROWS, _CELLS = 20_000, 1 << 22
 
@@ -81,9 +84,10 @@ class TreeBlocks:
     @classmethod
     def stacked(cls, parts: list[TreeBlocks]) -> TreeBlocks:
         """Those of the rows of all parts, which the same trees were asked about."""
-        arrays = zip(*(part._arrays() for part in parts), strict=True)
-        scores = Scores.stacked([part.scores for part in parts])
-        return parts[0]._with(scores, [np.concatenate(array) for array in arrays])
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_OF_ROWS, *_DEALT)
+        }
+        return replace(parts[0], scores=Scores.stacked([part.scores for part in parts]), **arrays)
 
     @classmethod
     def of_batches(cls, batches: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
@@ -104,27 +108,22 @@ class TreeBlocks:
         """
         step = -(-sum(len(each.rows) for each in forests) * len(forests) // _ROWS)
         some = [each.where(np.arange(len(each.rows)) % max(step, 1) == 0) for each in forests]
-        first = np.concatenate([[0], np.cumsum(n_rows)])
-        return cls(
-            rows=np.concatenate([each.rows + start for each, start in zip(some, first, strict=False)]),
-            counts=np.concatenate([each.counts for each in some]),
-            scores=Scores.stacked([each.scores for each in some]),
-            votes=_apart([each.votes for each in some]),
-            total=_apart([each.total for each in some]),
-            squares=_apart([each.squares for each in some]),
-            asked=_apart([each.asked for each in some]),
-            first=np.concatenate([each.first for each in some]),
-            n_trees=forests[0].n_trees,
-        )
+        first = np.cumsum([0, *n_rows[:-1]])
+        found = cls.stacked([replace(each, rows=each.rows + start) for each, start in zip(some, first, strict=True)])
+        apart: dict[str, Any] = {name: _apart([getattr(each, name) for each in some]) for name in _DEALT}
+        return replace(found, **apart)
 
     def laid_over(self) -> TreeBlocks:
         """Those of several forests, each asked about rows of its own, as `N_BLOCKS` of one forest."""
         n_forests = self.total.shape[1] // N_BLOCKS
         if n_forests == 1:
             return self
-        apart = [array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2]) for array in self._dealt()]
-        dealt = [array.sum(axis=1, dtype=array.dtype) for array in apart]
-        return self._with(self.scores, [self.rows, self.counts, *dealt, self.first])
+
+        def together(array: NDArray[Any]) -> Any:
+            apart = array.reshape(len(array), n_forests, N_BLOCKS, array.shape[2])
+            return apart.sum(axis=1, dtype=array.dtype)
+
+        return replace(self, **{name: together(getattr(self, name)) for name in _DEALT})
 
     @property
     def n_first(self) -> Int64s:
@@ -140,21 +139,22 @@ class TreeBlocks:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         strata = 0 if self.strata is None else self.strata.nbytes
-        return sum(array.nbytes for array in self._arrays()) + self.scores.nbytes + strata
+        return sum(getattr(self, name).nbytes for name in (*_OF_ROWS, *_DEALT, "scores")) + strata
 
     def plus(self, more: TreeBlocks) -> TreeBlocks:
         """Those of the trees of both, on the same rows."""
         turn = self.n_trees % N_BLOCKS
-        arrays = [
-            self.counts + more.counts,
-            *(one + np.roll(other, turn, axis=1) for one, other in zip(self._dealt(), more._dealt(), strict=True)),
-        ]
         first = np.concatenate([self.first, more.first], axis=1)
         # Scores may have been asked of each tree alike, or of each by itself.
         one, other = np.broadcast_arrays(_up_to(self.n_first), _up_to(more.n_first))
-        is_tree = np.concatenate([one, other], axis=1)
-        found = self._with(self.scores.plus(more.scores), [self.rows, *arrays, first_asked(first, is_tree)])
-        return replace(found, n_trees=self.n_trees + more.n_trees)
+        return replace(
+            self,
+            counts=self.counts + more.counts,
+            scores=self.scores.plus(more.scores),
+            first=first_asked(first, np.concatenate([one, other], axis=1)),
+            n_trees=self.n_trees + more.n_trees,
+            **{name: getattr(self, name) + np.roll(getattr(more, name), turn, axis=1) for name in _DEALT},
+        )
 
     def add(self, vote: NDArray[Any], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]) -> None:
         """Count in place what the next tree says: votes, shape (n_rows,), and scores, where they may count.
@@ -193,20 +193,9 @@ class TreeBlocks:
 
     def where(self, some: NDArray[np.bool_]) -> TreeBlocks:
         """Those of some of these rows, a mask of shape (n_rows,)."""
+        arrays: dict[str, Any] = {name: getattr(self, name)[some] for name in (*_OF_ROWS, *_DEALT)}
         strata = None if self.strata is None else self.strata[some]
-        found = self._with(self.scores.take(some), [array[some] for array in self._arrays()])
-        return replace(found, strata=strata)
-
-    def _dealt(self) -> list[NDArray[Any]]:
-        return [self.votes, self.total, self.squares, self.asked]
-
-    def _arrays(self) -> list[NDArray[Any]]:
-        return [self.rows, self.counts, *self._dealt(), self.first]
-
-    def _with(self, scores: Scores, arrays: list[NDArray[Any]]) -> TreeBlocks:
-        rows, counts, votes, total, squares, asked, first = arrays
-        of_blocks = replace(self, votes=votes, total=total, squares=squares, asked=asked)
-        return replace(of_blocks, rows=rows, counts=counts, scores=scores, first=first)
+        return replace(self, scores=self.scores.take(some), strata=strata, **arrays)
 
 
 def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:

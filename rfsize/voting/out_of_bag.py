@@ -1,33 +1,38 @@
-"""OutOfBag: what trees say of the training rows that they did not see, added up while a forest grows."""
+"""OutOfBag: what trees say of rows, such as the training rows that they did not see."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.scores import Scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """What a forest's trees say of the training rows that they did not see.
+    """What a forest's trees say of rows.
 
     Attributes
     ----------
     counts : ndarray of int32, shape (n_rows, n_classes)
         Votes for each class; no columns for regression.
     scores : Scores
-        Their scores before the link.
+        Their scores before the link, of the rows whose scores are kept.
     blocks : TreeBlocks or None
         What blocks of the trees say of some of the rows; None where nothing is asked of them.
+    averages : Averages or None
+        Averaged scores of all rows, where they are kept.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
     blocks: TreeBlocks | None = None
+    averages: Averages | None = None
 
     @classmethod
     def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
@@ -37,6 +42,18 @@ class OutOfBag:
         return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores), blocks)
 
     def plus(self, other: OutOfBag) -> OutOfBag:
-        """What the trees of both say."""
+        """What the trees of both say of the same rows."""
         blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
         return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores), blocks)
+
+    @classmethod
+    def joined(cls, parts: Sequence[OutOfBag]) -> OutOfBag:
+        """What the same trees say of the rows of all parts, one after another."""
+        blocks = [part.blocks for part in parts if part.blocks is not None]
+        averages = [part.averages for part in parts if part.averages is not None]
+        return cls(
+            np.concatenate([part.counts for part in parts]),
+            Scores.stacked([part.scores for part in parts]),
+            TreeBlocks.stacked(blocks) if blocks else None,
+            Averages.stacked(averages) if averages else None,
+        )

@@ -50,8 +50,8 @@ def test_batches_joined_are_all_rows(forest: Any, data: Data) -> None:
     assert repr(joined) == repr(whole)
     assert joined.y.tolist() == y.tolist()
     assert joined.sample_weight.tolist() == weight.tolist()
-    assert (joined.voted is None) == (whole.voted is None)
-    if whole.voted is not None:
+    assert joined.classes.tolist() == whole.classes.tolist()
+    if len(whole.classes):
         assert joined.votes == whole.votes
         assert joined.votes.threshold == whole.votes.threshold
     if whole.scores is not None:
@@ -59,7 +59,7 @@ def test_batches_joined_are_all_rows(forest: Any, data: Data) -> None:
             assert getattr(joined.scores, name).tolist() == getattr(whole.scores, name).tolist()
     for name in BLOCKS:
         assert getattr(joined.blocks, name).tolist() == getattr(whole.blocks, name).tolist()
-    options = {"alpha": 0.8} if whole.voted is not None else {"metric": "scores", "tolerance": 0.1}
+    options = {"alpha": 0.8} if len(whole.classes) else {"metric": "scores", "tolerance": 0.1}
     expected = rfsize.size(whole, **options)
     for one in (joined, pickle.loads(pickle.dumps(joined)), parts[0].concat(parts[1]).concat(parts[2])):
         report = rfsize.size(one, **options)

@@ -14,9 +14,9 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.block_counts import BlockCounts
+from rfsize.counting.bag_proof import add_at_leaves
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.leaf_sums import LeafSums
+from rfsize.counting.tally import Tally
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.counting.walk import out_of_bag_members, votes_by_class
 from rfsize.integrations.lightgbm.merging import merged
@@ -59,7 +59,7 @@ def forest(request: pytest.FixtureRequest, data: Data) -> tuple[Any, np.ndarray,
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Whether compiled loops walk down the trees from now on; for several threads and blocks, with a rest."""
-    monkeypatch.setattr("rfsize.counting.block_counts.ROWS_PER_THREAD", 70)
+    monkeypatch.setattr("rfsize.counting.tally.ROWS_PER_THREAD", 70)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 64 * 500)
     return lambda always: monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 1 if always else 1 << 60)
 
@@ -111,10 +111,9 @@ def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], l
     for beyond in (-1, 10**9):
         leaf = np.full((2, 61, 1), beyond)
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
-            BlockCounts(adapter_for(lgb_booster), 0.5).scores(leaf, None)
-        sums = LeafSums(leaf, np.ones((2, 61, 1), dtype=bool))
+            Tally(adapter_for(lgb_booster), 2, 0.5).scores(leaf, np.ones((2, 61), dtype=bool))
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
-            sums.add(np.ones((2, 1, 1)), np.zeros(5))
+            add_at_leaves(leaf, np.ones((2, 61, 1), dtype=bool), np.ones((2, 1, 1)), np.zeros(5))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (9, 1), (1, 3), (9, 3)])
@@ -127,7 +126,7 @@ def test_sums_by_leaf(shape: tuple[int, int], bags: int, n_leaves: int) -> None:
     expected = np.ones(n_leaves)
     np.add.at(expected, leaf, np.broadcast_to(value, leaf.shape) * inbag)
     total = np.ones(n_leaves)
-    LeafSums(leaf, inbag).add(value, total)
+    add_at_leaves(leaf, inbag, value, total)
     np.testing.assert_allclose(total, expected)
 
 
@@ -144,7 +143,7 @@ def test_scores_of_some_rows_by_a_step(lgb_booster: lgb.Booster, data: Data) -> 
     adapter = adapter_for(lgb_booster)
     leaf = adapter.leaf_index(data.X) + adapter.leaves.offset
     may_vote = np.random.default_rng(0).random(leaf.shape[:2]) < 0.4
-    found = BlockCounts(adapter, 0.5).scores(leaf[1::3], may_vote[1::3])
+    found = Tally(adapter, len(leaf), 0.5).scores(leaf[1::3], may_vote[1::3])
     expected = Scores.of(adapter.leaves.raw_scores(leaf[1::3]), may_vote[1::3])
     np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-9, atol=1e-12)
     assert np.array_equal(found.asked, expected.asked)

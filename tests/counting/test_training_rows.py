@@ -63,7 +63,8 @@ def known(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def found_on(model: Any, X: Any, *of: Any) -> str | None:
-    return training_rows.seen_in_training(ForestOnRows.of(adapter_for(model, casts_votes=False), X), *of)
+    noted = training_rows.noting_training_rows(ForestOnRows.of(adapter_for(model, casts_votes=False), X), *of)
+    return noted[0].text if noted else None
 
 
 @pytest.mark.parametrize("name", MODELS)
