@@ -144,7 +144,7 @@ def outcome(votes: Votes, estimator: str, alpha: float, truth: int | float) -> O
         min(math.log(report.n_trees / truth), math.log(INFINITE)),
         low <= truth <= high,
         math.log(high / low) if math.isfinite(high) else math.inf,
-        report.answer.estimate.name == "smooth",
+        report._answer.estimate.name == "smooth",
     )
 
 

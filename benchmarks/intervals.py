@@ -184,7 +184,7 @@ def outcomes(case: Case, folder: Path) -> list[dict[str, Any]]:
                 "estimate": finite(one.n_trees),
                 "low": finite(low),
                 "high": finite(high),
-                "estimator": one.answer.estimate.name,
+                "estimator": one._answer.estimate.name,
             }
         )
     return records

@@ -93,7 +93,7 @@ def compare(name: str, framework: str, n_forests: int) -> None:
         for alpha in ALPHAS:
             size = truth.size_at(alpha)
             judged = [_judged(each, voting, alpha, size) for each in counted]
-            shares = min(truth.answer.label_shares.values())
+            shares = min(truth._answer.label_shares.values())
             sizes = f"{alpha}, {rfsize.size(large, voting=voting, alpha=alpha, method='plugin').n_trees}, {size}"
             print(f"{name}, {framework}, {voting}, {shares:.1%} | {sizes} | {' | '.join(judged)}", flush=True)
 

@@ -78,7 +78,7 @@ def one_split(name: str, framework: str, split: int, options: argparse.Namespace
     other = trained(options.others, 1000 + split)
     limit = predictions(other, X_held)
     report = rfsize.size(trained(FIRST, split), X, oob=True, **wanted)
-    sizes = report.answer._deviations.sizes(options.tolerance)
+    sizes = report._answer._deviations.sizes(options.tolerance)
     # LightGBM's trees do not depend on how many follow; XGBoost's are drawn by the same seed as well.
     whole = trained(int(min(max(sizes), options.most)), split)
     off = []

@@ -94,7 +94,7 @@ def test_it_is_the_forest_that_grow_grows(kind: Any, data: Data) -> None:
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert same(model.report_.to_dict(), report.to_dict())
     assert model.report_.enough
-    assert model.n_trees_ == model.report_.wanted == n_trees(model.estimator_, data)
+    assert model.n_trees_ == model.report_._wanted == n_trees(model.estimator_, data)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
     assert model.score(X, y) > 0.4
 
@@ -151,7 +151,7 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(esti
     scores = Scores.of(alone.transpose(1, 0, 2))
     assert model.report_.source == "cross-validation"
     variance = scores.covariance(0, 0).mean()
-    assert model.report_.answer._deviations.at(1).rms ** 2 == pytest.approx(variance, rel=0.03)
+    assert model.report_._answer._deviations.at(1).rms ** 2 == pytest.approx(variance, rel=0.03)
     # The forest itself was trained on all rows.
     whole = clone(estimator).set_params(n_estimators=model.n_trees_).fit(X, y, weight)
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh))
@@ -189,7 +189,7 @@ def test_metrics(metric: str, where: dict[str, Any], data: Data) -> None:
     assert report.source == ("cross-validation" if where else "oob")
     assert report.enough
     assert report.loss_at(model.n_trees_).value <= 0.02
-    assert model.n_trees_ == report.wanted == n_trees(model.estimator_, data)
+    assert model.n_trees_ == report._wanted == n_trees(model.estimator_, data)
     assert model.tolerance_ == 0.02
 
 
@@ -205,7 +205,7 @@ def test_weights_count_in_metrics(data: Data) -> None:
         model = fitted(xgboost(), data, 1e-6, metric="rmse", sample_weight=weight, max_trees=120)
     outputs = rfsize.tree_outputs(model.estimator_, X, y, oob=True, sample_weight=weight)
     expected = rfsize.size(outputs, metric="rmse", tolerance=1e-6)
-    assert model.report_.answer.now == pytest.approx(expected.answer.now)
+    assert model.report_._answer.now == pytest.approx(expected._answer.now)
     assert model.report_.n_trees == pytest.approx(expected.n_trees, rel=1e-3)
 
 

@@ -93,9 +93,9 @@ def test_tags_are_those_of_the_estimator() -> None:
 def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None:
     model = RightSizedClassifier(booster_kind, alpha=0.97).fit(data.X, data.y)
     grown, report = rfsize.grow(booster_kind, data.X, data.y, alpha=0.97, voting="soft")
-    assert model.report_.answer.predict_obeys == "soft"
+    assert model.report_._answer.predict_obeys == "soft"
     assert model.report_.to_dict() == report.to_dict()
-    assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == report.wanted
+    assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == report._wanted
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
     assert np.array_equal(model.predict_proba(data.fresh), grown.predict_proba(data.fresh))
@@ -107,7 +107,7 @@ def test_every_kind_is_sized(kind: Any, data: Data) -> None:
     model = RightSizedClassifier(kind, alpha=0.9, min_trees=50).fit(data.X, data.y)
     assert repr(kind.get_params()) == before
     assert model.report_.enough
-    assert model.n_trees_ == model.report_.wanted == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees
+    assert model.n_trees_ == model.report_._wanted == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees
     assert model.report_.source == ("cross-validation" if isinstance(kind, ExtraTreesClassifier) else "oob")
     assert model.score(data.X, data.y) > 0.6
 
@@ -134,7 +134,7 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
     (low, high), (expected_low, expected_high) = found["interval"], expected_report["interval"]
     assert low <= expected_low <= expected_high <= high
     assert expected_report["n_kept"] <= found["n_kept"] == model.n_trees_ <= high
-    assert model.report_.answer.goal.voting == "hard"
+    assert model.report_._answer.goal.voting == "hard"
     assert model.report_.source == "cross-validation"
     table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)
     assert model.table_.to_dict() == table.to_dict()

@@ -59,7 +59,7 @@ def test_without_trees_that_change_no_label(voting: str, kind: Any, data: Data, 
     labels = {"hard": majority, "auto": model.set_params(stop_table=None).estimator_.predict(data.fresh)}[voting]
     expected = model.classes_[labels] if labels.dtype.kind == "i" else labels
     by = "hard" if voting == "hard" else "soft"
-    assert (model.report_.answer.goal.voting, model.compiled_.voting) == (by, by)
+    assert (model.report_._answer.goal.voting, model.compiled_.voting) == (by, by)
     assert np.array_equal(model.predict(data.fresh), expected)
     if isinstance(kind, LGBMClassifier):  # whose votes and averages differ most
         assert (majority != expected).any() == (voting == "auto")
@@ -116,7 +116,7 @@ def test_a_table_is_certified_on_rows_that_are_held_out(name: str, data: Data) -
     model = certified(KINDS[name]).fit(data.X, y)
     out = model.calibration_rows_
     expected = rfsize.StopTable.calibrate(model, data.X[out], alpha=0.9)
-    assert (model.table_.promise, model.table_.voting, model.report_.answer.goal.voting) == (
+    assert (model.table_.promise, model.table_.voting, model.report_._answer.goal.voting) == (
         "certified",
         "soft",
         "soft",
@@ -189,7 +189,7 @@ def test_rows_to_certify_on_may_be_given(table: str, booster_kind: Any, data: Da
     model = certified(booster_kind).set_params(stop_table=table).fit(data.X, y, X_calibration=data.fresh)
     assert model.calibration_rows_ is None
     assert model.table_.promise == "certified"
-    assert (model.table_.voting, model.report_.answer.goal.voting) == (
+    assert (model.table_.voting, model.report_._answer.goal.voting) == (
         ("soft",) * 2 if table == "certified" else ("hard",) * 2
     )
     assert model.table_.certificate.rows == len(data.fresh)
@@ -201,7 +201,7 @@ def test_rows_to_certify_on_may_be_given(table: str, booster_kind: Any, data: Da
         expected = expected.certified(model, data.fresh)
     assert model.table_ == expected
     assert np.array_equal(model.predict(data.fresh), rfsize.compile(model, expected).predict(data.fresh))
-    alone = certified(booster_kind, stop_table=None, voting=model.report_.answer.goal.voting).fit(data.X, y)
+    alone = certified(booster_kind, stop_table=None, voting=model.report_._answer.goal.voting).fit(data.X, y)
     assert np.array_equal(alone.predict_proba(data.fresh), model.predict_proba(data.fresh))
 
 
@@ -209,7 +209,7 @@ def test_a_certified_table_of_votes(data: Data) -> None:
     model = certified(lightgbm(), voting="hard", calibration_fraction=0.4).fit(data.X, data.three)
     out = model.calibration_rows_
     expected = rfsize.StopTable.calibrate(model.estimator_, data.X[out], alpha=0.9, voting="hard")
-    assert (model.table_, model.table_.voting, model.report_.answer.goal.voting) == (expected, "hard", "hard")
+    assert (model.table_, model.table_.voting, model.report_._answer.goal.voting) == (expected, "hard", "hard")
     majority = rfsize.tree_outputs(model.estimator_, data.fresh).votes.counts.argmax(axis=1)
     assert (model.predict(data.fresh) != majority).mean() <= 0.1
 

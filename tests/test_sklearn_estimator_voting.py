@@ -22,6 +22,7 @@ from helpers.forests import Data
 from helpers.outputs import outputs_of
 from rfsize import RightSizedClassifier
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.report import report_of
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
@@ -31,17 +32,17 @@ def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
     sizes = {}
     for table, voting in ((None, "soft"), ("lossless", "soft"), ("threshold", "hard")):
         report = RightSizedClassifier(forest, alpha=0.95, stop_table=table).fit(data.X, data.y).report_
-        assert (report.answer.goal.voting, report.answer.predict_obeys) == (voting, "soft")
+        assert (report._answer.goal.voting, report._answer.predict_obeys) == (voting, "soft")
         sizes[voting] = report.n_trees
     assert sizes["hard"] != sizes["soft"]
     named = RightSizedClassifier(forest, alpha=0.95, voting="hard").fit(data.X, data.y)
-    assert named.report_.answer.goal.voting == "hard"
+    assert named.report_._answer.goal.voting == "hard"
     with pytest.raises(ValueError, match="predicts by the majority vote, and voting='soft' sizes the averaged scores"):
         RightSizedClassifier(forest, voting="soft", stop_table="threshold").fit(data.X, data.y)
     with pytest.raises(ValueError, match="voting must be"):
         RightSizedClassifier(forest, voting="averaged").fit(data.X, data.y)
     others = BaggingClassifier(LogisticRegression(), max_samples=0.5, random_state=1)
-    assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_.answer.goal.voting == "hard"
+    assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_._answer.goal.voting == "hard"
     with pytest.raises(ValueError, match="members that are no trees"):
         RightSizedClassifier(others, alpha=0.9, voting="soft").fit(data.X, data.y)
 
@@ -60,7 +61,7 @@ def test_cross_validated_scores_are_those_of_trees_that_did_not_see_the_row(data
     together = TreeBlocks.of_forests(blocks, [len(held_out) for _, held_out in folds])
     together.rows = np.concatenate([held_out for _, held_out in folds])[together.rows]
     told = outputs_of(votes, Scores.of(alone.transpose(1, 0, 2)), blocks=together)
-    expected = rfsize.Report.of(replace(told, n_trees=trees, source=""), LabelGoal(0.9, "soft"))
+    expected = report_of(replace(told, n_trees=trees, source=""), LabelGoal(0.9, "soft"))
     assert model.report_.n_trees == expected.n_trees
     assert model.report_.interval == expected.interval
     # Forests that lack a class tell no scores that could be compared.

@@ -82,7 +82,7 @@ report.plot()
 # The average precision asks for more: it goes by the few rows that rank highest.
 
 precision = rfsize.size(counted, metric="average_precision", tolerance=0.005)
-print(precision.headline())
+print(f"{precision.goal.title}: {precision.n_trees} trees")
 
 # %%
 # **How good is the forest?** The training rows tell it, each by the trees that did not see it. The interval is wide

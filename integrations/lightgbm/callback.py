@@ -24,8 +24,9 @@ from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report
+from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sized import report_by
+from rfsize.sizing.told import headline
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
@@ -214,21 +215,21 @@ class SizeCallback:
         if report is None:
             return
         # The estimate may have fallen below the trees at hand since the next look was settled.
-        to_grow = 0 if until.is_over else min(max(report.wanted, until.next_look), env.end_iteration) - trees
+        to_grow = 0 if until.is_over else min(max(report._wanted, until.next_look), env.end_iteration) - trees
         if trees > 1:  # the time that the first tree took is not known
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
-            print(f"[{trees}] {report.headline()}{self._outlook(report, env.end_iteration)}", flush=True)
+            print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
         if until.is_over:
             report = forests.noting_rows(report, self.goal)
             give(report.warnings, through="lightgbm")
-            self._report, self._forests = report.noting(*forests.dependence), None
+            self._report, self._forests = report._noting(*forests.dependence), None
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """What is still to come, for the log."""
-        beyond = f", more than the {at_most:,} trees allowed" if report.wanted > at_most else ""
+        beyond = f", more than the {at_most:,} trees allowed" if report._wanted > at_most else ""
         if self.seconds_to_go_ is None:
             return beyond
         return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"
@@ -315,7 +316,7 @@ class _ForestsInTraining:
             ends = np.cumsum([len(one) for one in each])
             rows = [np.arange(end - len(one), end) for end, one in zip(ends, each, strict=True)]
             outputs = of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
-        return Report.of(outputs if self._truth is None else outputs.with_truth(*self._truth), self._checked(goal))
+        return report_of(outputs if self._truth is None else outputs.with_truth(*self._truth), self._checked(goal))
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:
         """The report, with warnings where copies among the rows decide, or rows of validation are those of training."""
@@ -324,7 +325,7 @@ class _ForestsInTraining:
                 f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give "
                 "no validation, or a validation set of other rows"
             )
-            report = report.noting(Caution(TrainingRowsWarning, text))
+            report = report._noting(Caution(TrainingRowsWarning, text))
 
         def size_by(groups: Groups) -> Report:
             booster, dataset = self._each[0].booster, self._each[0].dataset

@@ -150,7 +150,7 @@ def size(
     """
     goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method)
     report = _report(model, X, y, goal, oob=oob, groups=groups, max_rows=max_rows)
-    give(report.noted)
+    give(report._noted)
     return report
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rfsize.exceptions import InfiniteLossWarning, UndefinedMetricError
 from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import is_of_averages, metric_in_words
+from rfsize.sizing.named_metrics import is_of_averages
+from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many

@@ -42,4 +42,4 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
         f"{in_words(report.n_trees)}, which is what counts here; where rows were repeated or oversampled before the "
         f"training, it {found}. Say which it is: groups='rows' for the first, groups='copies' for the second"
     )
-    return report.noting(Caution(CopiesWarning, text))
+    return report._noting(Caution(CopiesWarning, text))

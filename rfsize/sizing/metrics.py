@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing.ranking import Bins, Levels
+from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
@@ -159,11 +160,11 @@ class GivenMetric(Metric):
     Attributes
     ----------
     given : callable
-        The metric from the truth and the predictions that `as_given` makes.
+        The metric from the truth, the predictions that `as_given` makes, and the weights of the rows.
     as_given : callable
     """
 
-    given: Callable[[NDArray[Any], NDArray[Any]], float]
+    given: Callable[[NDArray[Any], NDArray[Any], Floats], float]
     as_given: Callable[[Floats], Floats]
     larger_is_better: bool | None = field(default=None, kw_only=True)
 
@@ -175,21 +176,10 @@ class GivenMetric(Metric):
 
     def value(self, rows: Int64s, predicted: Floats) -> float:
         # A callable may alter what it is given.
-        return _number(self.given(self.truth[rows], self.as_given(predicted.copy())))
+        return _number(self.given(self.truth[rows], self.as_given(predicted.copy()), self.weight[rows]))
 
     def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
         return max(1, self._CELLS_HELD // (n_replicates * n_outputs))
-
-
-@dataclass(frozen=True, eq=False)
-class ScorerMetric(GivenMetric):
-    """A scorer of scikit-learn's, which is better when larger, and is given the weights of the rows too."""
-
-    given: Callable[..., float]
-    larger_is_better: bool | None = field(default=True, kw_only=True)
-
-    def value(self, rows: Int64s, predicted: Floats) -> float:
-        return _number(self.given(self.truth[rows], self.as_given(predicted.copy()), self.weight[rows]))
 
 
 class Measuring(ABC):
@@ -276,9 +266,7 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
     if math.isfinite(found):
         return found
     if isinstance(judge, MeanMetric):
-        raise infinite(
-            judge.name.replace("_", " "), int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum())
-        )
+        raise infinite(judge.name, int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum()))
     raise one_class_only(judge.name)
 
 
@@ -292,8 +280,9 @@ def no_weight() -> UndefinedMetricError:
 def infinite(name: str, n_rows: int) -> UndefinedMetricError:
     """What to say of a logarithmic loss of rows whose class has no probability."""
     return UndefinedMetricError(
-        f"the {name} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class any probability. "
-        "Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows (min_samples_leaf)"
+        f"the {metric_in_words(name)} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class "
+        "any probability. Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows "
+        "(min_samples_leaf)"
     )
 
 

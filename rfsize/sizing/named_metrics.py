@@ -13,14 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing import ranking
-from rfsize.sizing.metrics import (
-    GivenMetric,
-    MeanMetric,
-    Metric,
-    RankMetric,
-    ScorerMetric,
-    no_weight,
-)
+from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
 from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_names, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
@@ -31,7 +24,6 @@ _OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_pre
 METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
 """Those of what is predicted against the truth."""
 
-_WORDS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 # Names that scikit-learn has for them, as scorers or as functions; what is found is the same by either name.
 _ALIASES = {
     **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
@@ -62,11 +54,6 @@ def one_name(metric: MetricLike) -> MetricLike:
         return metric
     name = metric.strip().lower().replace("-", "_").replace(" ", "_")
     return _ALIASES.get(name, name)
-
-
-def metric_in_words(name: str) -> str:
-    """What sentences call a metric."""
-    return _WORDS.get(name, name)
 
 
 def scorer_name(metric: str) -> str:
@@ -137,7 +124,11 @@ def metric_with_truth(
             raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
         name = getattr(metric, "__name__", type(metric).__name__)
         as_given = _probabilities_as_given if classes.size else _numbers_as_given
-        return GivenMetric(name, truth, weight, (-math.inf, math.inf), given=metric, as_given=as_given)
+
+        def given(truth: NDArray[Any], predicted: NDArray[Any], weight: Floats) -> float:
+            return metric(truth, predicted)
+
+        return GivenMetric(name, truth, weight, (-math.inf, math.inf), given=given, as_given=as_given)
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
@@ -190,13 +181,14 @@ def _of_scorer(
         return scored(scorer, truth, predicted, forest, weight if weighs else None)
 
     weighs = weight is not None
-    return ScorerMetric(
+    return GivenMetric(
         name,
         truth,
         np.ones(n_rows) if weight is None else weight,
         (-math.inf, math.inf),
         given=score,
         as_given=_all_probabilities if classes.size else _numbers_as_given,
+        larger_is_better=True,
     )
 
 

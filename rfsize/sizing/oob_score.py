@@ -28,15 +28,16 @@ from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.curves import REPLICATES, SEED, TAIL
 from rfsize.exceptions import CopiesWarning, FewVotesError
-from rfsize.reporting.account import Account
+from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
-from rfsize.sizing.page import score_account
-from rfsize.sizing.plots import plot_score
-from rfsize.sizing.words import decimals
+from rfsize.sizing.page import SOURCES
+from rfsize.sizing.plots import mark_forest
+from rfsize.sizing.words import decimals, metric_in_words
+from rfsize.utils.plotting import finish, label_counts, new_axes
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give, warn
@@ -105,7 +106,7 @@ class OobScore(Result):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
     >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
-    auc 0.99... out of bag, of the ... trees that a row may ask
+    AUC 0.99... out of bag, of the ... trees that a row may ask
     about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
     569 rows (oob)
     """
@@ -151,10 +152,52 @@ class OobScore(Result):
         >>> ax = rfsize.oob_score(forest, X, y).plot()
         >>> ax.figure.savefig("score.png")
         """
-        return plot_score(self, ax)
+        if ax is None:
+            ax = new_axes()
+        sizes, values = self.curve
+        ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
+        ax.errorbar(
+            self.available,
+            self.at_all_trees,
+            yerr=np.abs(np.array(self.interval)[:, None] - self.at_all_trees),
+            fmt="o",
+            color="C3",
+            capsize=4.0,
+            label="all trees on fresh rows, 95 % interval",
+            zorder=4,
+            clip_on=False,
+        )
+        mark_forest(ax, self.available)
+        first = sizes[np.isfinite(values)].min(initial=self.available)  # the last has a value
+        if first < 0.1 * self.available:
+            ax.set_xscale("log")
+        ax.set_xlim(first, self.available + 0.5 * (self.available - first) + 1)
+        ax.set_xlabel("trees in the forest")
+        ax.set_ylabel(self._words)
+        ax.set_title(f"Out of bag, {self._words} is {self.value:.4g}")
+        label_counts(ax.xaxis)
+        finish(ax)
+        return ax
 
     def _account(self) -> Account:
-        return score_account(self, self._in_digits)
+        low, high = map(self._in_digits, self.interval)
+        trees, name = how_many(self.available, "tree"), self._words
+        asked = f"of {self.votes_per_row:.1f} trees a row"
+        return Account(
+            title="Out-of-bag score",
+            verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
+            figures=(
+                Figure(f"{name}, out of bag", self._in_digits(self.value), asked),
+                Figure(f"{name}, all trees", self._in_digits(self.at_all_trees), f"95 %: {low} to {high}"),
+            ),
+            sections=(Section("", pictures=(Picture(f"{name} over the number of trees", self.plot),)),),
+            origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES[self.source]}"),),
+        )
+
+    @property
+    def _words(self) -> str:
+        """What sentences call the metric."""
+        return metric_in_words(self.metric)
 
     def _in_digits(self, value: float) -> str:
         """A value of the metric, with as many digits as the interval is worth."""
@@ -165,7 +208,7 @@ class OobScore(Result):
         grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
         value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
         return (
-            f"{self.metric} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
+            f"{self._words} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
             f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
             f"{how_many(self.n_rows, 'row')} ({self.source}{grouped}){dropped}"
         )
@@ -254,7 +297,7 @@ def oob_score(
     if not weighs_rows(metric):
         outputs = replace(outputs, sample_weight=None)
     judge = judge_of(metric, outputs)
-    outputs.by_averages().check(f"the {judge.name} on fresh rows", of_these_trees=True)
+    outputs.by_averages().check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
     found = _scored(outputs, judge)
     _warn_where_copies_decide(found, outputs, metric)
     return found
@@ -295,7 +338,7 @@ def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: Met
     told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
     warn(
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        f"Where rows come again by nature, as those of few values and popular ones do, the {judge.name} is "
+        f"Where rows come again by nature, as those of few values and popular ones do, the {found._words} is "
         f"{found.value:.4g}, which is what counts here; where rows were repeated or oversampled before the training, "
         f"it {told}. Say which it is: groups='rows' for the first, groups='copies' for the second",
         CopiesWarning,

@@ -1,34 +1,32 @@
-"""What reports on the size of a forest, and its score, say of themselves on a page."""
+"""What reports on the size of a forest say of themselves on a page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.base import Answer, Goal, Loss
-from rfsize.sizing.named_metrics import metric_in_words
-from rfsize.sizing.plots import Score, plot_report, plot_score
-from rfsize.sizing.told import Told, how_many_are_enough, how_many_are_needed, remarks, what_now
-from rfsize.sizing.words import from_to, in_percent, in_words
+from rfsize.sizing.plots import plot_report
+from rfsize.sizing.sized_forest import SizedForest
+from rfsize.sizing.told import how_many_are_enough, how_many_are_needed, remarks, what_now
+from rfsize.sizing.words import from_to, in_percent, in_words, metric_in_words
 from rfsize.utils.words import how_many
 
-_SOURCES = {
+SOURCES = {
     "oob": "out of bag: each training row is judged by the trees that did not see it",
     "rows given": "as given: judged by all trees",
 }
 _GROUPS = {"given": "as given", "copies": "copies of a row", "rows": "each row alone", "unknown": "not looked for"}
 
 
-def report_account(report: Told) -> Account:
+def report_account(report: SizedForest) -> Account:
     """The account of a report."""
     goal, kept = report.goal, report.n_kept
     loss = report.loss_at(kept)
-    answers = {name: report.answer_of(name) for name in (goal.name, *report.beside)}
+    answers = {name: report._answer_to(name) for name in (goal.name, *report._beside)}
     grids = (_losses(report, answers), *(grid for answer in answers.values() for grid in answer.grids(kept)))
     return Account(
         title=f"Size of the forest, {goal.title}",
@@ -49,26 +47,26 @@ def report_account(report: Told) -> Account:
 _LOST = "How far forests of so many trees are from an unlimited forest, on average over such forests."
 
 
-def _is_good(report: Told) -> bool | None:
-    if not report.enough or report.warnings:
+def _is_good(report: SizedForest) -> bool | None:
+    if not report.enough or report._cautions:
         return False
-    return None if report.likely else True
+    return None if report._likely else True
 
 
-def _verdict(report: Told) -> str:
+def _verdict(report: SizedForest) -> str:
     if report.enough:
         return sentence(f"{how_many_are_enough(report)} to {report.goal.aim}")
     return sentence(how_many_are_needed(report))
 
 
-def _cautions(report: Told) -> tuple[str, ...]:
+def _cautions(report: SizedForest) -> tuple[str, ...]:
     """The warnings; of a forest that is too small what to do, since the verdict says the rest."""
-    texts = (what_now(report) if one.category is NotConvergedWarning else one.text for one in report.warnings)
-    return tuple(map(sentence, texts))
+    texts = [one.text for one in report._cautions]
+    return tuple(map(sentence, texts if report.enough else [*texts, what_now(report)]))
 
 
-def _figures(report: Told, loss: Loss) -> tuple[Figure, ...]:
-    answer = report.answer
+def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
+    answer = report._answer
     return (
         Figure(
             report.goal.title,
@@ -78,7 +76,7 @@ def _figures(report: Told, loss: Loss) -> tuple[Figure, ...]:
         Figure(
             "trees of your forest" if report.goal.confidence is None else "trees grown",
             f"{report.available:,}",
-            report.likely + ("enough" if report.enough else "not enough"),
+            report._likely + ("enough" if report.enough else "not enough"),
         ),
         Figure(report.goal.axis, _loss(report.goal, loss), f"with {how_many(report.n_kept, 'tree')}"),
     )
@@ -92,7 +90,7 @@ def _loss(goal: Goal, loss: Loss) -> str:
     return in_percent(loss.value) if goal.is_share else f"{loss.value:.2g}"
 
 
-def _losses(report: Told, answers: dict[str, Answer]) -> Grid:
+def _losses(report: SizedForest, answers: dict[str, Answer]) -> Grid:
     """What forests of the size to keep, of the size at hand, and of some around them lose."""
     kept, at_hand = report.n_kept, report.available
     sizes = sorted({max(1, kept // 4), kept, at_hand, 4 * at_hand})
@@ -103,12 +101,12 @@ def _losses(report: Told, answers: dict[str, Answer]) -> Grid:
     return Grid(("trees", *heads), rows, sizes.index(kept))
 
 
-def _pictures(report: Told) -> tuple[Picture, ...]:
+def _pictures(report: SizedForest) -> tuple[Picture, ...]:
     says = f"{report.goal.axis} over the number of trees".capitalize()
-    return Picture(says, partial(plot_report, report)), *report.answer.pictures()
+    return Picture(says, partial(plot_report, report)), *report._answer.pictures()
 
 
-def _code(report: Told) -> str:
+def _code(report: SizedForest) -> str:
     goal = report.goal
     # A forest that was grown has been cut when its training ended.
     if report.enough and report.n_kept < report.available and goal.confidence is None:
@@ -127,31 +125,11 @@ def _literal(value: Any) -> str:
     return "scorer" if callable(value) else repr(value)
 
 
-def _origin(report: Told) -> tuple[tuple[str, str], ...]:
-    answer = report.answer
+def _origin(report: SizedForest) -> tuple[tuple[str, str], ...]:
+    answer = report._answer
     dropped = f"; {answer.n_dropped:,} more could not be asked about" if answer.n_dropped else ""
     return (
-        ("rows", f"{how_many(answer.n_rows, 'row')}, {_SOURCES.get(report.source, report.source)}{dropped}"),
+        ("rows", f"{how_many(answer.n_rows, 'row')}, {SOURCES.get(report.source, report.source)}{dropped}"),
         ("trees asked of a row", f"{answer.votes_per_row:,.1f} of {report.available:,} on average"),
         ("rows that belong together", _GROUPS[report.groups]),
-    )
-
-
-def score_account(score: Score, in_digits: Callable[[float], str]) -> Account:
-    """The account of an out-of-bag score."""
-    low, high = map(in_digits, score.interval)
-    trees = how_many(score.available, "tree")
-    return Account(
-        title="Out-of-bag score",
-        verdict=f"On fresh rows the {score.metric} of all {trees} is {low} to {high} (95 %).",
-        figures=(
-            Figure(f"{score.metric}, out of bag", in_digits(score.value), f"of {score.votes_per_row:.1f} trees a row"),
-            Figure(f"{score.metric}, all trees", in_digits(score.at_all_trees), f"95 %: {low} to {high}"),
-        ),
-        sections=(
-            Section(
-                "", pictures=(Picture(f"{score.metric} over the number of trees", lambda ax: plot_score(score, ax)),)
-            ),
-        ),
-        origin=(("rows", f"{how_many(score.n_rows, 'row')}, {_SOURCES[score.source]}"),),
     )

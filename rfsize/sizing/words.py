@@ -13,7 +13,14 @@ from rfsize.utils.words import how_many
 RARE = 0.05
 """A class of fewer of the labels is rare."""
 
+_METRICS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+
 VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+
+
+def metric_in_words(name: str) -> str:
+    """What sentences call a metric."""
+    return _METRICS.get(name, name)
 
 
 def finite(size: int | float) -> int | None:

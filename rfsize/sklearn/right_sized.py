@@ -23,7 +23,7 @@ from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.report import Report
+from rfsize.sizing.report import Report, report_of
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
@@ -60,7 +60,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
             adapter = adapter_for(forest, casts_votes=False)
-            report = report.noting(*dependence_of(adapter), *shrinking_of(adapter))
+            report = report._noting(*dependence_of(adapter), *shrinking_of(adapter))
             give(report.warnings)
         out_of_bag = OutOfBagPredictions.of(forest, data, self.threshold) if held_out is None else _CROSS_VALIDATED
         self._out_of_bag: OutOfBagPredictions | str = out_of_bag
@@ -210,7 +210,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             n_trees = until.next_look
             outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
-            report = until.look(n_trees, partial(Report.of, outputs, goal))
+            report = until.look(n_trees, partial(report_of, outputs, goal))
         return outputs, report
 
     def _known_out_of_bag(self, name: str) -> OutOfBagPredictions:

@@ -20,7 +20,7 @@ from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report
+from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sized import report_by
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
@@ -262,7 +262,7 @@ class Growth:
         def size() -> Report:
             if on_validation is None:
                 return out_of_bag_report(forest, goal, self.truth, until.max_trees)
-            return Report.of(TreeOutputs.of(on_validation(self._model())).with_truth(y_val), goal)
+            return report_of(TreeOutputs.of(on_validation(self._model())).with_truth(y_val), goal)
 
         report = None
         with progress_bar("growing", until.max_trees, "trees", initial=forest.n_trees) as bar:
@@ -275,12 +275,12 @@ class Growth:
         if on_validation is None:
             report = noting_copies(report, forest.groups, lambda groups: self.report_by(groups, self._model()))
         else:
-            report = report.noting(*noting_training_rows(on_validation(self._model()), y_val))
+            report = report._noting(*noting_training_rows(on_validation(self._model()), y_val))
         give(report.warnings)
         adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
         # Those were given before the training.
-        return self.model(adapter.truncated(kept)), report.noting(*dependence_of(adapter), *shrinking_of(adapter))
+        return self.model(adapter.truncated(kept)), report._noting(*dependence_of(adapter), *shrinking_of(adapter))
 
     def _model(self) -> Any:
         """The trees so far as a model of the caller's type."""

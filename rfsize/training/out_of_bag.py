@@ -12,7 +12,7 @@ from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_natu
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.report import Report
+from rfsize.sizing.report import Report, report_of
 from rfsize.utils.words import how_many
 
 Truth = tuple[Any, Any]
@@ -41,7 +41,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
             "by: train with a smaller bagging fraction, give validation rows, which the forest is not trained on, or "
             "allow more trees"
         )
-    return Report.of(outputs, goal)
+    return report_of(outputs, goal)
 
 
 def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.int32], max_trees: int) -> None:

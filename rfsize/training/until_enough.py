@@ -67,6 +67,6 @@ class UntilEnough:
         if n_trees >= self.next_look:
             self.is_over = report.enough or n_trees >= self.max_trees
             # T* may lie below the trees at hand where these have too few votes to tell.
-            wanted = report.wanted if report.wanted > n_trees else 2 * n_trees
+            wanted = report._wanted if report._wanted > n_trees else 2 * n_trees
             self.next_look = int(min(wanted, 2 * n_trees, self.max_trees))
         return report

@@ -31,7 +31,7 @@ def test_a_page_of_training_rows(model: str, folder: Path, tmp_path: Path, capsy
     assert printed[-1] == f"wrote {page}: {page.stat().st_size:,} bytes"
     told = Page(page.read_text(encoding="utf-8")).text
     assert "Size of the forest, T*(0.9)" in told
-    assert "On fresh rows the auc of all 61 trees is" in told
+    assert "On fresh rows the AUC of all 61 trees is" in told
     assert "certified with 95% confidence" in told
     assert "treeslabelsprobabilitieslog lossAUC" in told
 
@@ -55,7 +55,7 @@ def test_a_page_by_a_criterion(folder: Path, tmp_path: Path, capsys: pytest.Capt
     assert run(folder, "report", "lgb.txt", *train, *by, "-o", str(page)) == 0
     told = Page(page.read_text(encoding="utf-8")).text
     assert "to keep the AUC within 0.01 of an unlimited forest" in told
-    assert "On fresh rows the auc" in told
+    assert "On fresh rows the AUC" in told
     by = ["--metric", "probabilities", "--tolerance", "0.1"]
     assert run(folder, "report", "lgb.txt", "rows.npy", *by, "--alpha", "0.9", "-o", str(page)) == 2
     assert "alpha would have no effect" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     assert report.n_trees == rfsize.size(once, alpha=0.9).n_trees
     assert report.votes_per_row == once.asked[once.asked > 0].mean()
     soft = rfsize.size(model, X, oob=True, alpha=0.9)
-    assert soft.answer.goal.voting == "soft"
+    assert soft._answer.goal.voting == "soft"
     assert soft.votes_per_row == once.asked[once.asked > 1].mean()
     deviation = rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.1)
     assert (deviation.n_rows, deviation.groups, deviation.copied) == (soft.n_rows, "copies", 1.0)

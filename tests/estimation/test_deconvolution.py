@@ -299,7 +299,7 @@ def test_report_names_the_estimator() -> None:
     votes = drawn(DENSITIES["arcsine"], 300, 100, 0)
     for estimator in ("plugin", "smooth"):
         report = rfsize.size(votes, method=estimator)
-        assert report.answer.estimate.name == report.to_dict()["method"] == estimator
+        assert report._answer.estimate.name == report.to_dict()["method"] == estimator
 
 
 def test_rows_without_votes_are_dropped() -> None:

@@ -185,10 +185,10 @@ def tied(n_classes: int) -> rfsize.Votes:
 def test_the_smooth_estimate_unless_rows_pile_up_at_a_tie(n_classes: int) -> None:
     votes = tied(n_classes)
     report = rfsize.size(votes)
-    assert report.answer.estimate.name == report.to_dict()["method"] == "plugin"
+    assert report._answer.estimate.name == report.to_dict()["method"] == "plugin"
     assert report.n_trees == rfsize.size(votes, method="plugin").n_trees
     smooth = rfsize.size(votes, method="smooth")
-    assert smooth.answer.estimate.name == "smooth"
+    assert smooth._answer.estimate.name == "smooth"
     assert smooth.n_trees < report.n_trees / 2
     for one in (report, smooth):
         assert "more rows at a tie than a smooth density has" in str(one)
@@ -199,7 +199,7 @@ def test_the_smooth_estimate_unless_rows_pile_up_at_a_tie(n_classes: int) -> Non
         two = rng.binomial(100, rng.beta(0.5, 0.5, 300))
         ordinary = rfsize.Votes(np.stack([100 - two, two], axis=1))
     report = rfsize.size(ordinary)
-    assert report.answer.estimate.name == "smooth"
+    assert report._answer.estimate.name == "smooth"
     assert report.to_dict() == rfsize.size(ordinary, method="smooth").to_dict()
     assert "at a tie" not in str(report)
 

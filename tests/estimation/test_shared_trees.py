@@ -20,6 +20,7 @@ from rfsize import theory
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.shared_trees import LeadChanges, beyond_mean, noisy_counts, shared_noise, weighted_sums
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.report import report_of
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.scores import Scores
 
@@ -49,7 +50,7 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
 
 
 def interval(told: TreeOutputs, voting: str, estimator: str) -> tuple[float, float]:
-    report = rfsize.Report.of(replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, estimator))
+    report = report_of(replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, estimator))
     return report.interval
 
 
@@ -89,7 +90,7 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
         for one in (told, of_rows_alone(told)):
-            curves = rfsize.Report.of(replace(one, n_trees=TREES, source=""), goal).answer._curves
+            curves = report_of(replace(one, n_trees=TREES, source=""), goal)._answer._curves
             near = np.abs(curves.sizes - true_size(voting)).argmin()
             spread.append(np.log(curves.disagreement[:, near]).std())
         wider.append(spread[0] / spread[1])
@@ -100,9 +101,7 @@ def test_the_upper_end_is_one_sided() -> None:
     """Of 40 forests, eight in ten are not underestimated."""
     truth = true_size("hard")
     goal = LabelGoal(ALPHA, "hard", "smooth")
-    reports = [
-        rfsize.Report.of(replace(forest(seed, 0.5, n_rows=1500), n_trees=TREES, source=""), goal) for seed in range(40)
-    ]
+    reports = [report_of(replace(forest(seed, 0.5, n_rows=1500), n_trees=TREES, source=""), goal) for seed in range(40)]
     enough = [report.upper(0.8) >= truth for report in reports]
     assert 0.65 <= np.mean(enough) <= 0.95
     for report in reports[:5]:

@@ -322,8 +322,8 @@ def test_report(booster: Any, data: Data, estimator: str) -> None:
     report = rfsize.size(booster, data.X, oob=True, voting="soft", method=estimator)
     low, high = report.interval
     assert low <= report.n_trees <= high
-    assert report.answer.goal.voting == "soft"
-    assert report.answer.estimate.name == estimator
+    assert report._answer.goal.voting == "soft"
+    assert report._answer.estimate.name == estimator
     sizes = [report.size_at(alpha) for alpha in ALPHAS]
     assert sizes == sorted(sizes)
     assert agreement(report, int(sizes[1])) >= 0.95 > agreement(report, max(1, int(sizes[1]) - 2)) or sizes[1] == 1

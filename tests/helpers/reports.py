@@ -15,16 +15,16 @@ _OF_THE_TRUTH = {"beside", "warnings"}
 
 def agreement(report: rfsize.Report, n_trees: int) -> float:
     """Share of the labels that equal those of an unlimited forest."""
-    return 1.0 - report.answer.value(n_trees)
+    return 1.0 - report._answer.value(n_trees)
 
 
 def agreement_by_class(report: rfsize.Report, n_trees: int) -> dict[Any, float]:
-    return {of: 1.0 - lost for of, lost in report.answer.by_class(n_trees).items()}
+    return {of: 1.0 - lost for of, lost in report._answer.by_class(n_trees).items()}
 
 
 def parts(report: rfsize.Report) -> tuple[Any, Any]:
     """What halves and quarters of the trees lose of a metric."""
-    quarters, halves = report.answer.lost.measured[-2:]
+    quarters, halves = report._answer.lost.measured[-2:]
     return halves, quarters
 
 

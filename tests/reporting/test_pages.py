@@ -91,14 +91,14 @@ def test_a_report_tells_size_interval_and_losses(kind: str, results: dict[str, R
     check_alone(html)
     told = Page(html).text
     expected = [report.goal.title, in_words(report.n_trees), *map(in_words, report.interval), f"{report.available:,}"]
-    for name in (report.goal.name, *report.beside):
+    for name in (report.goal.name, *report._beside):
         loss = report.loss_at(report.n_kept, name).value
         expected.append(in_percent(loss) if name == "labels" else f"{loss:.2g}")
     expected += [f"{report.n_rows:,}", "rfsize " + rfsize.__version__]
     assert [part for part in expected if part not in told] == []
     assert (f" to {report.goal.aim}" in told) == report.enough
     assert "not enough" in told or report.enough
-    for note in report.answer.notes():
+    for note in report._answer.notes():
         assert note.rstrip(".") in told
 
 

@@ -37,17 +37,17 @@ def test_it_is_what_other_reports_say(framework: str, data: Data) -> None:
     """Print, page, dictionary and `loss_at` tell one number, and so does the report about that metric."""
     model = trained(framework, data.X, data.y)
     report = rfsize.size(model, data.X, data.y, oob=True, alpha=0.9)
-    assert report.beside == ("probabilities", "log_loss", "auc")
+    assert report._beside == ("probabilities", "log_loss", "auc")
     said = report.to_dict()["beside"]
     (line,) = (line for line in str(report).splitlines() if line.startswith("  against an unlimited forest: "))
-    for metric in report.beside:
+    for metric in report._beside:
         own = rfsize.size(model, data.X, data.y, oob=True, metric=metric, tolerance=0.05)
         assert report.loss_at(31, metric) == own.loss_at(31)
         assert own.loss_at(31, "labels") == report.loss_at(31)
         now = own.loss_at(report.n_kept)
         assert said[metric] == now.to_dict()
         assert f"{now.value:.2g}" in line
-    assert json.loads(json.dumps(report.to_dict()))["beside"].keys() == set(report.beside)
+    assert json.loads(json.dumps(report.to_dict()))["beside"].keys() == set(report._beside)
 
 
 def test_a_picture_of_classes(data: Data) -> None:
@@ -72,14 +72,14 @@ def test_regression(data: Data) -> None:
     model = RandomForestRegressor(100, random_state=0).fit(data.X, y)
     report = rfsize.size(model, data.X, y, oob=True, metric="scores", tolerance=0.1)
     by_metric = rfsize.size(model, data.X, y, oob=True, metric="rmse", tolerance=0.1)
-    assert (report.beside, by_metric.beside) == (("rmse",), ("scores",))
+    assert (report._beside, by_metric._beside) == (("rmse",), ("scores",))
     assert report.loss_at(25, "rmse") == by_metric.loss_at(25)
     assert by_metric.loss_at(25, "scores") == report.loss_at(25)
 
 
 def test_votes_alone(lgb_booster: Any, data: Data) -> None:
     report = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, alpha=0.9)
-    assert report.beside == ()
+    assert report._beside == ()
     assert "against an unlimited forest" not in str(report)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="counted Votes"):
         report.loss_at(10, "probabilities")
@@ -87,14 +87,14 @@ def test_votes_alone(lgb_booster: Any, data: Data) -> None:
 
 def test_trees_too_few_to_tell_of_metrics_leave_them_out(data: Data) -> None:
     report = rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, alpha=0.8)
-    assert report.beside == ("probabilities",)
+    assert report._beside == ("probabilities",)
 
 
 def test_metrics_without_a_value_are_left_out(data: Data) -> None:
     forest = RandomForestClassifier(60, random_state=0).fit(data.X, data.y)  # of pure leaves
-    assert rfsize.size(forest, data.X, data.y, oob=True, alpha=0.8).beside == ("probabilities", "brier", "auc")
+    assert rfsize.size(forest, data.X, data.y, oob=True, alpha=0.8)._beside == ("probabilities", "brier", "auc")
     of_one_class = np.zeros(len(data.fresh), dtype=int)
-    assert rfsize.size(forest, data.fresh, of_one_class, alpha=0.8).beside == ("probabilities", "brier")
+    assert rfsize.size(forest, data.fresh, of_one_class, alpha=0.8)._beside == ("probabilities", "brier")
     with pytest.raises(ValueError, match="labels that the model does not know"):
         rfsize.size(forest, data.fresh, of_one_class + 7, alpha=0.8)
 

@@ -11,6 +11,7 @@ import rfsize
 from helpers.outputs import outputs_of
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.report import report_of
 from rfsize.voting.scores import Scores
 
 
@@ -26,11 +27,11 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("method", ["plugin", "auto"])
 def test_a_report_is_of_the_goal(voting: str, method: str) -> None:
-    report = rfsize.Report.of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, method))
-    found = (report.goal.alpha, report.answer.goal.voting, report.available, report.source)
+    report = report_of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, method))
+    found = (report.goal.alpha, report._answer.goal.voting, report.available, report.source)
     assert found == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
-    assert method == "auto" or report.answer.estimate.name == "plugin"
+    assert method == "auto" or report._answer.estimate.name == "plugin"
 
 
 @pytest.mark.parametrize(

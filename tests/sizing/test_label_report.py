@@ -18,7 +18,8 @@ from helpers.outputs import outputs_of
 from helpers.reports import agreement
 from rfsize import theory
 from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.told import finding
+from rfsize.sizing.report import report_of
+from rfsize.sizing.told import finding, headline
 from rfsize.sizing.words import in_percent
 from rfsize.voting.scores import Scores
 
@@ -109,7 +110,7 @@ def test_text() -> None:
     assert first == f"{report.n_trees} of your 2,001 trees are enough (95 % interval {low} to {high})"
     assert second == f"  {in_percent(agreement(report, report.n_trees))} of labels equal those of an unlimited forest"
     assert last == "  from 500 rows given, 2,001 votes each"
-    assert report.headline() == f"T*(0.95) = {report.n_trees} ({low} to {high})"
+    assert headline(report) == f"T*(0.95) = {report.n_trees} ({low} to {high})"
 
 
 def test_dictionary_is_json() -> None:
@@ -125,12 +126,12 @@ def soft_report(rng: np.random.Generator, n_rows: int, alpha: float, voting: str
     votes = votes_from(rng, n_rows, asked=101)
     scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
     outputs = outputs_of(votes, scores, cut=0.0, predict_obeys="soft")
-    return rfsize.Report.of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, voting))
+    return report_of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, voting))
 
 
 def test_the_rule_that_predict_obeys() -> None:
     report = soft_report(np.random.default_rng(5), 300, 0.95)
-    assert (report.answer.goal.voting, report.to_dict()["predict_obeys"]) == ("soft", "soft")
+    assert (report._answer.goal.voting, report.to_dict()["predict_obeys"]) == ("soft", "soft")
     assert "majority vote" not in str(report)
     hard = soft_report(np.random.default_rng(5), 300, 0.95, "hard")
     assert hard.n_trees != report.n_trees
@@ -178,7 +179,7 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     left = axes.figure.axes[0]
     heights = left.patches[0].get_data().values
     assert heights.sum() == pytest.approx(1.0)
-    margins = report.answer.estimate.margins()
+    margins = report._answer.estimate.margins()
     at_the_tie = np.abs(margins.values - margins.tie) <= abs(margins.most - margins.tie) / len(heights)
     share = margins.rows[at_the_tie].sum() / margins.rows.sum()
     assert heights[0 if margins.tie < margins.most else -1] == pytest.approx(share, abs=0.01)
@@ -196,21 +197,21 @@ def test_a_soft_report_is_of_the_rows_with_two_scores() -> None:
     counts = np.stack([((score[:, :, 0] <= 0) & may_vote).sum(axis=1), ((score[:, :, 0] > 0) & may_vote).sum(axis=1)])
     outputs = outputs_of(rfsize.Votes(counts.T, n_trees=20), Scores.of(score, may_vote))
     asked = may_vote.sum(axis=1)
-    soft = rfsize.Report.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "soft"))
+    soft = report_of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "soft"))
     assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
     assert soft.votes_per_row == pytest.approx(asked[asked > 1].mean())
-    hard = rfsize.Report.of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "hard"))
+    hard = report_of(replace(outputs, n_trees=20, source="oob"), LabelGoal(0.9, "hard"))
     assert (hard.n_rows, hard.votes_per_row) == ((asked > 0).sum(), pytest.approx(asked[asked > 0].mean()))
 
 
 def test_infinite_scores_leave_the_votes_to_be_sized() -> None:
     scores = Scores.of(np.full((50, 20, 1), np.inf))
     outputs = outputs_of(rfsize.Votes([[5, 15]] * 50), scores)
-    report = rfsize.Report.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "hard"))
+    report = report_of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "hard"))
     assert report.enough
-    assert report.beside == ()
+    assert report._beside == ()
     with pytest.raises(ValueError, match="must be finite"):
-        rfsize.Report.of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "soft"))
+        report_of(replace(outputs, n_trees=20, source="rows given"), LabelGoal(0.9, "soft"))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from helpers.outputs import outputs_of
 from helpers.reports import agreement, agreement_by_class
 from rfsize.sizing.goals.label_rows import _most_voted
 from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.told import finding
+from rfsize.sizing.report import report_of
+from rfsize.sizing.told import finding, headline
 from rfsize.theory import multiclass
 from rfsize.voting.scores import Scores
 
@@ -69,7 +70,7 @@ counts = st.integers(2, 4).flatmap(
 def test_any_votes(counts: list[list[int]], n_trees: int) -> None:
     votes = rfsize.Votes(counts, n_trees=max(map(sum, counts)))
     micro, macro = (rfsize.size(votes, alpha=0.9, method="plugin", average=of) for of in ("micro", "macro"))
-    by_class, shares = agreement_by_class(macro, n_trees), macro.answer.label_shares
+    by_class, shares = agreement_by_class(macro, n_trees), macro._answer.label_shares
     assert by_class == agreement_by_class(micro, n_trees)
     assert list(shares) == list(range(len(counts[0])))
     assert by_class.keys() == {of for of, share in shares.items() if share > 0.0}
@@ -129,7 +130,7 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
     outputs = outputs_of(votes, scores, cut=cut, predict_obeys="soft")
     goal = LabelGoal(0.9, "soft", "plugin", "macro")
-    report = rfsize.Report.of(replace(outputs, n_trees=60, source="rows given"), goal)
+    report = report_of(replace(outputs, n_trees=60, source="rows given"), goal)
     mean = score.mean(axis=1)
     leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)
     agrees = np.ones(500)
@@ -142,20 +143,20 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     expected = {of: agrees[leader == of].mean() for of in range(max(2, n_scores))}
     assert agreement_by_class(report, 21) == pytest.approx(expected, rel=1e-5)
     assert agreement(report, 21) == pytest.approx(np.mean(list(expected.values())), rel=1e-5)
-    by_votes = rfsize.Report.of(replace(outputs, n_trees=60, source="rows given"), replace(goal, voting="hard"))
+    by_votes = report_of(replace(outputs, n_trees=60, source="rows given"), replace(goal, voting="hard"))
     assert agreement_by_class(by_votes, 21) == {0: 1.0}  # which are all for class 0
 
 
 def test_what_it_says() -> None:
     votes = two_classes(np.repeat([5, 38, 70], [970, 10, 20]), 101, classes=["stays", "leaves"])
     report = rfsize.size(votes, average="macro", alpha=0.95, method="plugin")
-    assert report.headline().startswith(f"T*(0.95, macro) = {report.n_trees} (")
+    assert headline(report).startswith(f"T*(0.95, macro) = {report.n_trees} (")
     assert "of labels of each class, averaged over the classes, equal those" in str(report)
     assert "few rows are given these classes, and tell little of them: leaves (20)" in str(report)
     values = json.loads(json.dumps(report.to_dict()))
     assert values["average"] == "macro"
     assert values["label_shares"] == {"stays": 0.98, "leaves": 0.02}
-    assert values["loss"]["by_class"] == pytest.approx(report.answer.by_class(report.n_kept))
+    assert values["loss"]["by_class"] == pytest.approx(report._answer.by_class(report.n_kept))
     micro = rfsize.size(votes, alpha=0.95, method="plugin")
     assert "few rows" not in str(micro)
     assert "size labels of rare classes by average='macro'" in str(micro)
@@ -167,7 +168,7 @@ def test_classes_that_no_row_is_given_are_left_out() -> None:
     votes = rfsize.Votes([[60, 30, 11], [20, 70, 11]] * 100, classes=["a", "b", "c"])
     report = rfsize.size(votes, average="macro", alpha=0.9)
     assert list(agreement_by_class(report, 9)) == ["a", "b"]
-    assert report.answer.label_shares == {"a": 0.5, "b": 0.5, "c": 0.0}
+    assert report._answer.label_shares == {"a": 0.5, "b": 0.5, "c": 0.0}
 
 
 def test_a_class_that_never_converges() -> None:
@@ -239,7 +240,7 @@ def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
         assert agreement_by_class(report, 15)[1] < agreement(report, 15) < agreement_by_class(report, 15)[0]
         low, high = report.interval
         assert low < report.n_trees < high
-    assert 0.005 < report.answer.label_shares[1] < 0.08
+    assert 0.005 < report._answer.label_shares[1] < 0.08
 
 
 @pytest.mark.parametrize("framework", FOREST)
@@ -261,7 +262,7 @@ def test_a_threshold_moves_what_is_rare(voting: str) -> None:
         rfsize.size(rfsize.tree_outputs(model, X, oob=True, threshold=at), voting=voting, average="macro")
         for at in (0.1, 0.5)
     ]
-    low, middle = (report.answer.label_shares[1] for report in found)
+    low, middle = (report._answer.label_shares[1] for report in found)
     assert low > 1.3 * middle
     assert found[0].n_trees != found[1].n_trees
 
@@ -302,7 +303,7 @@ def test_groups_of_rows(voting: str) -> None:
     model = lightgbm(N_TREES, 0)
     report = rfsize.size(model, X, groups=groups, average="macro", **options)
     micro = rfsize.size(model, X, groups=groups, **options)
-    by_class, shares = agreement_by_class(report, 15), report.answer.label_shares
+    by_class, shares = agreement_by_class(report, 15), report._answer.label_shares
     assert agreement(report, 15) == pytest.approx(np.mean(list(by_class.values())))
     # Strata of few rows are put together within the classes, other than over all rows.
     assert agreement(micro, 15) == pytest.approx(sum(shares[of] * by_class[of] for of in by_class), abs=0.01)

@@ -31,6 +31,7 @@ from helpers.reports import parts
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.goals.metric import MetricGoal
+from rfsize.sizing.report import report_of
 from rfsize.voting.blocks import TreeBlocks, dealt, first_asked
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
@@ -147,7 +148,7 @@ def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
     ):
         with pytest.raises(rfsize.exceptions.UndefinedMetricError, match=r"infinite.*'brier'.*min_samples_leaf"):
             ask()
-    assert rfsize.size(counted, alpha=0.9).beside == ("probabilities", "brier", "auc")
+    assert rfsize.size(counted, alpha=0.9)._beside == ("probabilities", "brier", "auc")
 
 
 def squares_of(estimator: Any, X: Any, y: Any) -> float:
@@ -176,7 +177,7 @@ def squared_error(
     blocks = replace(nothing, scores=scores, first=first_asked(score, may_vote), n_trees=n_trees, **of_blocks)
     outputs = outputs_of(None, scores, blocks=blocks, link=Link("identity")).with_truth(truth)
     goal = MetricGoal(scorer, tolerance)
-    return rfsize.Report.of(replace(outputs, n_trees=n_trees, source="rows given"), goal)
+    return report_of(replace(outputs, n_trees=n_trees, source="rows given"), goal)
 
 
 def test_a_known_law_is_found() -> None:
@@ -232,7 +233,7 @@ def test_rows_of_few_trees_beside_rows_of_many_take_more_trees() -> None:
     blocks = replace(nothing, scores=scores, n_trees=100, **of_blocks)
     outputs = outputs_of(None, scores, blocks=blocks, link=Link("identity")).with_truth(score[:, 0, 0])
     with pytest.raises(rfsize.exceptions.FewVotesError, match="train at least 200 trees") as refused:
-        rfsize.Report.of(replace(outputs, n_trees=100, source="oob"), MetricGoal("rmse", 0.1))
+        report_of(replace(outputs, n_trees=100, source="oob"), MetricGoal("rmse", 0.1))
     assert refused.value.enough == 200
 
 
@@ -260,7 +261,7 @@ def test_no_loss_is_at_most_small(data: Data, lgb_booster: Any) -> None:
     y = (data.fresh[:, 0] > 0.0).astype(int)
     perfect = train_lightgbm(data.X, (data.X[:, 0] > 0.0).astype(int), 40, feature_fraction=1.0)
     report = rfsize.size(perfect, data.fresh, y, metric="accuracy", tolerance=0.01)
-    assert "too little accuracy" in report.answer.notes()[0]
+    assert "too little accuracy" in report._answer.notes()[0]
     assert report.interval[0] == 1
     assert report.enough
     assert report.loss_at(10).interval[0] == 0.0
@@ -273,7 +274,7 @@ def test_weights_count_rows(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -
         of = {"metric": metric, "tolerance": 0.001}
         weighed = rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh, fresh_y, sample_weight=weight), **of)
         repeated = rfsize.size(lgb_booster, X, y, **of)
-        assert weighed.answer.now == pytest.approx(repeated.answer.now, abs=1e-9)
+        assert weighed._answer.now == pytest.approx(repeated._answer.now, abs=1e-9)
         assert [part.loss for part in parts(weighed)] == pytest.approx([part.loss for part in parts(repeated)], abs=off)
 
 
@@ -284,15 +285,15 @@ def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh
 
     # The one averages margins, the other probabilities, of which logarithms are taken to second order.
     by_name, by_scorer = sized("XGBoost", "accuracy", make_scorer(reference.metrics.accuracy))
-    assert by_scorer.answer.now == by_name.answer.now
+    assert by_scorer._answer.now == by_name._answer.now
     assert [part[:2] for part in parts(by_scorer)] == [part[:2] for part in parts(by_name)]
     by_name, by_scorer = sized("scikit-learn", "log_loss", get_scorer("neg_log_loss"))
-    assert by_scorer.answer.name == "log_loss"
-    assert by_scorer.answer.now == pytest.approx(-by_name.answer.now)
+    assert by_scorer._answer.name == "log_loss"
+    assert by_scorer._answer.now == pytest.approx(-by_name._answer.now)
     assert parts(by_scorer)[0].loss == pytest.approx(parts(by_name)[0].loss)
     assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, rel=1e-6)
     by_name, by_scorer = sized("XGBoost", "auc", get_scorer("roc_auc"))
-    assert by_scorer.answer.name == "roc_auc_score"
+    assert by_scorer._answer.name == "roc_auc_score"
     assert parts(by_scorer)[1].loss == pytest.approx(parts(by_name)[1].loss, abs=2e-4)
     assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, abs=2e-3)
 
@@ -334,12 +335,12 @@ def test_a_scorer_is_given_the_labels_of_the_model(data: Data) -> None:
     counted = rfsize.tree_outputs(model, data.X, names, oob=True)
     known = counted.averages.asked[:, 0] > 0
     label = counted.predict(fill="no")
-    assert by_name.answer.now == pytest.approx(balanced_accuracy_score(names[known], label[known]), abs=0.02)
+    assert by_name._answer.now == pytest.approx(balanced_accuracy_score(names[known], label[known]), abs=0.02)
 
     def with_positive(estimator: Any, X: Any, y: Any) -> float:
         return float(np.mean((estimator.predict(X) == "yes") == (y == "yes")))
 
-    assert rfsize.size(model, data.X, names, oob=True, metric=with_positive, tolerance=0.05).answer.now > 0.5
+    assert rfsize.size(model, data.X, names, oob=True, metric=with_positive, tolerance=0.05)._answer.now > 0.5
     with pytest.raises(ValueError, match="takes no sample_weight"):
         rfsize.size(
             rfsize.tree_outputs(model, data.X, names, sample_weight=np.ones(len(names))),
@@ -417,7 +418,7 @@ def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarra
         assert values["loss"]["spread"] == report.loss_at(report.n_kept).spread > 0.0
         assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
         assert report.loss_at(report.n_trees).value <= tolerance
-        assert f"log loss {report.answer.now:.4g}" in str(report) == repr(report)
+        assert f"log loss {report._answer.now:.4g}" in str(report) == repr(report)
         assert ("not enough" in str(report)) != report.enough
         assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
         axes = report.plot()

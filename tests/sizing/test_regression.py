@@ -80,10 +80,10 @@ def test_sizes_what_the_model_predicts(train: Callable[[Data], Any], data: Data)
     model = train(data)
     report = rfsize.size(model, data.fresh, **WANTED)
     whole = predictions(model, data.fresh)
-    assert np.allclose(report.answer._deviations._limit[:, 0, 0], whole, rtol=1e-5, atol=1e-5)
+    assert np.allclose(report._answer._deviations._limit[:, 0, 0], whole, rtol=1e-5, atol=1e-5)
     small = predictions(rfsize.truncate(model, n_trees=20), data.fresh)
     # A third of the trees are the same; one forest may be off by much more or less than the mean forest.
-    expected = report.answer._deviations.at(20).rms * np.sqrt(1.0 - 20.0 / 60.0)
+    expected = report._answer._deviations.at(20).rms * np.sqrt(1.0 - 20.0 / 60.0)
     assert 0.5 < np.sqrt(np.mean((small - whole) ** 2)) / expected < 1.8
 
 
@@ -96,7 +96,7 @@ def test_out_of_bag(train: Callable[[Data], Any], data: Data) -> None:
     assert report.source == "oob"
     assert 0.15 * 60 < report.votes_per_row < 0.45 * 60
     fresh = rfsize.size(model, data.fresh, **WANTED)
-    assert 0.6 < report.answer._deviations.at(60).rms / fresh.answer._deviations.at(60).rms < 1.6
+    assert 0.6 < report._answer._deviations.at(60).rms / fresh._answer._deviations.at(60).rms < 1.6
 
 
 @pytest.mark.parametrize("train", UNPROVABLE.values())

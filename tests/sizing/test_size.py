@@ -119,7 +119,7 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
     voting = "soft" if kind in AVERAGING else "hard"
     report = rfsize.size(model, data.fresh, alpha=0.8)
     obeys = "hard" if kind == "perceptron" else "soft"
-    assert (report.answer.goal.voting, report.answer.predict_obeys) == (voting, obeys)
+    assert (report._answer.goal.voting, report._answer.predict_obeys) == (voting, obeys)
     for asked_for in (voting, "auto"):
         assert rfsize.size(model, data.fresh, alpha=0.8, voting=asked_for).to_dict() == report.to_dict()
     assert rfsize.size(rfsize.tree_outputs(model, data.fresh), alpha=0.8).n_trees == report.n_trees
@@ -127,7 +127,7 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
         rfsize.tree_outputs(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).votes.n_trees == report.n_trees
     )
     of_votes = rfsize.size(rfsize.tree_outputs(model, data.fresh).votes, alpha=0.8)
-    assert (of_votes.answer.goal.voting, of_votes.answer.predict_obeys) == ("hard", None)
+    assert (of_votes._answer.goal.voting, of_votes._answer.predict_obeys) == ("hard", None)
     assert (of_votes.n_trees == report.n_trees) == (voting == "hard")
     only_votes = "labels by majority vote; the model's own predict goes by averaged scores"
     assert (only_votes in str(report)) == (kind == "neighbours")
@@ -139,8 +139,8 @@ def test_forests_grow_to_the_labels_of_predict_by_default(kind: str, data: Data)
     voting = "soft" if kind in AVERAGING else "hard"
     options = {"alpha": 0.85, "min_trees": 40}
     grown, report = rfsize.grow(model, *rows, **options)
-    assert report.answer.goal.voting == voting
-    assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted
+    assert report._answer.goal.voting == voting
+    assert rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report._wanted
     assert rfsize.grow(model, *rows, voting=voting, **options)[1].to_dict() == report.to_dict()
     if kind in AVERAGING:
         assert rfsize.grow(model, *rows, voting="hard", **options)[1].n_trees != report.n_trees
@@ -151,7 +151,7 @@ def test_training_stops_at_the_labels_of_predict_by_default(data: Data) -> None:
     for voting in ("auto", "soft", "hard"):
         callback = rfsize.SizeCallback(**({} if voting == "auto" else {"voting": voting}), alpha=0.97)
         trees[voting] = lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 400, callbacks=[callback]).num_trees()
-        assert callback.report_.answer.goal.voting == ("hard" if voting == "hard" else "soft")
+        assert callback.report_._answer.goal.voting == ("hard" if voting == "hard" else "soft")
     assert trees["auto"] == trees["soft"] != trees["hard"]
 
 

@@ -112,13 +112,13 @@ def test_the_callback_and_growing_stop_at_the_size_of_the_threshold(threshold: f
     dataset = lgb.Dataset(X, Y, free_raw_data=False)
     model = lgb.train(LIGHTGBM, dataset, 400, callbacks=[callback])
     report = callback.report_
-    assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 400
+    assert report.n_trees <= model.num_trees() == report._wanted <= report.available < 400
     whole = lgb.train(LIGHTGBM, lgb.Dataset(X, Y), report.available)
     expected = rfsize.size(rfsize.tree_outputs(whole, X, oob=True, threshold=threshold), alpha=0.95, voting=voting)
     assert same(as_sure(report), as_sure(expected))
     grown, again = rfsize.grow(LIGHTGBM, dataset, **options)
     assert same(as_sure(again), as_sure(expected))
-    assert grown.num_trees() == report.wanted
+    assert grown.num_trees() == report._wanted
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.forests import Data
 from helpers.reports import agreement_by_class
-from rfsize.sizing.told import finding
+from rfsize.sizing.told import finding, headline
 from rfsize.utils.warn import Caution
 
 mpl.use("Agg")
@@ -49,7 +49,7 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     changed = 1.0 - agreement_by_class(report, report.n_kept)[1]
     assert changed > 0.08
     assert {one.category for one in report.warnings[:3]} == {rfsize.exceptions.LabelsOnlyWarning}
-    share = report.answer.label_shares[1]
+    share = report._answer.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
     lost = report.loss_at(report.n_kept, "brier").value
     assert probabilities.text.startswith(f"probabilities suffer: Brier score +{lost:.2g}, of ")
@@ -73,7 +73,7 @@ def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None
     """Halves of the trees tell no loss of the AUC from none; sub-forests may tell that of fewer trees all the same."""
     model, X, y = rare()
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
-    kept, known = report.n_kept, report.answer_of("auc").lost
+    kept, known = report.n_kept, report._answer_to("auc").lost
     lost, measured = report.loss_at(kept, "auc").value, float(known.loss(kept, 0.05))
     assert not known.is_told
     assert 0.05 < measured < lost
@@ -89,7 +89,7 @@ def test_a_ranking_that_may_suffer_is_said_to() -> None:
     y = (np.random.default_rng(0).random(400) < chance).astype(int)
     model = RandomForestClassifier(100, max_features=3, random_state=0).fit(X, y)
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
-    kept, known = report.n_kept, report.answer_of("auc").lost
+    kept, known = report.n_kept, report._answer_to("auc").lost
     lost = report.loss_at(kept, "auc").value
     assert not known.is_told
     assert float(known.loss(kept, 0.05)) < 0.005
@@ -100,7 +100,7 @@ def test_a_ranking_that_may_suffer_is_said_to() -> None:
 
 def test_a_forest_of_which_nothing_suffers_is_praised(data: Data, booster: Any, tmp_path: Path) -> None:
     report = rfsize.size(booster, data.fresh, alpha=0.9)
-    assert (report.warnings, report.likely) == ((), "")
+    assert (report.warnings, report._likely) == ((), "")
     assert "!" not in str(report)
     assert " trees are enough (" in str(report).splitlines()[0]
     report.to_html(tmp_path / "page.html")
@@ -145,8 +145,8 @@ def test_enough_is_probably_where_the_interval_crosses_the_trees_at_hand() -> No
         report = rfsize.size(votes, alpha=alpha)
         low, high = report.interval
         crosses = low <= report.available < high
-        assert report.likely == ("probably " if crosses else "")
-        word = f"{report.likely}{'enough' if report.enough else 'not enough'}"
+        assert report._likely == ("probably " if crosses else "")
+        word = f"{report._likely}{'enough' if report.enough else 'not enough'}"
         assert re.search(rf" (is|are) {word}\b", str(report).splitlines()[0])
         words.add(word)
     assert words == {"enough", "probably enough", "probably not enough", "not enough"}
@@ -155,8 +155,8 @@ def test_enough_is_probably_where_the_interval_crosses_the_trees_at_hand() -> No
 def test_a_size_that_is_only_a_bound_is_called_one(data: Data) -> None:
     model = RandomForestClassifier(100, min_samples_leaf=5, random_state=0).fit(data.X, data.y)
     report = rfsize.size(model, data.X, data.y, oob=True, metric="accuracy", tolerance=1e-4)
-    assert report.answer.is_bound
-    assert report.headline() == f"T*(accuracy within 0.0001) is at most {report.n_trees:,}"
+    assert report._answer.is_bound
+    assert headline(report) == f"T*(accuracy within 0.0001) is at most {report.n_trees:,}"
     first = f"your 100 trees are perhaps not enough: up to {report.n_trees:,} may be needed"
     assert str(report).splitlines()[0] == first
     assert f"at most {report.n_trees:,}" in report._account().figures[0].value

@@ -78,17 +78,17 @@ def test_regression_forests_grow_to_their_size(framework: str, objective: str, d
     by: dict[str, Any] = {"metric": "scores", "tolerance": tolerance}
     booster, report = rfsize.grow(params, dtrain, **by)
     assert report.enough
-    assert report.n_trees <= report.wanted <= report.available
+    assert report.n_trees <= report._wanted <= report.available
     finished = rfsize.size(booster, data.X[:ROWS], oob=True, **by)
-    assert finished.available == report.wanted
+    assert finished.available == report._wanted
     with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         whole, early = rfsize.grow(
             params, dtrain, max_trees=60, min_trees=20, metric="scores", tolerance=1e-3 * tolerance
         )
     expected = rfsize.size(whole, data.X[:ROWS], oob=True, metric="scores", tolerance=1e-3 * tolerance)
     assert agrees(early, expected)
-    assert early.answer._deviations.at(60) == pytest.approx(expected.answer._deviations.at(60), rel=1e-4)
-    assert early.answer._deviations._noise == pytest.approx(expected.answer._deviations._noise, rel=1e-3)
+    assert early._answer._deviations.at(60) == pytest.approx(expected._answer._deviations.at(60), rel=1e-4)
+    assert early._answer._deviations._noise == pytest.approx(expected._answer._deviations._noise, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
@@ -129,7 +129,7 @@ def test_several_classes(metric: str, tolerance: float, framework: str, data: Da
     params, dtrain = training(framework, data.three, objective, data, num_class=3)
     booster, report = rfsize.grow(params, dtrain, **by)
     assert report.enough
-    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report._wanted
     hard = {**by, "tolerance": 1e-3 * by["tolerance"]}
     with pytest.warns(rfsize.exceptions.NotConvergedWarning):
         booster, report = rfsize.grow(params, dtrain, max_trees=120, **hard)
@@ -150,7 +150,7 @@ def test_validation_rows_and_their_truth(named: str, framework: str, data: Data)
     booster, report = rfsize.grow(params, dtrain, **by, validation=(X_val, y_val))
     assert (report.source, report.n_rows) == ("rows given", len(X_val))
     assert report.enough
-    assert rfsize.tree_outputs(booster, X_val).votes.n_trees == report.wanted
+    assert rfsize.tree_outputs(booster, X_val).votes.n_trees == report._wanted
     with pytest.raises(ValueError, match="y is missing"):
         rfsize.grow(params, dtrain, **by, validation=X_val)[0]
     with pytest.raises(ValueError, match="1000 expected, 10 found"):
@@ -171,7 +171,7 @@ def test_a_finished_regression_forest_takes_more_trees(data: Data) -> None:
     X, y = data.X[:ROWS], numbers(data)[:ROWS]
     forest = RandomForestRegressor(20, max_depth=5, random_state=0).fit(X, y)
     more, report = rfsize.grow(forest, X, y, metric="scores", tolerance=0.08)
-    assert len(more.estimators_) == report.wanted > 20 == len(forest.estimators_)
+    assert len(more.estimators_) == report._wanted > 20 == len(forest.estimators_)
     assert np.array_equal(more.estimators_[3].predict(X), forest.estimators_[3].predict(X))
     assert rfsize.size(more, X, oob=True, metric="scores", tolerance=0.08).enough
 

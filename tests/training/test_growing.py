@@ -37,7 +37,9 @@ def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: D
     booster, report = rfsize.grow(params, dtrain, alpha=0.97)
     assert params == before
     assert report.enough
-    assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
+    assert (
+        report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report._wanted <= report.available
+    )
     assert report.source == "oob"
     # The first block is the forest that the framework itself trains.
     if framework == "xgboost":
@@ -46,8 +48,8 @@ def test_the_grown_forest_has_the_size_of_its_own_report(framework: str, data: D
         whole = train_lightgbm(data.X, data.y, 100)
     expected = as_sure(rfsize.size(whole, data.X, alpha=0.97, oob=True))
     assert report.available > 100 or same(as_sure(report), expected)
-    small = rfsize.truncate(whole, n_trees=min(report.wanted, 100))
-    if report.wanted <= 100:
+    small = rfsize.truncate(whole, n_trees=min(report._wanted, 100))
+    if report._wanted <= 100:
         assert predict(booster, data.fresh) == pytest.approx(predict(small, data.fresh), abs=1e-6)
 
 
@@ -55,8 +57,8 @@ def test_it_grows_on_until_it_is_large_enough(framework: str, data: Data) -> Non
     booster, report = rfsize.grow(params_of(framework), data_of(framework, data.X, data.y), alpha=0.985, min_trees=20)
     assert report.enough
     assert report.available > 40
-    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted
-    if report.wanted == report.available:
+    assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report._wanted
+    if report._wanted == report.available:
         assert same(as_sure(report), as_sure(rfsize.size(booster, data.X, alpha=0.985, oob=True)))
 
 
@@ -79,14 +81,16 @@ def test_the_callback_and_growing_stop_at_the_same_size(data: Data) -> None:
 def test_averaged_scores_end_the_growth(framework: str, data: Data) -> None:
     options = {"alpha": 0.97, "voting": "soft"}
     booster, report = rfsize.grow(params_of(framework), data_of(framework, data.X, data.y), **options)
-    assert report.answer.goal.voting == "soft"
-    assert report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted <= report.available
-    if report.wanted == report.available:
+    assert report._answer.goal.voting == "soft"
+    assert (
+        report.n_trees <= rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report._wanted <= report.available
+    )
+    if report._wanted == report.available:
         expected = rfsize.size(booster, data.X, oob=True, **options)
         assert expected.n_trees == report.n_trees
     rows = data_of(framework, data.X, data.y)
     _, on_fresh = rfsize.grow(params_of(framework), rows, **options, validation=data.fresh)
-    assert (on_fresh.answer.goal.voting, on_fresh.source) == ("soft", "rows given")
+    assert (on_fresh._answer.goal.voting, on_fresh.source) == ("soft", "rows given")
 
 
 def test_too_few_trees_are_warned_of(framework: str, data: Data) -> None:
@@ -103,7 +107,7 @@ def test_three_classes(framework: str, data: Data) -> None:
     booster, report = rfsize.grow(params, dtrain, alpha=0.95, validation=data.fresh)
     counted = rfsize.tree_outputs(booster, data.fresh).votes
     assert (report.source, report.goal.alpha) == ("rows given", 0.95)
-    assert counted.n_trees == report.wanted
+    assert counted.n_trees == report._wanted
     assert len(counted.classes) == 3
 
 
@@ -127,7 +131,7 @@ def test_a_finished_forest_takes_more_trees(booster: Any, data: Data) -> None:
     more, report = rfsize.grow(booster, data_of(framework, data.X, data.y), alpha=0.985)
     assert np.array_equal(predict(booster, data.fresh), before)
     n_trees = rfsize.tree_outputs(more, data.fresh).votes.n_trees
-    assert n_trees == report.wanted > 61
+    assert n_trees == report._wanted > 61
     first = rfsize.truncate(more, n_trees=61)
     assert predict(first, data.fresh) == pytest.approx(before, abs=1e-6)
     # Its bags can be rebuilt, and those of the new trees are others.
@@ -186,7 +190,7 @@ def test_estimators_grow(estimator: Any, fitted: bool, data: Data) -> None:
 
 def test_an_unfitted_estimator_may_end_with_fewer_trees(data: Data) -> None:
     grown, report = rfsize.grow(FOREST, data.X, data.y, alpha=0.9)
-    assert grown.num_parallel_tree == rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report.wanted < 80
+    assert grown.num_parallel_tree == rfsize.tree_outputs(grown, data.fresh).votes.n_trees == report._wanted < 80
 
 
 def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:

@@ -53,7 +53,7 @@ def test_a_lucky_block_of_trees_does_not_end_the_growth(half_of_the_features: lg
             params = {**HALF_OF_THE_FEATURES, "seed": seed}
             model = lgb.train(params, half_of_the_features, 1500, callbacks=[callback])
             assert callback.report_.enough
-            assert model.num_trees() == callback.report_.wanted
+            assert model.num_trees() == callback.report_._wanted
             ends.append(model.num_trees())
     enough = {sure: sum(size >= truth for size in ends) for sure, ends in sizes.items()}
     assert enough[0.8] >= 3
@@ -71,10 +71,10 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
         dtrain = lgb.Dataset(data.X, data.y) if framework == "lightgbm" else xgb.DMatrix(data.X, data.y)
         booster, report = rfsize.grow(params, dtrain, alpha=0.97, confidence=sure, min_trees=250)
         assert (report.goal.confidence, report.available) == (sure, 250)
-        assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report.wanted == report.n_kept
+        assert rfsize.tree_outputs(booster, data.fresh).votes.n_trees == report._wanted == report.n_kept
         reports[sure] = report
-    assert reports[0.5].wanted == reports[0.5].n_trees < reports[0.8].wanted < reports[0.95].wanted
-    assert reports[0.8].wanted == reports[0.8].upper(0.8) <= reports[0.8].interval[1]
+    assert reports[0.5]._wanted == reports[0.5].n_trees < reports[0.8]._wanted < reports[0.95]._wanted
+    assert reports[0.8]._wanted == reports[0.8].upper(0.8) <= reports[0.8].interval[1]
     assert len({report.n_trees for report in reports.values()}) == 1
 
 
@@ -122,7 +122,7 @@ def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     unsure = r"the 100 trees grown may not be enough: it takes up to [\d,]+ to be 99 % sure"
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=unsure):
         booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, confidence=0.99, max_trees=100)
-    assert report.n_trees <= 100 < report.wanted
+    assert report.n_trees <= 100 < report._wanted
     assert not report.enough
     assert report.n_kept == booster.num_trees() == 100
     assert finding(report) == ". ".join(line.strip() for line in str(report).splitlines()[:2])
@@ -146,7 +146,7 @@ def test_the_classifier_passes_it_on(data: Data) -> None:
 def test_a_finished_forest_is_asked_for_its_size_alone(lgb_booster: Any, data: Data) -> None:
     report = rfsize.size(lgb_booster, data.X, oob=True, alpha=0.96)
     assert report.goal.confidence is None
-    assert report.wanted == report.n_trees < report.upper(0.8)
+    assert report._wanted == report.n_trees < report.upper(0.8)
     assert report.to_dict()["confidence"] is None
     for sure in (0.0, 1.0, "often"):
         with pytest.raises(ValueError, match="confidence must"):

@@ -13,6 +13,7 @@ import rfsize
 from helpers.outputs import outputs_of
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.report import report_of
 from rfsize.training.until_enough import UntilEnough
 from rfsize.voting.scores import Scores
 
@@ -24,7 +25,7 @@ def report(n_trees: int, share: float, alpha: float, trees_voting: int = 40) -> 
     counts = rng.binomial(trees_voting, share, size=300)
     votes = rfsize.Votes(np.stack([trees_voting - counts, counts], axis=1))
     outputs = outputs_of(votes, Scores.of(score), cut=0.3, predict_obeys="soft")
-    return rfsize.Report.of(replace(outputs, n_trees=n_trees, source="oob"), LabelGoal(alpha, "hard", "plugin"))
+    return report_of(replace(outputs, n_trees=n_trees, source="oob"), LabelGoal(alpha, "hard", "plugin"))
 
 
 def too_few(enough: int | None) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,65 +17,42 @@ from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 
-class LabelRows(ABC):
-    """Rows that a forest is sized by, and what its trees say of them."""
-
-    at_least: int
-    """Trees that must have been asked about a row."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> NDArray[np.int32]:
-        """Trees asked, shape (n_rows,)."""
-
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """Classes, of which any may lead."""
-
-    @abstractmethod
-    def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        """The estimate of some of the rows."""
-
-    @abstractmethod
-    def leaders(self) -> Int64s:
-        """Index of the class that leads on each row, shape (n_rows,)."""
-
-    @abstractmethod
-    def leaders_of(self, blocks: TreeBlocks) -> Int64s:
-        """The same of the rows of blocks."""
-
-
 @dataclass(frozen=True, eq=False)
-class VotedRows(LabelRows):
+class VotedRows:
     """Rows by their votes."""
 
     votes: Votes
     estimated_by: Callable[[Votes], Estimate]
 
     at_least = 1
+    """Trees that must have been asked about a row."""
 
     @property
     def asked(self) -> NDArray[np.int32]:
+        """Trees asked, shape (n_rows,)."""
         return self.votes.asked
 
     @property
     def n_classes(self) -> int:
+        """Classes, of which any may lead."""
         return len(self.votes.classes)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
+        """The estimate of some of the rows."""
         return self.estimated_by(self.votes.take(rows))
 
     def leaders(self) -> Int64s:
+        """Index of the class that leads on each row, shape (n_rows,)."""
         return _most_voted(self.votes.counts)
 
     def leaders_of(self, blocks: TreeBlocks) -> Int64s:
+        """The same of the rows of blocks."""
         return _most_voted(blocks.counts)
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows(LabelRows):
-    """Rows by their scores, those of two classes over a cut, and what blocks of trees say of some of them."""
+class ScoredRows:
+    """The same by their scores, those of two classes over a cut, and what blocks of trees say of some of the rows."""
 
     scores: Scores
     cut: float
@@ -123,6 +99,10 @@ def _most_voted(counts: NDArray[np.int32]) -> Int64s:
     turn = 1 + np.arange(len(tied)) % place[:, -1]
     leader[tied] = (place >= turn[:, None]).argmax(axis=1)
     return leader
+
+
+LabelRows = VotedRows | ScoredRows
+"""Rows that a forest is sized by, and what its trees say of them."""
 
 
 def label_rows(outputs: TreeOutputs, voting: str, method: str) -> LabelRows:

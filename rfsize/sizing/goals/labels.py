@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.representative import fewest_votes, too_many_untold
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.estimation.base import Estimate
+from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.curves import TAIL, Curves, between
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
@@ -28,12 +28,15 @@ from rfsize.reporting.words import most_changed
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, label_rows
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.plots import draw_by_class, draw_margins
 from rfsize.sizing.words import RARE, VOTED, in_percent, in_round_percent, no_votes_advice
+from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share
 from rfsize.utils.words import how_many, printable
 from rfsize.voting.blocks import TreeBlocks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 AVERAGES = ("micro", "macro")
 
@@ -43,6 +46,8 @@ _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
 _WIDE, _FEW_TREES = 4.0, 3
+
+_BINS = 25  # of the rows' distances from a tie
 
 
 @dataclass(frozen=True)
@@ -340,10 +345,10 @@ class LabelAnswer(Answer):
     def pictures(self) -> tuple[Picture, ...]:
         def draw_classes(ax: Any) -> None:
             size = int(self.n_trees) if math.isfinite(self.n_trees) else 1
-            draw_by_class(self.by_class(size), self.goal.level, size, ax)
+            _draw_by_class(self.by_class(size), self.goal.level, size, ax)
 
         margins = Picture(
-            "Share of the rows by their distance from a tie", lambda ax: draw_margins(self.estimate.margins(), ax)
+            "Share of the rows by their distance from a tie", lambda ax: _draw_margins(self.estimate.margins(), ax)
         )
         if self.goal.average == "micro" or math.isinf(self.n_trees):
             return (margins,)
@@ -362,3 +367,32 @@ class LabelAnswer(Answer):
         for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_shared", "_curves"):
             getattr(self, name)
         return {**self.__dict__, "_rows": None, "_strata": None, "_blocks": None, "_outputs": None}
+
+
+def _draw_margins(margins: Margins, ax: Axes) -> None:
+    """Rows by their distance from a tie: those next to it are what large forests still change."""
+    edges = np.linspace(min(margins.tie, margins.most), max(margins.tie, margins.most), _BINS + 1)
+    values = np.clip(margins.values, edges[0], edges[-1])
+    shares, _ = np.histogram(values, bins=edges, weights=margins.rows / margins.rows.sum())
+    ax.stairs(shares, edges, fill=True, color="C0", alpha=0.35)
+    ax.stairs(shares, edges, color="C0")
+    ax.axvline(margins.tie, **faint(ax, "--"))
+    ax.set_yscale("log")
+    ax.set_xlim(margins.most, margins.tie)
+    ax.set_xlabel(f"{margins.what}\n(ties at the right edge)")
+    ax.set_ylabel(f"share of the rows, in {_BINS} bins")
+    ax.set_title("How near to a tie the rows are")
+    label_sparsely(ax.yaxis, percent)
+    ax.grid(which="major", color=ink(ax), alpha=0.15)
+    ax.set_axisbelow(True)
+
+
+def _draw_by_class(changed: dict[Any, float], level: float, n_trees: int, ax: Axes) -> None:
+    """Shares of the labels that change, of the classes that change most, and what may change on average."""
+    most, which = most_changed(changed, lambda of: changed[of])
+    draw_shares(ax, most, [changed[of] for of in most], None, which)
+    ax.axvline(level, **faint(ax, ":"), label=f"asked for: {in_percent(level)}")
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * level))
+    ax.set_xlabel("labels that still change")
+    ax.set_title(f"By class, with {how_many(n_trees, 'tree')}")
+    finish(ax)

@@ -22,9 +22,9 @@ from rfsize.sizing.named_metrics import (
     goes_by_labels,
     is_metric,
     judge_of,
-    metric_in_words,
     predictions_for,
 )
+from rfsize.sizing.words import metric_in_words
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many

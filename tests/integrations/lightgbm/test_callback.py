@@ -22,6 +22,7 @@ from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.report import report_of
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
@@ -39,10 +40,10 @@ def test_training_stops_at_the_size_that_the_out_of_bag_votes_give(voting: str, 
     report = callback.report_
     assert report is not None
     assert report.enough
-    assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
+    assert report.n_trees <= model.num_trees() == report._wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting=voting)
-    assert report.answer.goal.voting == ("soft" if voting == "auto" else "hard")
+    assert report._answer.goal.voting == ("soft" if voting == "auto" else "hard")
     assert same(of_same_votes(report), of_same_votes(expected))
     assert np.array_equal(model.predict(data.fresh), whole.predict(data.fresh, num_iteration=model.num_trees()))
 
@@ -76,7 +77,7 @@ def test_validation_set(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97, validation="mine")
     model = lgb.train(LIGHTGBM, dataset, 300, valid_sets=valid, valid_names=["other", "mine"], callbacks=[callback])
     report = callback.report_
-    assert model.num_trees() == report.wanted
+    assert model.num_trees() == report._wanted
     assert report.source == "validation set 'mine'"
     whole = train_lightgbm(data.X, data.y, report.available)
     assert rfsize.size(whole, data.fresh, alpha=0.97).n_trees == report.n_trees
@@ -93,7 +94,7 @@ def test_trees_of_one_leaf(data: Data) -> None:
     assert {tree["num_leaves"] for tree in whole.dump_model()["tree_info"]} > {1}
     expected = rfsize.size(whole, data.X, alpha=0.9999, oob=True)
     assert same(of_same_votes(callback.report_), of_same_votes(expected))
-    assert model.num_trees() in (callback.report_.wanted, 40)
+    assert model.num_trees() in (callback.report_._wanted, 40)
 
 
 def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
@@ -145,8 +146,8 @@ def test_averaged_scores_stop_the_training(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97, voting="soft")
     model = train(data, callback)
     report = callback.report_
-    assert (report.answer.goal.voting, report.answer.predict_obeys) == ("soft", "soft")
-    assert report.n_trees <= model.num_trees() == report.wanted <= report.available < 300
+    assert (report._answer.goal.voting, report._answer.predict_obeys) == ("soft", "soft")
+    assert report.n_trees <= model.num_trees() == report._wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft")
     assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
@@ -168,7 +169,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     assert some.report_.available == callback.report_.available
     known = TreeOutputs.of(ForestOnRows.of(whole, data.X, oob=True))
     thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
-    again = rfsize.Report.of(replace(thinned, source="oob"), LabelGoal(0.9, "soft"))
+    again = report_of(replace(thinned, source="oob"), LabelGoal(0.9, "soft"))
     assert some.report_.n_trees == again.n_trees
 
 
@@ -221,7 +222,7 @@ def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     for trees, line in enumerate(lines, start=1):
         assert re.fullmatch(rf"\[{50 * trees}\] {size}, (about \d+ (s|min) to go|done)", line)
     assert "to go" in lines[0]
-    assert model.num_trees() == callback.report_.wanted > 100
+    assert model.num_trees() == callback.report_._wanted > 100
 
 
 def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +246,7 @@ def test_time_to_go(data: Data, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     for line, trees in zip(lines, (20, 40, 60, 80), strict=True):
         report, seconds = told[trees]
         # The first estimate that may end the training is at 60 trees, and the training has 90.
-        assert seconds == pytest.approx(3.0 * (min(max(report.wanted, 60), 90) - trees))
+        assert seconds == pytest.approx(3.0 * (min(max(report._wanted, 60), 90) - trees))
         beyond = ", more than the 90 trees allowed" if report.n_trees > 90 else ""
         assert line.endswith(f"){beyond}, {_duration(seconds)} to go")
     assert told[60][0].n_trees > 90
@@ -264,7 +265,7 @@ def test_classifier_and_a_second_training_with_the_same_callback(data: Data) -> 
     for _ in range(2):
         model.fit(data.X, np.array(["no", "yes"])[data.y], callbacks=[callback])
         sizes.append(model.n_estimators_)
-        assert model.n_estimators_ == callback.report_.wanted
+        assert model.n_estimators_ == callback.report_._wanted
     assert sizes[0] == sizes[1]
 
 
@@ -286,7 +287,7 @@ def test_identical_trees_are_no_trees_of_one_leaf(data: Data) -> None:
     X[:, 0] = data.y
     callback = rfsize.SizeCallback(alpha=0.99, min_trees=50)
     model = lgb.train({**LIGHTGBM, "feature_fraction": 1.0}, lgb.Dataset(X, data.y), 100, callbacks=[callback])
-    assert model.num_trees() == callback.report_.wanted == callback.report_.n_trees == 1
+    assert model.num_trees() == callback.report_._wanted == callback.report_.n_trees == 1
 
 
 def test_a_used_callback_can_be_copied_and_pickled(data: Data) -> None:
@@ -304,7 +305,7 @@ def test_few_votes_stop_no_training(data: Data) -> None:
     """After one tree every row is unanimous."""
     callback = rfsize.SizeCallback(alpha=0.9, min_trees=1)
     model = train(data, callback)
-    assert model.num_trees() == callback.report_.wanted > 1
+    assert model.num_trees() == callback.report_._wanted > 1
     assert callback.report_.votes_per_row >= 10
 
 
@@ -338,10 +339,10 @@ def test_many_classes_stop_at_the_size_that_the_out_of_bag_votes_give(objective:
     params = {"objective": objective, "num_class": 3}
     model = train(data, callback, y=data.three, params=params)
     report = callback.report_
-    assert report.n_trees <= model.current_iteration() == report.wanted <= report.available < 300
+    assert report.n_trees <= model.current_iteration() == report._wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.three, report.available, **params)
     expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting=voting)
-    assert report.answer.goal.voting == ("soft" if voting == "auto" else "hard")
+    assert report._answer.goal.voting == ("soft" if voting == "auto" else "hard")
     assert same(of_same_votes(report), of_same_votes(expected))
 
 
@@ -378,11 +379,11 @@ def test_cross_validation(validation: str | None, classes: int, data: Data) -> N
     options = {"folds": folds, "eval_train_metric": True, "return_cvbooster": True}
     result = lgb.cv(params, lgb.Dataset(data.X, y, free_raw_data=False), 300, callbacks=[callback], **options)
     report, cvbooster = callback.report_, result["cvbooster"]
-    assert report.n_trees <= cvbooster.best_iteration == report.wanted <= report.available < 300
+    assert report.n_trees <= cvbooster.best_iteration == report._wanted <= report.available < 300
     assert report.source == "cross-validation"
     counts = np.zeros((len(y), classes), dtype=int)
     for (_, held_out), booster in zip(folds, cvbooster.boosters, strict=True):
-        assert booster.best_iteration == report.wanted
+        assert booster.best_iteration == report._wanted
         booster.best_iteration = -1
         counts[held_out] = rfsize.tree_outputs(booster, data.X[held_out]).votes.counts
     held_out = [
@@ -392,11 +393,9 @@ def test_cross_validation(validation: str | None, classes: int, data: Data) -> N
     scores = Scores.stacked([one.scores for one in held_out])
     blocks = TreeBlocks.of_forests([one.blocks for one in held_out], [len(rows) for _, rows in folds])
     told = outputs_of(rfsize.Votes(counts), scores, blocks=blocks)
-    expected = rfsize.Report.of(
-        replace(told, n_trees=report.available, source=""), LabelGoal(0.9, "soft", confidence=0.8)
-    )
+    expected = report_of(replace(told, n_trees=report.available, source=""), LabelGoal(0.9, "soft", confidence=0.8))
     assert (expected.n_trees, expected.interval) == (report.n_trees, report.interval)
-    assert expected.wanted == report.wanted
+    assert expected._wanted == report._wanted
 
 
 def test_cross_validation_needs_no_rebuilt_bags(data: Data) -> None:
@@ -434,7 +433,7 @@ def test_other_parameters_may_change(data: Data) -> None:
     settings = {name: value for name, value in LIGHTGBM.items() if name != "feature_fraction"}
     callback = rfsize.SizeCallback(alpha=0.97)
     model = lgb.train(settings, lgb.Dataset(data.X, data.y), 300, callbacks=[callback, change])
-    assert model.num_trees() == callback.report_.wanted
+    assert model.num_trees() == callback.report_._wanted
 
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,11 +34,11 @@ def test_regression(objective: str, data: Data) -> None:
     model = train(data, y, callback, objective=objective)
     report = callback.report_
     assert report.enough
-    assert model.num_trees() == report.wanted
+    assert model.num_trees() == report._wanted
     params = {**LIGHTGBM, "objective": objective}
     dtrain = lgb.Dataset(data.X[:ROWS], y[:ROWS], free_raw_data=False)
     grown, expected = rfsize.grow(params, dtrain, **by)
-    assert (report.n_trees, report.interval, report.wanted) == (expected.n_trees, expected.interval, expected.wanted)
+    assert (report.n_trees, report.interval, report._wanted) == (expected.n_trees, expected.interval, expected._wanted)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
 
 
@@ -51,7 +51,7 @@ def test_two_classes(validation: str | None, metric: str, tolerance: float, data
     model = train(data, data.y, callback, valid=validation is not None)
     report = callback.report_
     assert report.enough
-    assert model.best_iteration in (0, report.wanted)
+    assert model.best_iteration in (0, report._wanted)
     assert report.source == ("oob" if validation is None else "validation set 'fresh'")
     whole = lgb.train(LIGHTGBM, lgb.Dataset(data.X[:ROWS], data.y[:ROWS]), report.available)
     by: dict[str, Any] = {"metric": metric, "tolerance": tolerance}
@@ -74,8 +74,8 @@ def test_cross_validation(metric: str, tolerance: float, data: Data) -> None:
     report = callback.report_
     assert report.enough
     assert report.source == "cross-validation"
-    assert found["cvbooster"].best_iteration == report.wanted
-    assert len(found["valid l2-mean"]) == report.wanted
+    assert found["cvbooster"].best_iteration == report._wanted
+    assert len(found["valid l2-mean"]) == report._wanted
 
 
 def test_metrics_in_cross_validation(data: Data) -> None:
@@ -136,7 +136,7 @@ def test_regressors_of_scikit_learns_kind(data: Data) -> None:
     model: LGBMRegressor = lightgbm(n_estimators=1000)
     model.fit(data.X, numbers(data), callbacks=[callback])
     assert callback.report_.enough
-    assert model.booster_.num_trees() == callback.report_.wanted
+    assert model.booster_.num_trees() == callback.report_._wanted
 
 
 @pytest.mark.parametrize(

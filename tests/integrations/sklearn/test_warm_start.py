@@ -22,7 +22,7 @@ def test_a_grown_ensemble_is_that_of_a_single_fit(kind: str, data: Data) -> None
     grown, report = rfsize.grow(asked_for, X, y, alpha=0.9, min_trees=10)
     assert report.enough
     assert report.available > 10
-    assert report.n_trees <= len(grown.estimators_) == grown.n_estimators == report.wanted
+    assert report.n_trees <= len(grown.estimators_) == grown.n_estimators == report._wanted
     assert not grown.warm_start
     assert asked_for.n_estimators == 10
     expected = clone(grown).fit(X, y)
@@ -57,7 +57,7 @@ def test_growing_without_bags_takes_validation_rows(data: Data) -> None:
     grown, report = rfsize.grow(trees, data.X[:ROWS], data.y[:ROWS], alpha=0.9, min_trees=10, validation=data.fresh)
     whole = ExtraTreesClassifier(report.available, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
     assert as_sure(rfsize.size(whole, data.fresh, alpha=0.9)) == as_sure(report)
-    assert len(grown.estimators_) == report.wanted
+    assert len(grown.estimators_) == report._wanted
 
 
 def test_growing_leaves_the_callers_generator_alone(data: Data) -> None:

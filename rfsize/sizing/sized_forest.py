@@ -1,0 +1,283 @@
+"""What is known of the size of a forest, without the words and pictures that a report has for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+from rfsize.counting.representative import by_nature_advice, few_votes, too_many_untold
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.estimation.curves import TAIL
+from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
+from rfsize.sizing.goals.base import Answer, Goal, Loss
+from rfsize.sizing.goals.named import GOALS, any_goal
+from rfsize.sizing.named_metrics import MetricLike, one_name
+from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import Caution
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SizedForest:
+    """How many trees of a forest are enough, and what fewer or more of them lose; see `Report`."""
+
+    goal: Goal
+    available: int
+    source: str
+    copied: float | None
+    groups: str
+    _noted: tuple[Caution, ...]
+    _answer: Answer
+    _outputs: TreeOutputs | None
+    _answers: dict[MetricLike, Answer] = field(default_factory=dict)
+
+    @property
+    def n_trees(self) -> int | float:
+        """T*, the smallest forest that is large enough; ``math.inf`` where none is known to be (`reason` says why)."""
+        return self._answer.n_trees
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were used."""
+        return self._answer.n_rows
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out because too few trees could be asked about them."""
+        return self._answer.n_dropped
+
+    @property
+    def votes_per_row(self) -> float:
+        """Mean number of trees asked about a row."""
+        return self._answer.votes_per_row
+
+    @cached_property
+    def interval(self) -> tuple[int | float, int | float]:
+        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` where T* is not known."""
+        if self._cannot_tell is not None:
+            return 1, math.inf
+        low, high = self._answer.quantile(TAIL), self._answer.quantile(1.0 - TAIL)
+        return min(low, self.n_trees), max(high, self.n_trees)
+
+    def upper(self, confidence: float) -> int | float:
+        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
+
+        Parameters
+        ----------
+        confidence : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        int or float
+            A size; ``math.inf`` where none is known to be large enough.
+
+        Raises
+        ------
+        ValueError
+            If ``confidence`` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]] * 100)
+        >>> report = rfsize.size(votes, alpha=0.95)
+        >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
+        True
+        """
+        confidence = share("confidence", confidence)
+        return math.inf if self._cannot_tell is not None else self._answer.quantile(confidence)
+
+    @property
+    def enough(self) -> bool:
+        """Whether the forest at hand is large enough: in training, as sure as its ``confidence`` asks for."""
+        return self._has_enough and self._wanted <= self.available
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether the forest has T* trees, as far as the estimate itself says."""
+        return self._cannot_tell is None and self.n_trees <= self.available
+
+    @property
+    def _wanted(self) -> int | float:
+        """Trees that the forest shall have: T*, or in training as many as T* is at most with its ``confidence``."""
+        if self.goal.confidence in (None, 0.5) or not self._has_enough:
+            return self.n_trees
+        return max(self.n_trees, self.upper(float(self.goal.confidence)))
+
+    @property
+    def n_kept(self) -> int:
+        """Trees to keep: those that are wanted, or all of a forest that is too small."""
+        return int(self._wanted) if self.enough else self.available
+
+    @cached_property
+    def _cannot_tell(self) -> str | None:
+        """Why the trees at hand do not tell T*, and what to do; None where they do."""
+        answer, oob = self._answer, self.source == "oob"
+        if answer.votes_per_row < answer.fewest_votes:
+            what = "how many trees are enough"
+            return few_votes(answer.votes_per_row, self.available, what, oob=oob, fewest=answer.fewest_votes).message
+        if answer.untold:
+            lost = answer.n_dropped / (answer.n_rows + answer.n_dropped)
+            return (
+                f"{lost:.1%} of the rows have no out-of-bag votes, since every tree saw a row of their groups, and "
+                "these rows may be the ones that take most trees: give validation rows, take "
+                "rfsize.tree_outputs(cv=...), lower the bagging fraction, or train on each row once with weights for "
+                f"its copies{by_nature_advice(self.groups)}"
+            )
+        return answer.cannot_tell(self.available)
+
+    @property
+    def reason(self) -> str | None:
+        """Why T* is infinite; None where it is not."""
+        if math.isfinite(self.n_trees):
+            return None
+        return self._cannot_tell or self._answer.why_infinite()
+
+    @property
+    def _likely(self) -> str:
+        """How sure it is whether the trees at hand are enough: "", "probably " or "perhaps "."""
+        low, high = self.interval
+        if self._cannot_tell is not None or not low <= self.available < high:
+            return ""
+        return "perhaps " if self._answer.is_bound else "probably "
+
+    @cached_property
+    def _suffering(self) -> tuple[Caution, ...]:
+        """What suffers where the forest is cut to the trees to keep."""
+        found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside)) if self.enough else []
+        return tuple(Caution(LabelsOnlyWarning, text) for text in found)
+
+    @property
+    def _cautions(self) -> tuple[Caution, ...]:
+        """What is wrong, or suffers, but that the forest is too small."""
+        return (*self._noted, *self._suffering)
+
+    def _noting(self, *cautions: Caution) -> Self:
+        """The same report with more warnings."""
+        return replace(self, _noted=(*self._noted, *cautions)) if cautions else self
+
+    def size_at(self, level: float) -> int | float:
+        """T* at another level, from the same outputs.
+
+        Parameters
+        ----------
+        level : float
+            Another ``alpha`` of a report about labels; of any other report another ``tolerance``.
+
+        Returns
+        -------
+        int or float
+            The smallest size; ``math.inf`` where none is known to be enough.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is no alpha, or no tolerance.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
+        >>> report = rfsize.size(votes, alpha=0.95, method="plugin")
+        >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
+        [9, 71, ...]
+        """
+        return self._answer.size_at(level)
+
+    def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
+        """What a forest of ``n_trees`` is expected to lose against an unlimited forest.
+
+        Parameters
+        ----------
+        n_trees : int
+            Ensemble size T, at least 1.
+        metric : str or scorer, optional
+            Of what, as ``metric`` of `rfsize.size`; by default of what the report is about. Metrics need ``y``, given
+            to `rfsize.size` or `rfsize.tree_outputs`.
+
+        Returns
+        -------
+        Loss
+            ``value``, its 95 % ``interval``, of a metric the ``spread`` of single forests, of labels the loss
+            ``by_class``. The report about this metric has the same.
+
+        Raises
+        ------
+        FewVotesError
+            If too few trees were asked about a row to tell.
+        ValueError
+            If ``n_trees`` is below 1, ``y`` is missing or does not fit the metric, or the report was pickled and does
+            not know this metric.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> report = rfsize.size(forest, X, y, oob=True, alpha=0.95)
+        >>> report.loss_at(10).value > report.loss_at(100).value
+        True
+        >>> 0.0 < report.loss_at(100, "auc").value < 0.01
+        True
+        """
+        n_trees = whole("n_trees", n_trees, at_least=1)
+        return self._answer_to(self.goal.name if metric is None else metric).loss(n_trees)
+
+    def _answer_to(self, metric: MetricLike) -> Answer:
+        """What the same outputs say of another goal; raises as `loss_at`."""
+        metric = one_name(metric)
+        if metric == self.goal.name:
+            return self._answer
+        if metric not in self._answers:
+            if self._outputs is None:
+                known = ", ".join(map(str, (self.goal.name, *self._answers)))
+                raise ValueError(f"this report was pickled, and knows the loss of {known} alone: size the model again")
+            goal = any_goal(metric).checked(len(self._outputs.classes), self._outputs.y)
+            self._answers[metric] = answer_of(goal, self._outputs)
+        return self._answers[metric]
+
+    @cached_property
+    def _beside(self) -> tuple[str, ...]:
+        """Names of the losses that the report lists beside its own: of labels, probabilities or scores, and metrics."""
+        return tuple(self._told())
+
+    def _told(self) -> Iterator[str]:
+        outputs = self._outputs
+        if outputs is None:
+            return
+        distinct = outputs.distinct
+        for name in (name for kind in GOALS for name in kind.beside(distinct)):
+            if name != self.goal.name:
+                with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
+                    self._answer_to(name)
+                    yield name
+
+
+def answer_of(goal: Goal, outputs: TreeOutputs) -> Answer:
+    """The answer to a goal that has been checked.
+
+    Raises
+    ------
+    FewVotesError
+        If rows of some kind have too few out-of-bag votes, or else as the answer of the goal.
+    """
+    distinct = outputs.distinct
+    return goal.answer(_by_votes(goal, distinct) if outputs.source == "oob" else distinct)
+
+
+def _by_votes(goal: Goal, outputs: TreeOutputs) -> TreeOutputs:
+    """Outputs out of bag, with strata where the number of votes depends on what a row is."""
+    asked = outputs.by_votes()
+    # Where rows of large groups have no votes, or none has any, the report says so.
+    if asked.is_uneven or not too_many_untold(asked.n_without, len(asked.asked)):
+        lack = asked.of_some_rows("how many trees are enough", fewest=goal.fewest_votes)
+        if lack is not None:
+            raise lack.error()
+    strata = asked.strata if len(outputs.classes) else None
+    return outputs if strata is None else replace(outputs, strata=strata)
