@@ -18,7 +18,7 @@ def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts
     else:
         assert scores is not None
         n_rows, n_trees = len(scores), int(scores.asked.max(initial=0))
-    of = {"n_rows": n_rows, "n_trees": n_trees, "voted": votes, "scores": scores, **parts}
+    of = {"n_rows": n_rows, "n_trees": n_trees, "_voted": votes, "scores": scores, **parts}
     return TreeOutputs(**of)
 
 
