@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "estimation": {"theory", "voting", "utils"},
     "baselines": {"reporting", "utils"},
     "adapters": {"voting", "utils", "exceptions"},
-    "walking": {"adapters", "utils", "exceptions"},
+    "walking": {"adapters", "voting", "utils", "exceptions"},
     "counting": {"walking", "adapters", "voting", "utils", "exceptions"},
     "stopping": {"counting", "walking", "adapters", "voting", "reporting", "utils", "exceptions"},
     "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "exceptions"},

@@ -7,13 +7,9 @@ from string import Template
 
 import numpy as np
 
-from rfsize.inference.by_votes import TREES_BETWEEN_LOOKS
+from rfsize.inference.answers import settling_labels
 from rfsize.inference.c_forest import trees_in_c
-from rfsize.stopping.rules.averages import AverageStops
 from rfsize.stopping.rules.base import Stops
-from rfsize.stopping.rules.kinds import majority
-from rfsize.stopping.rules.on_sums import label_in_c, lossless
-from rfsize.stopping.rules.votes import VoteStops
 from rfsize.utils.c_literals import array, checked_name, real, text
 from rfsize.utils.files import written_whole
 from rfsize.walking.layout import Forest
@@ -279,7 +275,7 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
     code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if of_classes:
         declared = _DECLARED_OF_CLASSES.substitute(public) + declared
-        code += [_label(forest, stops, by_votes), _labels(forest), _of_classes(forest, public, bool(taken))]
+        code += [_label(forest, stops, voting), _labels(forest), _of_classes(forest, public, bool(taken))]
     body = "".join([*code, predict])
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
     includes = f"#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n"
@@ -320,15 +316,12 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
     )
 
 
-def _label(forest: Forest, stops: Stops | None, by_votes: bool) -> str:
-    if not by_votes:
-        return label_in_c(forest, stops.on_sums(forest) if isinstance(stops, AverageStops) else lossless(forest))
-    n_trees, n_classes = forest.n_trees, len(forest.classes)
+def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
+    label_of = settling_labels(forest, stops, voting).label_in_c()
+    if voting == "soft":
+        return label_of
     vote = _VOTE_OF_LEAF if forest.n_outputs == 1 else array("alone", forest.alone) + _VOTE_OF_TREES
-    head = f"enum {{ CLASSES = {n_classes} }};\n{vote}"
-    if isinstance(stops, VoteStops):
-        return head + stops.label_in_c(n_trees, n_classes, 1)
-    return head + majority(n_trees, n_classes).label_in_c(n_trees, n_classes, TREES_BETWEEN_LOOKS)
+    return f"enum {{ CLASSES = {len(forest.classes)} }};\n{vote}{label_of}"
 
 
 def _labels(forest: Forest) -> str:

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.exceptions import NotAForestError
-from rfsize.inference.by_scores import ByScores
-from rfsize.inference.by_votes import ByVotes
+from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forest
 from rfsize.inference.rows import Rows
 from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
-from rfsize.stopping.rules.votes import VoteStops
+from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
@@ -155,10 +154,10 @@ class CompiledForest:
         """
         forest = self.forest
         if forest.predict_gives in _LABELS:
-            index, asked = self._labels(X)
+            index, asked = self._answers.labels(X)
             found = self.classes[index] if forest.predict_gives == "labels" else index.astype(forest.precision)
         else:
-            predicted, asked = self._by_scores.predictions(X)
+            predicted, asked = self._answers.numbers(X)
             found = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
             found = found.astype(forest.precision, copy=False)
         return (found, asked) if return_trees else found
@@ -207,12 +206,8 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, and no labels: use predict")
-        index, asked = self._labels(X)
+        index, asked = self._answers.labels(X)
         return (self.classes[index], asked) if return_trees else self.classes[index]
-
-    def _labels(self, X: Any) -> tuple[Int64s, Int64s]:
-        """Index of each row's label, and how many trees it asked."""
-        return (self._by_scores if self.voting == "soft" else self._by_votes).labels(X)
 
     def votes(self, X: Any) -> Votes:
         """Votes of all trees, as `rfsize.tree_outputs` counts them.
@@ -251,7 +246,7 @@ class CompiledForest:
                 "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
                 "predict_proba"
             )
-        return Votes(self._by_votes.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
+        return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
     def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> Floats: ...
@@ -296,7 +291,7 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, and no probabilities: use predict")
-        found, asked = self._by_scores.predictions(X)
+        found, asked = self._answers.numbers(X)
         return (found, asked) if return_trees else found
 
     def save(self, path: str | Path) -> None:
@@ -362,7 +357,7 @@ class CompiledForest:
         >>> "int iris_predict(const double *row);" in Path("iris.c").read_text()
         True
         """
-        write_c(Path(path), self.forest, None if self.table is None else self.table.stops, self.voting, name)
+        write_c(Path(path), self.forest, self._stops, self.voting, name)
 
     @property
     def adapter(self) -> Adapter:
@@ -382,13 +377,12 @@ class CompiledForest:
         return Rows(self.forest, self.n_jobs)
 
     @cached_property
-    def _by_scores(self) -> ByScores:
-        return ByScores(self.forest, self._rows, None if self.table is None else self.table.stops)
+    def _answers(self) -> Answers:
+        return Answers(self.forest, self._rows, self._stops, self.voting)
 
-    @cached_property
-    def _by_votes(self) -> ByVotes:
-        stops = None if self.table is None else self.table.stops
-        return ByVotes(self.forest, self._rows, stops if isinstance(stops, VoteStops) else None)
+    @property
+    def _stops(self) -> Stops | None:
+        return None if self.table is None else self.table.stops
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared for predicting takes more memory than the forest, and is soon prepared again.

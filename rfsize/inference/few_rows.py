@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.links import LINKS
 from rfsize.walking.layout import Forest
 
 MOST = 16
@@ -25,24 +25,26 @@ class FewRows:
     ----------
     forest : Forest
         The trees.
-    stop : _core.ScoreStop
-        Where rows stop asking about labels.
+    labels : LabelsBySums or None
+        Where rows stop asking about labels; None where these go by votes, or there are none.
     """
 
-    def __init__(self, forest: Forest, stop: _core.ScoreStop) -> None:
+    def __init__(self, forest: Forest, labels: LabelsBySums | None) -> None:
         conventions = forest.conventions
+        stop = (lossless_on(forest) if labels is None else labels).native
+        self._has_labels = labels is not None
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)
         self._of_labels, self._of_predictions = (
-            _core.FewRows(forest.native, stop, predicting(forest, link), start, forest.threshold, *refuses)
+            _core.FewRows(forest.native, stop, forest.predicting(link), start, forest.threshold, *refuses)
             for link in (forest.link_of_labels, conventions.link)
         )
         self._n_features, self._names = forest.n_features, forest.feature_names
         self._has_categories = bool(conventions.categories)
         self._columns: Any = None
 
-    def rows(self, X: Any) -> Floats | None:
-        """``X`` as `labels` and `predictions` take it, None where it is no array or frame of a few such rows."""
+    def _rows(self, X: Any) -> Floats | None:
+        """``X`` as native code takes it, None where it is no array or frame of a few such rows."""
         if type(X) is not np.ndarray:
             X = self._numbers(X)
         if X is None or X.ndim != 2 or X.dtype.char not in "df" or not X.dtype.isnative:
@@ -70,17 +72,18 @@ class FewRows:
             most = np.nanmax(np.abs(numbers), initial=0.0)
         return numbers if most < _WHOLE else None
 
-    def labels(self, X: Floats) -> Int64s | None:
-        """Index of the label and trees asked, shape (2, n_rows); None where the framework refuses a row."""
-        answer = np.empty((2, len(X)), dtype=np.int64)
-        return answer if self._of_labels.labels(X, answer) else None
+    def labels(self, X: Any) -> Int64s | None:
+        """Index of the label and trees asked, shape (2, n_rows); None where ``X`` takes more care."""
+        rows = self._rows(X) if self._has_labels else None
+        if rows is None:
+            return None
+        answer = np.empty((2, len(rows)), dtype=np.int64)
+        return answer if self._of_labels.labels(rows, answer) else None
 
-    def predictions(self, X: Floats, n_outputs: int) -> Floats | None:
+    def predictions(self, X: Any, n_outputs: int) -> Floats | None:
         """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
-        predicted = np.empty((len(X), n_outputs))
-        return predicted if self._of_predictions.predict(X, predicted) else None
-
-
-def predicting(forest: Forest, link: str) -> _core.Predicting:
-    """What makes of sums of scores what a link makes of their means."""
-    return _core.Predicting(forest.divisor, forest.conventions.slope, LINKS.index(link))
+        rows = self._rows(X)
+        if rows is None:
+            return None
+        predicted = np.empty((len(rows), n_outputs))
+        return predicted if self._of_predictions.predict(rows, predicted) else None

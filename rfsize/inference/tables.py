@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from rfsize.adapters.base import Adapter
-from rfsize.stopping.rules.averages import AverageStops
-from rfsize.stopping.rules.on_sums import cut_of
 from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import Forest
-
-_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
 
 
 def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None:
@@ -28,7 +24,8 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
                 "or StopTable.build"
             )
         return given
-    own = StopTable.of_weights(WeightedStops(weights.weight, weights.against, weights.total), len(adapter.classes))
+    stops = WeightedStops(weights.weight, weights.against, weights.total)
+    own = StopTable.of(stops.terms(len(adapter.classes)), stops)
     if given is not None and given != own:
         raise ValueError(
             "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
@@ -58,10 +55,4 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
             f"the table is of {by[table.voting]}, but labels are to go by {by[voting]}: leave voting out, or make a "
             f"table by StopTable.{'calibrate' if voting == 'soft' else 'build'}"
         )
-    if isinstance(table.stops, AverageStops) and n_classes == 2 and forest.n_scores == 1:
-        cut = cut_of(forest)
-        if abs(table.stops.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
-            raise ValueError(
-                f"the table stops at a mean score of {table.stops.cut:g}, and the forest's labels turn at {cut:g}: "
-                "make a table from this forest, StopTable.calibrate(model, X)"
-            )
+    table.stops.check_forest(forest)

@@ -15,8 +15,10 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
+from rfsize.stopping.terms import Terms, checked_trees, labels_of
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import choice, positive
 from rfsize.utils.warn import give
 
 TRIED = 2048
@@ -72,6 +74,14 @@ class TreesOnRows:
         """Mean score above which class 1 is predicted, of one score; 0 where there are several, or no classes."""
         adapter = self.adapter
         return adapter.cut(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
+
+    def terms(self, wanted: Wanted, rule: str) -> Terms:
+        """What a table is for that a rule makes of these rows."""
+        adapter = self.adapter
+        at = self.threshold if wanted.metric == "labels" or wanted.average == "macro" else None
+        labels, n_classes = labels_of(adapter.classes), max(1, adapter.classes.size)
+        n_trees = checked_trees(adapter.n_trees)
+        return Terms(n_trees, n_classes, wanted.alpha, rule, "forest", None, classes=labels, threshold=at)
 
     def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
         """The sum of what is read of all blocks, in the order of their rows; ``nothing`` makes that of no block.
@@ -158,3 +168,36 @@ class Tallies:
     def certificate(self, rule: int, wanted: Wanted) -> Certificate:
         """Of what one rule did."""
         return wanted.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))
+
+
+def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
+    """How far predictions may be off, 0 for labels; ``ValueError`` where that does not go with the metric."""
+    choice("metric", metric, ("labels", "probabilities", "scores"))
+    if metric == "labels":
+        if tolerance is not None:
+            raise ValueError(
+                "tolerance is for metric='probabilities' or 'scores'; labels agree on a share alpha of the rows: leave "
+                "it out"
+            )
+        return 0.0
+    if voting != "auto":
+        raise ValueError(
+            f"voting={voting!r} says what labels go by, and metric={metric!r} goes by scores, not by votes: leave "
+            "voting at 'auto'"
+        )
+    if tolerance is None:
+        raise ValueError(f"metric={metric!r} needs a tolerance: how far off a prediction may be")
+    return positive("tolerance", tolerance)
+
+
+def check_scores(averages_scores: bool, n_classes: int, metric: str, average: str) -> None:
+    """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no classes that are asked for."""
+    if not averages_scores:
+        raise ValueError(
+            "the members of this ensemble have no scores that are averaged: use metric='labels' with voting='hard' "
+            "or 'auto'"
+        )
+    if metric == "probabilities" and not n_classes:
+        raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
+    if average == "macro" and not n_classes:
+        raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")

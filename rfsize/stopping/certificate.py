@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.exceptions import RareClassWarning
 from rfsize.stopping.document import Fields, refuse
 from rfsize.utils.files import short
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import is_digest
+from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
 
 AVERAGES = ("micro", "macro")
@@ -49,7 +51,7 @@ class ClassOutcome(NamedTuple):
     trees: float
 
 
-def rare_classes_said(outcomes: list[ClassOutcome]) -> str:
+def rare_classes_said(outcomes: Sequence[ClassOutcome]) -> str:
     """What becomes of rare classes' rows, to go on a line with; empty where there are no such classes."""
     rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
     if not rare:
@@ -59,15 +61,21 @@ def rare_classes_said(outcomes: list[ClassOutcome]) -> str:
     return f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
 
 
-def lost_classes_said(outcomes: list[ClassOutcome], alpha: float) -> str:
-    """Classes that lose a share `_MOST_LOST` of their rows, and twice what all may lose; empty where none does."""
+def warn_of_lost_classes(outcomes: Sequence[ClassOutcome], alpha: float, disagreement: float) -> None:
+    """Warn where classes lose a share `_MOST_LOST` of their rows, and twice what all may lose."""
     most = max(_MOST_LOST, 2.0 * (1.0 - alpha))
     lost = [
         f"{outcome.label!r} ({outcome.share:.2%} of the rows): {outcome.disagreement:.0%}"
         for outcome in outcomes
         if outcome.disagreement > most
     ]
-    return ", ".join(lost[:_CLASSES_SAID])
+    if lost:
+        warn(
+            f"the table answers {disagreement:.2%} of all rows otherwise than all trees, but of the rows that they "
+            f"give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, use "
+            "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
+            RareClassWarning,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,15 +117,15 @@ class ClassCounts:
         """Mean number of trees asked for a row."""
         return sum(self.trees) / sum(self.rows)
 
-    def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
+    def by_class(self, labels: Sequence[Any]) -> tuple[ClassOutcome, ...]:
         """One outcome for each class."""
         total = sum(self.rows)
-        return [
+        return tuple(
             ClassOutcome(
                 label, rows / total, differing / rows if rows else math.nan, trees / rows if rows else math.nan
             )
             for label, rows, differing, trees in zip(labels, self.rows, self.disagreements, self.trees, strict=True)
-        ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The three as plain lists."""
@@ -261,12 +269,17 @@ class Wanted:
     average : {"micro", "macro"}
     forest : str or None
         `Adapter.digest` of the forest.
+    metric : {"labels", "probabilities", "scores"}
+    tolerance : float
+        How far off probabilities or scores may be.
     """
 
     alpha: float
     confidence: float
     average: str
     forest: str | None = None
+    metric: str = "labels"
+    tolerance: float = 0.0
 
     def check_rows(self, rows: Int64s, labels: Sequence[Any]) -> None:
         """Raise ``ValueError`` with how many it would take where too few rows of a class certify anything."""

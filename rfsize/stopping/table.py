@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,42 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
-from rfsize.exceptions import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.stopping.arguments import (
-    check_scores,
-    checked_alpha,
-    checked_outputs,
-    checked_tolerance,
-    checked_trees,
-    representative,
-    resolved_prior,
-)
-from rfsize.stopping.calibration import TreesOnRows
+from rfsize.stopping.calibration import TreesOnRows, check_scores, checked_tolerance
 from rfsize.stopping.certificate import (
     AVERAGES,
     Certificate,
     ClassCounts,
     ClassOutcome,
     Wanted,
-    lost_classes_said,
     rare_classes_said,
+    warn_of_lost_classes,
 )
 from rfsize.stopping.document import check_signature, content_of, read_document, refuse, signed, write_document
-from rfsize.stopping.labels import Scope, known_labels, stored_labels, stored_threshold
-from rfsize.stopping.rules import kinds
-from rfsize.stopping.rules.averages import AverageStops
-from rfsize.stopping.rules.base import MAX_TREES, TARGETS, Figures, Stops, Terms
-from rfsize.stopping.rules.binary import BinaryStops
+from rfsize.stopping.rules.base import Figures, Stops
 from rfsize.stopping.rules.exact import flat_prior
-from rfsize.stopping.rules.leaders import LeaderStops
-from rfsize.stopping.rules.spread import SpreadStops
-from rfsize.stopping.rules.votes import VotesOnRows
+from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
+from rfsize.stopping.terms import MAX_TREES, TARGETS, Terms, labels_of, stored_labels, stored_threshold
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
-from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 
@@ -59,7 +42,6 @@ Rule = Literal["threshold", "optimal", "robust"]
 Target = Literal["forest", "limit"]
 Metric = Literal["labels", "probabilities", "scores"]
 
-_ROWS_PER_PRIOR = 5  # one row in so many tells the prior of a table of votes that the others certify
 _KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
     *("classes", "threshold", "counts", "certificate"),
@@ -67,7 +49,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True, eq=False)
-class StopTable(Result):
+class StopTable(Terms, Result):
     """When to stop asking trees, row by row.
 
     `calibrate` makes a table for one forest from rows, `build` from what is known of its votes, and `lossless` for
@@ -110,18 +92,16 @@ class StopTable(Result):
     True
     """
 
-    n_trees: int
-    n_classes: int
-    alpha: float
-    rule: str
-    target: str
-    prior: Floats | None
-    stops: Stops
-    nominal: float | None = None
-    classes: tuple[Any, ...] | None = None
-    threshold: float | None = None
-    counts: ClassCounts | None = None
-    certificate: Certificate | None = None
+    stops: Stops = field(kw_only=True)
+    counts: ClassCounts | None = field(default=None, kw_only=True)
+    certificate: Certificate | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(
+        cls, terms: Terms, stops: Stops, certificate: Certificate | None = None, counts: ClassCounts | None = None
+    ) -> StopTable:
+        """The table of stops that were just made for the terms."""
+        return cls(**vars(terms), stops=stops, certificate=certificate, counts=counts)._warned()
 
     @classmethod
     def build(
@@ -178,22 +158,9 @@ class StopTable(Result):
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        n_trees = checked_trees(n_trees)
-        alpha = checked_alpha(alpha)
-        choice("rule", rule, ("threshold", "optimal", "robust"))
-        choice("target", target, TARGETS)
-        prior = representative(prior)
-        n_classes, weights = resolved_prior(prior, n_trees, n_classes)
-        kinds.check_combination(kinds.of_urn(n_trees, n_classes), rule, target)
-        terms = Terms(n_trees, n_classes, alpha, rule, target, weights)
-        stops = kinds.built(terms)
-        known: dict[str, Any] = {}
-        votes = prior if isinstance(prior, Votes) else None
-        if isinstance(stops, LeaderStops):
-            known["counts"] = stops.simulated(n_trees, n_classes, votes)
-        if votes is not None:
-            known |= {"classes": known_labels(votes.classes), "threshold": votes.threshold}
-        return cls(n_trees, n_classes, alpha, rule, target, weights, stops, **known)._with_warnings()
+        terms, votes = terms_of_prior(n_trees, alpha, prior, rule, target, n_classes)
+        stops = urn_stops(terms.n_trees, terms.n_classes).build(terms)
+        return cls.of(terms, stops, counts=stops.simulated(terms, votes))
 
     @classmethod
     def calibrate(
@@ -279,32 +246,14 @@ class StopTable(Result):
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
         alpha, confidence = share("alpha", alpha), share("confidence", confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
-        adapter, classes = trees.adapter, known_labels(trees.adapter.classes)
-        wanted = Wanted(alpha, confidence, average, adapter.digest)
-        if metric == "labels" and (adapter.predict_obeys if voting == "auto" else voting) == "hard":
-            return cls._of_votes(trees, wanted)._with_warnings()
-        check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
-        n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
-        labels = tuple(range(n_classes)) if classes is None else classes
-        stops: Stops
-        if metric == "labels":
-            stops, certificate = AverageStops.calibrated(trees, wanted, labels)
-        else:
-            stops, certificate = SpreadStops.calibrated(trees, wanted, labels, metric, tolerance)
-        at = trees.threshold if metric == "labels" or average == "macro" else None
-        of_rows: dict[str, Any] = {"classes": classes, "threshold": at, "certificate": certificate}
-        return cls(n_trees, n_classes, alpha, *stops.rules, "forest", None, stops, **of_rows)._with_warnings()
-
-    @classmethod
-    def _of_votes(cls, trees: TreesOnRows, wanted: Wanted) -> StopTable:
-        """The threshold table that one row in five builds and the others certify."""
         adapter = trees.adapter
-        for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
-        prior = Votes(for_prior.counts(), adapter.classes, adapter.n_trees, threshold=trees.threshold)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RareClassWarning)  # which is for what is certified in the end
-            table = cls.build(adapter.n_trees, alpha=wanted.alpha, prior=prior)
-        return table._certified_on(others, wanted)
+        goes_by = (adapter.predict_obeys if voting == "auto" else voting) if metric == "labels" else "soft"
+        if goes_by == "soft":
+            check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
+        kinds = Stops.kinds(adapter.n_trees, max(1, adapter.classes.size)).values()
+        (rule,) = (kind for kind in kinds if kind.voting == goes_by and metric in kind.calibrates)
+        wanted = Wanted(alpha, confidence, average, adapter.digest, metric, tolerance)
+        return cls.of(*rule.calibrated(trees, wanted))
 
     def certified(
         self,
@@ -338,7 +287,7 @@ class StopTable(Result):
             another, or the rows are too few.
         """
         choice("average", average, AVERAGES)
-        if not isinstance(self.stops, kinds.UrnStops) or self.target != "forest" or self.alpha == 1.0:
+        if not isinstance(self.stops, UrnStops) or self.target != "forest" or self.alpha == 1.0:
             raise ValueError(
                 "certified is for tables of votes that build made, with target='forest' and an alpha below 1; "
                 f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
@@ -349,14 +298,9 @@ class StopTable(Result):
         adapter = trees.adapter
         self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
         wanted = Wanted(self.alpha, share("confidence", confidence), average, adapter.digest)
-        of_forest = replace(self, classes=known_labels(adapter.classes), threshold=trees.threshold)
-        return of_forest._certified_on(VotesOnRows.of(trees), wanted)._with_warnings()
-
-    def _certified_on(self, rows: VotesOnRows, wanted: Wanted) -> StopTable:
-        nominal, stops, certificate = rows.certified(
-            wanted, self._labels, lambda alpha: kinds.built(replace(self._terms, alpha=alpha))
-        )
-        return replace(self, stops=stops, nominal=nominal, certificate=certificate, counts=None)
+        of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
+        nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, wanted)
+        return replace(of_forest, stops=stops, nominal=nominal, certificate=certificate, counts=None)._warned()
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -403,12 +347,8 @@ class StopTable(Result):
         ([1, 1, 0], [2, 3, 3])
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-        return cls.of_weights(WeightedStops.of(checked_weights(weights), n_classes), n_classes)
-
-    @classmethod
-    def of_weights(cls, stops: WeightedStops, n_classes: int) -> StopTable:
-        """The table that holds given stops of a weighted vote."""
-        return cls(stops.weights.size, n_classes, 1.0, "lossless", "forest", None, stops)
+        stops = WeightedStops.of(checked_weights(weights), n_classes)
+        return cls.of(stops.terms(n_classes), stops)
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Ask the trees row by row, and stop where the table says so.
@@ -440,14 +380,7 @@ class StopTable(Result):
         >>> labels.tolist(), asked.tolist()
         ([1, 0], [2, 5])
         """
-        return self.stops.settled(
-            checked_outputs(tree_votes, self.n_trees, self.n_classes, self.voting), self.n_classes
-        )
-
-    def check_labels(self, n_trees: int, classes: NDArray[Any], threshold: float | None) -> None:
-        """Raise ``ValueError`` where the table is not for a forest's trees, classes and threshold."""
-        forest = Scope(n_trees, max(1, len(classes)), known_labels(classes), threshold)
-        Scope(self.n_trees, self.n_classes, self.classes, self.threshold).check(forest)
+        return self.stops.settled(self.stops.checked(tree_votes, self), self.n_classes)
 
     @property
     def kind(self) -> str:
@@ -496,9 +429,10 @@ class StopTable(Result):
         With target "limit" all T trees may give another label as well. ``ValueError`` if the table has more than two
         classes, or the votes are weighted.
         """
-        if not isinstance(self.stops, BinaryStops):
+        found = self.stops.by_tally(self.target)
+        if found is None:
             raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
-        return self.stops.by_tally(self.target)
+        return found
 
     def by_class(self) -> list[ClassOutcome]:
         """What the table does to the rows that all trees give each class.
@@ -516,7 +450,7 @@ class StopTable(Result):
         >>> [outcome.disagreement > table.expected_disagreement() for outcome in table.by_class()]
         [False, True]
         """
-        return list(self._by_class)
+        return list(self._figures.by_class)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw where voting stops, on ``ax`` or a new figure; of a certified table also the rows that differed."""
@@ -555,8 +489,10 @@ class StopTable(Result):
         """The table of `to_dict`, verified; errors as in `load`."""
         fields = content_of(document, _KEYS)
         n_trees, n_classes = fields.whole("n_trees", 1, MAX_TREES), fields.whole("n_classes", 1, MAX_CLASSES)
-        of_forest = kinds.kinds_for(n_trees, n_classes)
-        kind = of_forest[fields.choice("kind", tuple(of_forest))]
+        kinds = Stops.kinds(n_trees, n_classes)
+        kind = kinds[fields.choice("kind", tuple(kinds))]
+        of_kind = fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}")
+        turns_at_threshold = n_classes == 2 and kind.voting == "soft" and "labels" in kind.calibrates
         table = cls(
             n_trees,
             n_classes,
@@ -564,16 +500,16 @@ class StopTable(Result):
             fields.choice("rule", kind.rules),
             fields.choice("target", TARGETS),
             kind.prior_of(fields, n_trees),
-            kind.from_fields(fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes),
+            stops=kind.from_fields(of_kind, n_trees, n_classes),
             nominal=None if fields["nominal"] is None else fields.alpha("nominal"),
             classes=stored_labels(fields, n_classes),
-            threshold=stored_threshold(fields, n_classes, is_needed=n_classes == 2 and kind is AverageStops),
+            threshold=stored_threshold(fields, n_classes, is_needed=turns_at_threshold),
             counts=ClassCounts.from_fields(fields, "counts", n_trees, n_classes),
             certificate=Certificate.from_fields(fields, "certificate", n_trees, n_classes),
         )
         table._check_evidence()
         check_signature(document)
-        table.stops.check_kept(table._terms)
+        table.stops.check_kept(table)
         return table
 
     def _check_evidence(self) -> None:
@@ -622,42 +558,11 @@ class StopTable(Result):
 
         return table_account(self)
 
-    @property
-    def _terms(self) -> Terms:
-        """What the stops were built for."""
-        alpha = self.alpha if self.nominal is None else self.nominal
-        return Terms(self.n_trees, self.n_classes, alpha, self.rule, self.target, self.prior)
-
-    @property
-    def _labels(self) -> tuple[Any, ...]:
-        return tuple(range(self.n_classes)) if self.classes is None else self.classes
-
-    @property
-    def _seen(self) -> ClassCounts | None:
-        """What the table did on rows, or on simulated ones."""
-        return self.counts if self.certificate is None else self.certificate.counts
-
     @cached_property
     def _figures(self) -> Figures:
-        found = self.stops.figures(self._terms)
-        if found is None:
-            assert self._seen is not None
-            found = Figures(self._seen.disagreement, self._seen.mean_trees, 0.0)
-        return found
+        return self.stops.figures(self, self.counts if self.certificate is None else self.certificate.counts)
 
-    @cached_property
-    def _by_class(self) -> list[ClassOutcome]:
-        if self._seen is not None:
-            return self._seen.by_class(self._labels)
-        return self.stops.by_class(self._terms, self._labels) or []
-
-    def _with_warnings(self) -> StopTable:
-        lost = lost_classes_said(self.by_class(), self.alpha)
-        if lost:
-            warn(
-                f"the table answers {self.expected_disagreement():.2%} of all rows otherwise than all trees, but of "
-                f"the rows that they give to a class, {lost}; where these classes count, use "
-                "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
-                RareClassWarning,
-            )
+    def _warned(self) -> StopTable:
+        """The table, once it has warned of what it does to rare classes."""
+        warn_of_lost_classes(self.by_class(), self.alpha, self.expected_disagreement())
         return self

@@ -19,6 +19,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.voting.links import LINKS
 
 # A node is one word: its left child, which the right child follows; the column it tests, the
 # highest bit of which marks a categorical split; and the rank it compares with. A leaf is its own left child, and
@@ -228,6 +229,10 @@ class Forest:
     def link_of_labels(self) -> str:
         """What makes numbers of sums of scores, by the largest of which, or those above the threshold, labels go."""
         return "identity" if self.conventions.labels_of_scores else self.conventions.link
+
+    def predicting(self, link: str) -> _core.Predicting:
+        """What makes of sums of scores what a link makes of their means."""
+        return _core.Predicting(self.divisor, self.conventions.slope, LINKS.index(link))
 
     @property
     def n_columns(self) -> int:

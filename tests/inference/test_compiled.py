@@ -39,8 +39,7 @@ def test_tables_of_more_classes(
 ) -> None:
     model = request.getfixturevalue("lgb_multiclass" if framework == "lightgbm" else "xgb_multiclass")
     if kind == "leaders":
-        monkeypatch.setattr("rfsize.stopping.rules.kinds.MAX_TERNARY", 0)
-        monkeypatch.setattr("rfsize.stopping.arguments.MAX_TERNARY", 0)
+        monkeypatch.setattr("rfsize.stopping.rules.ternary.MAX_TERNARY", 0)
     table = rfsize.StopTable.build(21, n_classes=3, alpha=0.9)
     assert table.kind == kind
     labels, asked = rfsize.compile(model, table).predict_labels(rows, return_trees=True)

@@ -24,7 +24,7 @@ def average_table(needed: Any, *, cut: float = 0.5, n_classes: int = 2, **more: 
     known = more or {"certificate": Certificate(COUNTS, 0.95)}
     stops = AverageStops(np.array([math.inf, *needed]), cut)
     known["threshold"] = 0.5 if n_classes == 2 else None
-    return StopTable(len(needed), n_classes, 0.99, "lead", "forest", None, stops, **known)
+    return StopTable(len(needed), n_classes, 0.99, "lead", "forest", None, stops=stops, **known)
 
 
 def settled(scores: Any, needed: list[float], cut: float) -> tuple[int, int]:

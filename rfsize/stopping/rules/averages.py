@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,13 +14,17 @@ from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
 from rfsize.stopping.certificate import Certificate, Wanted
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
-from rfsize.stopping.rules.base import Drawing, Stops
-from rfsize.stopping.rules.on_sums import ScoreStop, score_stop
+from rfsize.stopping.rules.base import Drawing
+from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
+from rfsize.stopping.rules.scores import ScoreStops
+from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
 
 # The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
 _BOLDEST = 1e-5
+
+_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
 
 # Rows from which on a part of them is learned on, of that part the most, and the leads that are held for it.
 _ROWS_TO_LEARN, _MOST_LEARNING_ROWS = 10_000, 5000
@@ -29,7 +32,7 @@ _LEADS_HELD, _LEARNS_ONE_IN = 1 << 23, 3
 
 
 @dataclass(frozen=True, eq=False)
-class AverageStops(Stops):
+class AverageStops(ScoreStops):
     """Stop when the first class is far enough ahead in the mean of the trees asked.
 
     Scores are those of a tree alone, before the link. After t trees the lead is that of the largest mean score over the
@@ -48,26 +51,24 @@ class AverageStops(Stops):
     kind = "averages"
     rules = ("lead",)
     stored = ("needed", "cut")
-    voting = "soft"
     metric = "labels"
+    calibrates = ("labels",)
 
     needed: Floats
     cut: float
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any]) -> tuple[AverageStops, Certificate]:
-        """The boldest stops that are certified.
-
-        Where rows are many, some of them tell how the lead that stops should fall, and the others certify.
-        """
+    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, AverageStops, Certificate]:
+        """Where rows are many, some of them tell how the lead that stops should fall, and the others certify."""
+        terms = trees.terms(wanted, "lead")
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
         shape = _learned_shape(trees, wanted, every, plain) if every else plain
-        limits, n_classes = limits_tried(trees, shape), len(labels)
+        limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(0, tallies.boldest(wanted, labels))  # the first asks all trees about every row
+        rule = max(0, tallies.boldest(wanted, terms.labels))  # the first asks all trees about every row
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
-        return stops, tallies.certificate(rule, wanted)
+        return terms, stops, tallies.certificate(rule, wanted)
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         lead, label = running_leads(outputs, self.cut)
@@ -87,8 +88,17 @@ class AverageStops(Stops):
             )
         return cls(np.concatenate([[np.inf], needed]), cut)
 
-    def on_sums(self, forest: Forest) -> ScoreStop:
-        """The stops on sums of scores, as a forest adds them up."""
+    def check_forest(self, forest: Forest) -> None:
+        if forest.n_scores > 1:
+            return
+        cut = cut_of(forest)
+        if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
+            raise ValueError(
+                f"the table stops at a mean score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
+                "table from this forest, StopTable.calibrate(model, X)"
+            )
+
+    def on(self, forest: Forest) -> LabelsBySums:
         n_trees = forest.n_trees
         asked = np.arange(n_trees + 1)
         start: Floats = forest.start.astype(np.float64)
@@ -97,11 +107,11 @@ class AverageStops(Stops):
             # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.
             level = start + (self.cut - start) * share
             lead = self.needed * np.where(asked > 0, share, 1.0)
-            return score_stop(asked > 0, 1, level - lead, level + lead, self.needed, start)
+            return LabelsBySums.of(forest, asked > 0, 1, level - lead, level + lead, self.needed, start)
         # Two shares that sum to 1 are twice as far apart as each is from a half.
         apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
         needed = self.needed * np.where(asked > 0, share, 1.0) * apart
-        return score_stop(asked > 0, 1, needed, needed, needed, start)
+        return LabelsBySums.of(forest, asked > 0, 1, needed, needed, needed, start)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         asked = np.arange(1, n_trees)

@@ -1,8 +1,8 @@
 """What every rule of stopping has.
 
-A rule is one class here, and one in rfsize/_native/stop_*.hpp that a compiled forest runs. It owns where rows stop and
-what they are answered, how it is built or calibrated, its figures, its words and its picture, its part of a table's
-file, and what it is in C. `rfsize.stopping.rules.kinds` names them all.
+A rule is one class in a file here, and one in a file rfsize/_native/stop_*.cpp that a compiled forest runs. It owns
+which forests may have it, where rows stop and what they are answered, how it is built or calibrated, its figures, its
+words and its picture, its part of a table's file, and what it is in C. Nobody lists the rules: each says its kind.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rfsize.stopping.certificate import ClassOutcome
+from rfsize import _core
+from rfsize.stopping.calibration import TreesOnRows
+from rfsize.stopping.certificate import Certificate, ClassCounts, ClassOutcome, Wanted
 from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
-
-MAX_TREES = 10_001
-"""The largest forest that a table can be built for."""
-
-TARGETS = ("forest", "limit")
+from rfsize.voting.votes import Votes
+from rfsize.walking.layout import Forest
 
 # Votes or scores that are looked at together, at most.
 _TOGETHER = 2_000_000
@@ -39,11 +39,14 @@ class Figures(NamedTuple):
         Mean number of trees asked; NaN where that is not known.
     unsettled : float
         Share that never reaches α.
+    by_class : tuple of ClassOutcome
+        The same of the rows that all trees give each class.
     """
 
     disagreement: float
     trees: float
     unsettled: float
+    by_class: tuple[ClassOutcome, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +82,6 @@ class Drawing:
     is_logarithmic: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """What stops are for: see `rfsize.stopping.table.StopTable`, whose fields these are.
-
-    ``alpha`` is what they were built with, which of certified ones need not be what is certified.
-    """
-
-    n_trees: int
-    n_classes: int
-    alpha: float
-    rule: str
-    target: str
-    prior: Floats | None
-
-
 class Stops(ABC):
     """Where rows stop asking trees, and what they are answered.
 
@@ -109,6 +97,8 @@ class Stops(ABC):
         Whether it goes by the trees' votes or by their scores.
     metric : {"labels", "probabilities", "scores"}
         What its answers are.
+    calibrates : tuple of str
+        The metrics for which `rfsize.StopTable.calibrate` makes it.
     is_computed : bool
         Whether its figures follow from a prior, and not from rows.
     knows_limit : bool
@@ -122,9 +112,40 @@ class Stops(ABC):
     stored: ClassVar[tuple[str, ...]]
     voting: ClassVar[str]
     metric: str
+    calibrates: ClassVar[tuple[str, ...]] = ()
     is_computed: ClassVar[bool] = False
     knows_limit: ClassVar[bool] = False
     counts_alike: ClassVar[bool] = True
+
+    _by_kind: ClassVar[dict[str, type[Stops]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            Stops._by_kind[cls.kind] = cls
+
+    @classmethod
+    def kinds(cls, n_trees: int, n_classes: int) -> dict[str, type[Self]]:
+        """The rules of this kind that a forest may have, by name; one class stands for a regression."""
+        found = Stops._by_kind.items()
+        return {name: kind for name, kind in found if issubclass(kind, cls) and kind.fits(n_trees, n_classes)}
+
+    @classmethod
+    def fits(cls, n_trees: int, n_classes: int) -> bool:
+        """Whether a forest may have it."""
+        return n_classes > 1
+
+    @classmethod
+    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, Stops, Certificate]:
+        """The boldest stops that are certified on rows to keep what is wanted."""
+        raise NotImplementedError
+
+    def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts | None:
+        """What stops that were just built do to simulated rows; None where their figures follow from the terms."""
+        return None
+
+    @abstractmethod
+    def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
+        """Outputs of trees that `settled` takes; ``ValueError`` where they are none."""
 
     @abstractmethod
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
@@ -145,12 +166,20 @@ class Stops(ABC):
         answers, asked = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return answers, asked
 
-    def figures(self, terms: Terms) -> Figures | None:
-        """What follows from the terms; None where rows tell."""
-        return None
+    @abstractmethod
+    def on(self, forest: Forest) -> Settling:
+        """The rule as the compiled loops run it on rows of a forest."""
 
-    def by_class(self, terms: Terms, labels: tuple[Any, ...]) -> list[ClassOutcome] | None:
-        """What follows from the terms of each class; None where rows tell."""
+    def check_forest(self, forest: Forest) -> None:  # noqa: B027
+        """``ValueError`` where the rule is not for a forest that has the trees and classes of its table."""
+
+    def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
+        """What it does to rows, by what was seen of it or what follows from the terms."""
+        assert seen is not None
+        return Figures(seen.disagreement, seen.mean_trees, 0.0, seen.by_class(terms.labels))
+
+    def by_tally(self, target: str) -> Floats | None:
+        """Probability of a wrong answer given each final tally; None where tallies are no single numbers."""
         return None
 
     def check_kept(self, terms: Terms) -> None:  # noqa: B027
@@ -185,3 +214,25 @@ class Stops(ABC):
     @abstractmethod
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """Where rows stop; ``classes`` is what to call the classes."""
+
+
+class Settling(ABC):
+    """A rule on rows of one compiled forest."""
+
+    @abstractmethod
+    def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
+        """Ask trees about rows until each is settled.
+
+        Parameters
+        ----------
+        rows : _core.Rows
+            As the trees compare them.
+        answer : ndarray
+            The index of each label, -1 before; of numbers the sums of scores, before what these start with.
+        asked : ndarray of int64, shape (n,)
+            Trees asked, T before.
+        """
+
+    def label_in_c(self) -> str:
+        """The function ``label_of`` in C, of a rule that answers labels."""
+        raise NotImplementedError

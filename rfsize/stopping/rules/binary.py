@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Drawing, Figures, Terms
-from rfsize.stopping.rules.exact import ROUNDING, ExactStops, search
+from rfsize.stopping.rules.base import Drawing, Figures
+from rfsize.stopping.rules.exact import ExactStops, search
+from rfsize.stopping.rules.from_prior import ROUNDING
 from rfsize.stopping.rules.votes import ANSWER_IN_C
+from rfsize.stopping.terms import Terms
 from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
 
@@ -53,10 +55,14 @@ class BinaryStops(ExactStops):
     upper: NDArray[np.int32]
 
     @classmethod
+    def fits(cls, n_trees: int, n_classes: int) -> bool:
+        return n_classes == 2
+
+    @classmethod
     def build(cls, terms: Terms) -> BinaryStops:
-        if terms.rule != "robust" or terms.alpha == 1.0:
+        if terms.rule != "robust" or terms.built_for == 1.0:
             return super().build(terms)
-        return robust(urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior, terms.alpha)
+        return robust(urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior, terms.built_for)
 
     @classmethod
     def lossless(cls, n_trees: int) -> BinaryStops:
@@ -108,7 +114,6 @@ class BinaryStops(ExactStops):
         return Figures(float(wrong_0 + wrong_1), float(trees), float(unsettled))
 
     def by_tally(self, target: str) -> Floats:
-        """Probability of a wrong answer given each final tally."""
         answered_0, answered_1 = _core.answers_by_tally(self.lower, self.upper)
         wins_0, wins_1 = urn.winning_masses(np.ones(len(self.lower)), target)
         return np.asarray(answered_0 * wins_1 + answered_1 * wins_0)

@@ -9,28 +9,26 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 
 from rfsize.stopping import urn
-from rfsize.stopping.certificate import ClassOutcome
-from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Figures, Terms
-from rfsize.stopping.rules.votes import VoteStops
+from rfsize.stopping.certificate import ClassCounts, ClassOutcome
+from rfsize.stopping.document import refuse
+from rfsize.stopping.rules.base import Figures
+from rfsize.stopping.rules.from_prior import ROUNDING, UrnStops
+from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats
 from rfsize.utils.words import how_many
 
 Table = TypeVar("Table")
 
-ROUNDING = 1e-9
-"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
-
 # The last bracket of `search` is 2⁻²⁴ of the first, on a logarithmic scale.
 _HALVINGS = 24
 
 
-class ExactStops(VoteStops):
+class ExactStops(UrnStops):
     """Stops whose figures are sums over all tallies."""
 
     is_computed = True
@@ -41,16 +39,10 @@ class ExactStops(VoteStops):
 
     @classmethod
     def build(cls, terms: Terms) -> Self:
-        """The stops of checked terms."""
-        if terms.alpha == 1.0:
+        if terms.built_for == 1.0:
             return cls.lossless(terms.n_trees)
         find = cls.threshold if terms.rule == "threshold" else cls.optimal
-        return find(winning_masses(terms), terms.alpha)
-
-    @classmethod
-    @abstractmethod
-    def lossless(cls, n_trees: int) -> Self:
-        """The earliest stops that never change the outcome."""
+        return find(winning_masses(terms), terms.built_for)
 
     @classmethod
     @abstractmethod
@@ -94,49 +86,37 @@ class ExactStops(VoteStops):
     def outcome(self, wins: Floats, alpha: float) -> Figures:
         """What happens to masses of final tallies, which need not sum to 1, by the class that wins."""
 
-    def figures(self, terms: Terms) -> Figures:
-        return self.outcome(winning_masses(terms), terms.alpha)
+    def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
+        wins = winning_masses(terms)
+        by_class = seen.by_class(terms.labels) if seen is not None else self._by_class(wins, terms)
+        return self.outcome(wins, terms.built_for)._replace(by_class=by_class)
 
-    def by_class(self, terms: Terms, labels: tuple[Any, ...]) -> list[ClassOutcome]:
+    def _by_class(self, wins: Floats, terms: Terms) -> tuple[ClassOutcome, ...]:
         """What happens to the mass on which each class wins, taken alone."""
-        wins, found = winning_masses(terms), []
-        for index, label in enumerate(labels):
+        found = []
+        for index, label in enumerate(terms.labels):
             alone = np.zeros_like(wins)
             alone[index] = wins[index]
-            mass, known = float(alone.sum()), self.outcome(alone, terms.alpha)
+            mass, known = float(alone.sum()), self.outcome(alone, terms.built_for)
             of_class = (known.disagreement / mass, known.trees / mass) if mass > 0.0 else (np.nan, np.nan)
             found.append(ClassOutcome(label, mass, *of_class))
-        return found
+        return tuple(found)
 
     def check_kept(self, terms: Terms) -> None:
-        if terms.alpha == 1.0:
+        alpha = terms.built_for
+        if alpha == 1.0:
             if self.to_dict() != self.lossless(terms.n_trees).to_dict():
                 refuse("alpha is 1, but the stops are not the lossless ones")
             return
-        allowed, found = (1.0 - terms.alpha) * (1.0 + ROUNDING) + 1e-12, self.promised(terms)
+        allowed, found = (1.0 - alpha) * (1.0 + ROUNDING) + 1e-12, self.promised(terms)
         if not found <= allowed:
-            promised = f"alpha={terms.alpha!r} promises {1.0 - terms.alpha:.4%}"
-            refuse(f"the stops disagree on {found:.4%} of the rows, but {promised}")
+            refuse(f"the stops disagree on {found:.4%} of the rows, but alpha={alpha!r} promises {1.0 - alpha:.4%}")
 
     def promised(self, terms: Terms) -> float:
         """The disagreement that α bounds."""
-        found = self.figures(terms)
+        found = self.outcome(winning_masses(terms), terms.built_for)
         # Rows that never reach α are answered as the whole forest would, which is all that the threshold rule promises.
         return found.disagreement - (found.unsettled if terms.rule == "threshold" else 0.0)
-
-    @classmethod
-    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
-        return stored_prior(fields, n_trees + 1)
-
-
-def stored_prior(fields: Fields, size: int) -> Floats | None:
-    """The weights of all tallies, None where they are uniform."""
-    if fields["prior"] is None:
-        return None
-    weights = fields.numbers("prior", float, size)
-    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
-        refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
-    return weights
 
 
 def flat_prior(prior: Floats) -> Floats:

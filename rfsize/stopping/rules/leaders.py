@@ -6,21 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.certificate import ClassCounts
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Drawing, Terms
+from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.binary import BinaryStops
-from rfsize.stopping.rules.exact import stored_prior
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, ask_in_turn
+from rfsize.stopping.rules.from_prior import UrnStops
+from rfsize.stopping.rules.ternary import MAX_TERNARY, TernaryStops
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, LabelsByVotes, ask_in_turn
+from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.votes import Votes
+from rfsize.walking.layout import Forest
 
 _BLOCK = 2_000_000  # votes held at a time
+
+# Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
+_TREES_BETWEEN_LOOKS = 8
+
 _SIMULATED = 4_000_000  # votes simulated
 _SIMULATION_SEED = 2016  # fixed: the same stops give the same measurement
 
@@ -32,7 +39,7 @@ _ANSWER = """    int leader, rival;
 
 
 @dataclass(frozen=True, eq=False)
-class LeaderStops(VoteStops):
+class LeaderStops(UrnStops):
     """Stop by the votes of the two leading classes alone.
 
     Of the classes, let a have the most votes after t trees and b the second most, the lowest index where they
@@ -52,17 +59,41 @@ class LeaderStops(VoteStops):
     upper: NDArray[np.int32]
 
     @classmethod
+    def fits(cls, n_trees: int, n_classes: int) -> bool:
+        return n_classes > 2 and not TernaryStops.fits(n_trees, n_classes)
+
+    @classmethod
+    def check_rule(cls, rule: str, target: str) -> None:
+        super().check_rule(rule, target)
+        if rule not in cls.rules or target == "limit":
+            raise ValueError(
+                f"more than three classes, or three with more than {MAX_TERNARY} trees, are reduced to the two leading "
+                f"classes, on which rule={rule!r} with target={target!r} is not defined; use rule='threshold' and "
+                "target='forest'"
+            )
+
+    @classmethod
+    def prior_from(cls, prior: Votes | ArrayLike, n_trees: int) -> Floats:
+        if isinstance(prior, Votes):
+            return urn.pair_prior(prior, n_trees)
+        super().prior_from(prior, n_trees)
+        raise ValueError(
+            f"prior has weights over the tallies of three classes, but {n_trees} trees are more than the "
+            f"{MAX_TERNARY} that are solved exactly; give rfsize.Votes or 'uniform', which go up to {MAX_TREES}"
+        )
+
+    @classmethod
     def build(cls, terms: Terms) -> LeaderStops:
         """The stops of checked terms, from the prior over the tally of the two."""
-        if terms.alpha == 1.0:
+        if terms.built_for == 1.0:
             return cls.lossless(terms.n_trees)
         prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
         wins = urn.winning_masses(prior, "forest")
-        return cls(BinaryStops.threshold(wins, 1.0 - (1.0 - terms.alpha) / (terms.n_classes - 1)).upper)
+        return cls(BinaryStops.threshold(wins, 1.0 - (1.0 - terms.built_for) / (terms.n_classes - 1)).upper)
 
     @classmethod
     def lossless(cls, n_trees: int) -> LeaderStops:
-        """The earliest stops that never change the outcome: whether a leader can be overtaken needs no table."""
+        # Whether a leader can be overtaken needs no table.
         return cls(np.arange(1, n_trees + 2, dtype=np.int32))
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
@@ -73,8 +104,9 @@ class LeaderStops(VoteStops):
 
         return ask_in_turn(outputs, np.ones(n_trees, dtype=np.int32), n_classes, settles)
 
-    def simulated(self, n_trees: int, n_classes: int, votes: Votes | None) -> ClassCounts:
-        """Trees asked and disagreements on random orders of the votes of the prior's rows, or of uniform tallies."""
+    def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts:
+        """On random orders of the votes of the prior's rows, or of uniform tallies."""
+        n_trees, n_classes = terms.n_trees, terms.n_classes
         generator = np.random.default_rng(_SIMULATION_SEED)
         n_rows = max(100, _SIMULATED // max(n_trees, 10 * n_classes))
         if votes is None:
@@ -109,10 +141,6 @@ class LeaderStops(VoteStops):
             refuse("upper must lie between 1 and one more than the votes seen")
         return cls(upper.astype(np.int32))
 
-    @classmethod
-    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
-        return stored_prior(fields, n_trees + 1)
-
     def native(self, every: int) -> _core.VoteStop:
         return _core.VoteStop.leaders(self.upper, every)
 
@@ -128,3 +156,9 @@ class LeaderStops(VoteStops):
         level, going = both / 2.0, (both / 2.0, np.minimum(self.upper, both))
         words = "votes of the two leading classes", "votes of the leader", ("both level", level)
         return Drawing(both, going, stops, *words, of_trees=False)
+
+
+def majority_on(forest: Forest) -> LabelsByVotes:
+    """Where the trees left can no longer change the majority of all, on rows of a forest of classes."""
+    kind = BinaryStops if len(forest.classes) == 2 else LeaderStops
+    return kind.lossless(forest.n_trees).on(forest, _TREES_BETWEEN_LOOKS)

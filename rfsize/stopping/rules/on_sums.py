@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
+from rfsize.stopping.rules.base import Settling
 from rfsize.utils.c_literals import array, real
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 
 # Without a table. To look at all rows after every tree would take longer than to walk down it.
@@ -108,11 +111,13 @@ _OF_PROBABILITIES = """    sum score[SCORES];
 _OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
 
 
-class ScoreStop(NamedTuple):
-    """What the compiled loop compares sums of scores with.
+@dataclass(frozen=True, eq=False)
+class LabelsBySums(Settling):
+    """What sums of scores are compared with, as a forest adds them up.
 
     Attributes
     ----------
+    forest : Forest
     first_look, every : int
         Rows may stop after ``first_look`` trees, and after each ``every`` more.
     low, high : ndarray of float64, shape (T + 1,)
@@ -124,12 +129,62 @@ class ScoreStop(NamedTuple):
         Of several: what is taken from each sum before they are compared, times the share of trees not yet asked.
     """
 
+    forest: Forest
     first_look: int
     every: int
     low: Floats
     high: Floats
     needed: Floats
     drift: Floats
+
+    @classmethod
+    def of(cls, forest: Forest, may_stop: NDArray[np.bool_], every: int, *bounds: Floats) -> LabelsBySums:
+        """Stops from the first number of trees on after which any row may stop; ``bounds`` are the arrays."""
+        first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
+        return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
+
+    @cached_property
+    def native(self) -> _core.ScoreStop:
+        """What the compiled loop takes."""
+        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.needed, self.drift)
+
+    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
+        forest = self.forest
+        total = np.tile(forest.start, (len(rows), 1))
+        rows.settle(self.native, total, answer, asked)
+        is_open = answer < 0
+        if is_open.any():
+            answer[is_open] = _predicted_labels(forest, total[is_open])
+
+    def label_in_c(self) -> str:
+        # After the last tree a row is answered without its probabilities, where these could not turn its label.
+        forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
+        looks = np.arange(self.first_look, n_trees, self.every)
+        low, high, needed = (
+            np.append(getattr(self, name)[looks], getattr(last, name)[n_trees]) for name in ("low", "high", "needed")
+        )
+        parts = [f"enum {{ FIRST_LOOK = {self.first_look}, EVERY = {self.every} }};\n"]
+        if forest.n_scores == 1:
+            single = forest.trees.value.dtype == np.float32
+            threshold = real(float(np.float32(forest.threshold)) if single else forest.threshold, single=single)
+            parts += [array("low", low), array("high", high), _ONE_SCORE]
+            parts += [f"static const sum THRESHOLD = {threshold};\n", _BY_THRESHOLD]
+        else:
+            parts.append(array("needed", needed))
+            parts += [array("drift", self.drift), _DRIFT] if self.drift.any() else [_NO_DRIFT]
+            numbers = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+            parts += [_SEVERAL_SCORES, _BY_LARGEST % numbers]
+        return "".join(parts) + _ASK
+
+
+def _predicted_labels(forest: Forest, total: Floats) -> Int64s:
+    """Index of the class that the framework predicts from the sums of all scores, which are overwritten."""
+    number = np.empty((len(total), len(forest.classes)))
+    forest.predicting(forest.link_of_labels).predict(total, number)
+    if forest.n_scores == 1:
+        own = forest.precision.type(forest.threshold)  # as precise as what it is compared with
+        return np.asarray(number[:, 1] > own, dtype=np.int64)
+    return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
 def cut_of(forest: Forest) -> float:
@@ -139,8 +194,8 @@ def cut_of(forest: Forest) -> float:
     return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
 
 
-def lossless(forest: Forest) -> ScoreStop:
-    """Stops of a forest of classes where the trees left cannot change the label any more, whatever they say."""
+def lossless_on(forest: Forest) -> LabelsBySums:
+    """Where the scores of the trees left can no longer change a label, whatever they are; of a forest of classes."""
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
     left_least, left_most = _left(least), _left(most)
@@ -151,18 +206,11 @@ def lossless(forest: Forest) -> ScoreStop:
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # What the sums may be at most, to leave out looks at which none can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
-        return score_stop(reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
+        return LabelsBySums.of(forest, reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_asked(most), axis=1) - np.min(_asked(least), axis=1)
-    return score_stop(lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, np.zeros(forest.n_scores))
-
-
-def score_stop(
-    may_stop: NDArray[np.bool_], every: int, low: Floats, high: Floats, needed: Floats, drift: Floats
-) -> ScoreStop:
-    """Stops from the first number of trees on after which any row may stop."""
-    first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
-    return ScoreStop(max(first, 1), every, *(np.ascontiguousarray(array) for array in (low, high, needed, drift)))
+    no_drift = np.zeros(forest.n_scores)
+    return LabelsBySums.of(forest, lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, no_drift)
 
 
 def _extremes(forest: Forest) -> tuple[Floats, Floats]:
@@ -211,25 +259,3 @@ def _slack(forest: Forest, largest: Floats, cut: float) -> float:
     of_link = _OF_A_LINK * max(steepness, abs(cut), 1.0) * forest.divisor
     size = float(np.abs(forest.start).max()) + float(largest.sum(axis=0).max())
     return float(np.finfo(forest.trees.value.dtype).eps) * ((2.0 * forest.n_trees + 8.0) * size + of_link)
-
-
-def label_in_c(forest: Forest, stop: ScoreStop) -> str:
-    """The function ``label_of`` in C, of averaged scores.
-
-    A row is answered after the last tree as well, without its probabilities, where these could not turn its label.
-    """
-    last, n_trees = lossless(forest), forest.n_trees
-    looks = np.arange(stop.first_look, n_trees, stop.every)
-    low, high, needed = (np.append(bound[looks], end[n_trees]) for bound, end in zip(stop[2:5], last[2:5], strict=True))
-    parts = [f"enum {{ FIRST_LOOK = {stop.first_look}, EVERY = {stop.every} }};\n"]
-    if forest.n_scores == 1:
-        single = forest.trees.value.dtype == np.float32
-        threshold = real(float(np.float32(forest.threshold)) if single else forest.threshold, single=single)
-        parts += [array("low", low), array("high", high), _ONE_SCORE]
-        parts += [f"static const sum THRESHOLD = {threshold};\n", _BY_THRESHOLD]
-    else:
-        parts.append(array("needed", needed))
-        parts += [array("drift", stop.drift), _DRIFT] if stop.drift.any() else [_NO_DRIFT]
-        numbers = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
-        parts += [_SEVERAL_SCORES, _BY_LARGEST % numbers]
-    return "".join(parts) + _ASK

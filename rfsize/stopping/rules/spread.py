@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,9 @@ from rfsize import _core
 from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
 from rfsize.stopping.certificate import Certificate, Wanted
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import MAX_TREES, Drawing, Stops
+from rfsize.stopping.rules.base import Drawing, Settling
+from rfsize.stopping.rules.scores import ScoreStops
+from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import LINKS, Link
@@ -32,7 +33,7 @@ _ROWS_PER_POOL = 10
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadStops(Stops):
+class SpreadStops(ScoreStops):
     """Stop when what the trees left may change is small, by the spread of the trees asked.
 
     Scores are those of a tree alone, before the link. After t of T trees, m is the mean score and s² the variance of
@@ -61,7 +62,7 @@ class SpreadStops(Stops):
     kind = "spread"
     rules = ("spread",)
     stored = ("limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance")
-    voting = "soft"
+    calibrates = ("probabilities", "scores")
 
     limit: float
     pooled: Floats
@@ -72,27 +73,29 @@ class SpreadStops(Stops):
     tolerance: float
 
     @classmethod
-    def calibrated(
-        cls, trees: TreesOnRows, wanted: Wanted, labels: Sequence[Any], metric: str, tolerance: float
-    ) -> tuple[SpreadStops, Certificate]:
-        """The boldest stops that are certified.
+    def fits(cls, n_trees: int, n_classes: int) -> bool:
+        return True
 
-        One row in ten tells the pooled spread, and no more: the sequence of rules must not know the rows that it is
-        tried on.
+    @classmethod
+    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, SpreadStops, Certificate]:
+        """One row in ten tells the pooled spread, and no more.
+
+        The sequence of rules must not know the rows that it is tried on.
         """
+        terms, metric, tolerance = trees.terms(wanted, "spread"), wanted.metric, wanted.tolerance
         n_classes = trees.adapter.classes.size
         link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
         cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, _TREES_BETWEEN_LOOKS, link, metric, tolerance)
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
-        tallies = trees.added_up("scores", read, partial(Tallies.nothing, len(labels), limits.size))
-        rule = tallies.boldest(wanted, labels)
+        tallies = trees.added_up("scores", read, partial(Tallies.nothing, terms.n_classes, limits.size))
+        rule = tallies.boldest(wanted, terms.labels)
         if rule < 0:
             raise ValueError(
                 f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
                 f"alpha={wanted.alpha!r}: give a larger tolerance, more rows or a lower alpha"
             )
-        return replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, wanted)
+        return terms, replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, wanted)
 
     def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         left, mean = self.left_to_change(outputs)
@@ -151,12 +154,8 @@ class SpreadStops(Stops):
         metric = fields.choice("metric", ("probabilities", "scores") if n_classes > 1 else ("scores",))
         return cls(limit, pooled, weight, every, Link(fields.choice("link", LINKS), slope), metric, tolerance)
 
-    def native(self, forest: Forest) -> _core.SpreadStop:
-        """What the compiled loop takes."""
-        # Both classes of two may be added up where the table knows of one: they spread alike.
-        pooled, link = np.resize(self.pooled, forest.n_scores), LINKS.index(self.link.kind)
-        start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
-        return _core.SpreadStop(self.limit, self.every, pooled, self.weight, link, self.link.slope, scale, start)
+    def on(self, forest: Forest) -> Settling:
+        return _NumbersBySpread(self, forest)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """How far the scores of the trees asked may spread, in units of what is predicted."""
@@ -164,6 +163,25 @@ class SpreadStops(Stops):
         most = self.limit / np.sqrt(1.0 / asked - 1.0 / n_trees)
         going, stops = (most, np.full(len(most), most.max(initial=0.0))), {"stop: scores spread by no more": most}
         return Drawing(asked, going, stops, "trees asked", f"standard deviation of the trees,\nas {self.metric}")
+
+
+@dataclass(frozen=True, eq=False)
+class _NumbersBySpread(Settling):
+    """Stops by the spread of scores, on rows of a forest."""
+
+    stops: SpreadStops
+    forest: Forest
+
+    @cached_property
+    def _native(self) -> _core.SpreadStop:
+        stops, forest = self.stops, self.forest
+        # Both classes of two may be added up where the table knows of one: they spread alike.
+        pooled, link = np.resize(stops.pooled, forest.n_scores), LINKS.index(stops.link.kind)
+        start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
+        return _core.SpreadStop(stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope, scale, start)
+
+    def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
+        rows.settle_numbers(self._native, answer, asked)
 
 
 def _tallied_spread(

@@ -14,7 +14,8 @@ from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing, Figures
-from rfsize.stopping.rules.exact import ExactStops, stored_prior
+from rfsize.stopping.rules.exact import ExactStops
+from rfsize.stopping.rules.from_prior import stored_prior
 from rfsize.stopping.rules.votes import ANSWER_IN_C
 from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
@@ -54,6 +55,10 @@ class TernaryStops(ExactStops):
     decision: NDArray[np.int8]
 
     @classmethod
+    def fits(cls, n_trees: int, n_classes: int) -> bool:
+        return n_classes == 3 and n_trees <= MAX_TERNARY
+
+    @classmethod
     def lossless(cls, n_trees: int) -> TernaryStops:
         decision = np.empty((n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6, dtype=np.int8)
         _core.lossless_decisions(n_trees, decision)
@@ -83,7 +88,8 @@ class TernaryStops(ExactStops):
         return labels.astype(np.int64), asked.astype(np.int64)
 
     def outcome(self, wins: Floats, alpha: float) -> Figures:
-        return Figures(*map(float, _core.ternary_outcome(wins, self.decision, alpha)))
+        wrong, trees, unsettled = _core.ternary_outcome(wins, self.decision, alpha)
+        return Figures(wrong, trees, unsettled)
 
     def to_dict(self) -> dict[str, Any]:
         """The decisions as runs of equal ones: states of equal answers are neighbours."""

@@ -1,28 +1,21 @@
-"""Rules that go by the votes of trees: what they share, and how they are certified on rows."""
+"""Rules that go by the votes of trees: what they share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.stopping.calibration import TreesOnRows, one_in
-from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
-from rfsize.stopping.rules.base import Stops
+from rfsize.stopping.rules.base import Settling, Stops
+from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Int64s
-
-# Nominal disagreements that are tried, relative to 1 − α: four for each doubling.
-_NOMINAL = 2.0 ** np.arange(-6.0, 6.75, 0.25)
-
-# Votes that are held: of more rows × trees, evenly spaced rows.
-_VOTES_HELD = 1 << 28
-_BLOCK = 2_000_000
+from rfsize.walking.layout import Forest
 
 LEADERS_IN_C = """
 /* The classes with the most and the second most votes, the lowest where they tie. */
@@ -65,18 +58,61 @@ class VoteStops(Stops):
     voting = "hard"
     metric = "labels"
 
+    def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
+        found = np.asarray(outputs)
+        if found.ndim != 2 or found.shape[1] != terms.n_trees or found.dtype.kind not in "iub":
+            raise ValueError(
+                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {terms.n_trees}); "
+                f"found shape {found.shape}, dtype {found.dtype}"
+            )
+        if found.size and (found.min() < 0 or found.max() >= terms.n_classes):
+            raise ValueError(
+                f"tree_votes must hold class indices from 0 to {terms.n_classes - 1}; found {found.min()} to "
+                f"{found.max()}"
+            )
+        return found
+
+    def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
+        """The rule on rows of a forest, which are looked at after ``every`` so many trees, and after the last."""
+        return LabelsByVotes(self, forest, every)
+
     @abstractmethod
     def native(self, every: int) -> _core.VoteStop:
         """What the compiled loop takes, which looks after ``every`` so many trees, or after the last."""
 
-    def label_in_c(self, n_trees: int, n_classes: int, every: int) -> str:
-        """The function ``label_of`` in C, by what ``vote_of`` gives."""
-        head = f"enum {{ EVERY = {every} }};\ntypedef {'int' if n_trees < 1 << 15 else 'long'} tally;\n"
-        return head + self.answer_in_c(every) + _COUNT_IN_C
-
     def answer_in_c(self, every: int) -> str:
         """The function ``answer`` in C, and the constants that it reads."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsByVotes(Settling):
+    """Stops on votes, on rows of a forest.
+
+    Attributes
+    ----------
+    stops : VoteStops
+    forest : Forest
+    every : int
+        Rows are looked at after so many trees, and after the last.
+    """
+
+    stops: VoteStops
+    forest: Forest
+    every: int
+
+    @cached_property
+    def _native(self) -> _core.VoteStop:
+        return self.stops.native(self.every)
+
+    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
+        counts = np.zeros((len(rows), len(self.forest.classes)), dtype=np.int32)
+        rows.decide(self.forest.alone, self._native, counts, answer, asked)
+
+    def label_in_c(self) -> str:
+        tally = "int" if self.forest.n_trees < 1 << 15 else "long"
+        head = f"enum {{ EVERY = {self.every} }};\ntypedef {tally} tally;\n"
+        return head + self.stops.answer_in_c(self.every) + _COUNT_IN_C
 
 
 def ask_in_turn(
@@ -111,77 +147,3 @@ def ask_in_turn(
             labels[going[stop]], asked[going[stop]] = leader[stop], t
             going, tallies = going[~stop], tallies[~stop]
     return labels, asked
-
-
-@dataclass(frozen=True, eq=False)
-class VotesOnRows:
-    """The vote of each tree on rows, and the majority of all.
-
-    Attributes
-    ----------
-    votes : ndarray of unsigned int, shape (n, T)
-    winner : ndarray of int64, shape (n,)
-    n_classes : int
-    """
-
-    votes: NDArray[Any]
-    winner: Int64s
-    n_classes: int
-
-    @classmethod
-    def of(cls, trees: TreesOnRows) -> VotesOnRows:
-        """Of a forest; of very many rows, of some from the first to the last."""
-        n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
-        every = 1 + n_rows * n_trees // _VOTES_HELD
-        read = partial(_some_votes, every=every, dtype=np.min_scalar_type(n_classes - 1))
-        votes = np.concatenate(trees.added_up("votes", read, list))
-        step = max(1, _BLOCK // max(n_trees, n_classes))
-        blocks = [votes[start : start + step] for start in range(0, max(len(votes), 1), step)]
-        return cls(votes, np.concatenate([_majority(block, n_classes) for block in blocks]), n_classes)
-
-    def parts(self, every: int) -> tuple[VotesOnRows, VotesOnRows]:
-        """One row in so many, and the others."""
-        one = np.arange(len(self.votes)) % every == 0
-        first, others = (VotesOnRows(self.votes[some], self.winner[some], self.n_classes) for some in (one, ~one))
-        return first, others
-
-    def counts(self) -> NDArray[np.int64]:
-        """Votes for each class, shape (n, n_classes)."""
-        return np.stack([(self.votes == index).sum(axis=1) for index in range(self.n_classes)], axis=1)
-
-    def outcome(self, stops: VoteStops) -> ClassCounts:
-        """What stops do on these rows."""
-        labels, asked = stops.settled(self.votes, self.n_classes)
-        return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
-
-    def certified(
-        self, wanted: Wanted, labels: Sequence[Any], build: Callable[[float], VoteStops]
-    ) -> tuple[float, VoteStops, Certificate]:
-        """The boldest stops that are certified, of a sequence of nominal α, and the nominal α.
-
-        The first are lossless, and right about every row; each is built only if those before have passed.
-        """
-        sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
-        wanted.check_rows(sizes, labels)
-        nominal = [alpha for alpha in 1.0 - (1.0 - wanted.alpha) * _NOMINAL if alpha > 0.0]
-        best, stops = 1.0, build(1.0)
-        counts = self.outcome(stops)
-        for alpha in nominal:
-            bolder = build(float(alpha))
-            found = self.outcome(bolder)
-            if wanted.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
-                break
-            best, stops, counts = float(alpha), bolder, found
-        return best, stops, wanted.certificate(counts)
-
-
-def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:
-    """The votes on one row in so many, in few bytes."""
-    return [votes[one_in(every, place)].astype(dtype)]
-
-
-def _majority(votes: NDArray[Any], n_classes: int) -> Int64s:
-    """Class with the most votes, the lowest index where they tie."""
-    place = np.arange(len(votes))[:, None] * n_classes + votes
-    counts = np.bincount(place.ravel(), minlength=len(votes) * n_classes)
-    return counts.reshape(len(votes), n_classes).argmax(axis=1)

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.stopping.certificate import ClassOutcome
+from rfsize.stopping.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import MAX_TREES, Drawing, Figures, Terms
-from rfsize.stopping.rules.exact import ROUNDING
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, VoteStops, ask_in_turn
+from rfsize.stopping.rules.base import Drawing, Figures
+from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, LabelsByVotes, VoteStops, ask_in_turn
+from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.c_literals import array, real, smallest
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.layout import Forest
 
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
+
+_ROUNDING = 1e-9  # of a sum of weights
 
 _WEIGHTED = """    int leader, rival;
     double lead;
@@ -153,11 +156,8 @@ class WeightedStops(VoteStops):
             scores += np.where(tree_votes[:, member, None] == np.arange(n_classes), worth, against)
         return (scores / self.total).argmax(axis=1)
 
-    def figures(self, terms: Terms) -> Figures:
-        return Figures(0.0, np.nan, 0.0)
-
-    def by_class(self, terms: Terms, labels: tuple[Any, ...]) -> list[ClassOutcome]:
-        return [ClassOutcome(label, np.nan, 0.0, np.nan) for label in labels]
+    def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
+        return Figures(0.0, np.nan, 0.0, tuple(ClassOutcome(label, np.nan, 0.0, np.nan) for label in terms.labels))
 
     def check_kept(self, terms: Terms) -> None:
         if terms.alpha != 1.0:
@@ -177,28 +177,19 @@ class WeightedStops(VoteStops):
         if against not in (0.0, -1 / (n_classes - 1)):
             refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
         # It may hold more than these members, but not so much that the scores underflow.
-        if not 1.0 - ROUNDING <= total / least <= 1e6:
+        if not 1.0 - _ROUNDING <= total / least <= 1e6:
             refuse(f"total must be at least the sum of the weights, {least:g}, and at most 1e6 of it, found {total:g}")
         return cls(weights, against, total)
 
+    def terms(self, n_classes: int) -> Terms:
+        """Those of the table that holds the stops."""
+        return Terms(self.weights.size, n_classes, 1.0, "lossless", "forest", None)
+
+    def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
+        return _LabelsByWeights(self, forest, every)
+
     def native(self, every: int) -> _core.VoteStop:
         return _core.VoteStop.weighted(self.weights[self.order], self.needed)
-
-    def label_in_c(self, n_trees: int, n_classes: int, every: int) -> str:
-        worth = self.worth[:, self.order]
-        looks = 2.0 * self.needed <= self.needed[0]
-        parts = [
-            "typedef double tally;\n",
-            f"enum {{ FIRST_LOOK = {int(looks.argmax()) if looks.any() else n_trees + 1} }};\n",
-            f"static const double ALL_WEIGHT = {real(self.total)};\n",
-            array("weight", worth[0]),
-            array("against", worth[1]),
-            array("needed", self.needed),
-            array("place_of", np.argsort(self.order), smallest(n_trees)),
-            LEADERS_IN_C,
-            ANSWER_IN_C % _WEIGHTED,
-        ]
-        return "".join(parts) + _WEIGH
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
@@ -207,6 +198,41 @@ class WeightedStops(VoteStops):
         stops = {"stop: the remaining weight cannot change the outcome": needed}
         words = "members asked, the heaviest first", "lead over the runner-up,\nshare of the weight"
         return Drawing(asked, (0.0 * needed, needed), stops, *words, ("lead where all agree", 1.0 - needed), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelsByWeights(LabelsByVotes):
+    """Weighted stops on rows of a forest, which has the members in the order in which they are asked."""
+
+    stops: WeightedStops
+
+    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
+        alone, n_classes = self.forest.alone, len(self.forest.classes)
+        rows.decide(alone, self._native, np.zeros((len(rows), n_classes)), answer, asked)
+        level = np.flatnonzero(answer < 0)
+        if level.size:
+            votes = np.empty((level.size, self.forest.n_trees), dtype=np.int64)
+            rows.take(level).cast(alone, votes)
+            in_own_order = np.empty_like(votes)
+            in_own_order[:, self.stops.order] = votes
+            answer[level] = self.stops.winner(in_own_order, n_classes)
+
+    def label_in_c(self) -> str:
+        stops, n_trees = self.stops, self.forest.n_trees
+        worth = stops.worth[:, stops.order]
+        looks = 2.0 * stops.needed <= stops.needed[0]
+        parts = [
+            "typedef double tally;\n",
+            f"enum {{ FIRST_LOOK = {int(looks.argmax()) if looks.any() else n_trees + 1} }};\n",
+            f"static const double ALL_WEIGHT = {real(stops.total)};\n",
+            array("weight", worth[0]),
+            array("against", worth[1]),
+            array("needed", stops.needed),
+            array("place_of", np.argsort(stops.order), smallest(n_trees)),
+            LEADERS_IN_C,
+            ANSWER_IN_C % _WEIGHTED,
+        ]
+        return "".join(parts) + _WEIGH
 
 
 def checked_weights(weights: ArrayLike) -> Floats:

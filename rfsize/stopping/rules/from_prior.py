@@ -1,0 +1,209 @@
+"""Rules on votes that follow from a prior over the final tallies: how they are built, and certified on rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.stopping import urn
+from rfsize.stopping.calibration import TreesOnRows, one_in
+from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
+from rfsize.stopping.document import Fields, refuse
+from rfsize.stopping.rules.votes import VoteStops
+from rfsize.stopping.terms import TARGETS, Terms, checked_trees, labels_of
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import MAX_CLASSES, choice, whole
+from rfsize.voting.votes import Votes
+
+ROUNDING = 1e-9
+"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
+
+# Nominal disagreements that are tried, relative to 1 − α: four for each doubling.
+_NOMINAL = 2.0 ** np.arange(-6.0, 6.75, 0.25)
+
+_ROWS_PER_PRIOR = 5  # one row in so many tells the prior of stops that the others certify
+
+# Votes that are held: of more rows × trees, evenly spaced rows.
+_VOTES_HELD = 1 << 28
+_BLOCK = 2_000_000
+
+
+class UrnStops(VoteStops):
+    """Stops that follow from how likely each final tally of the votes is."""
+
+    calibrates = ("labels",)
+
+    @classmethod
+    def check_rule(cls, rule: str, target: str) -> None:
+        """Raise ``ValueError`` where the stops are not defined by a rule, or not for a target."""
+        if rule == "robust" and (rule not in cls.rules or target != "forest"):
+            raise ValueError(
+                "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, "
+                "and target='limit', have no such bound: use rule='optimal' or 'threshold'"
+            )
+
+    @classmethod
+    def prior_from(cls, prior: Votes | ArrayLike, n_trees: int) -> Floats:
+        """Normalised weights of the final tallies, by counted votes or by weights that are checked."""
+        return urn.votes_prior(prior, n_trees) if isinstance(prior, Votes) else urn.checked_prior(prior, n_trees)
+
+    @classmethod
+    @abstractmethod
+    def build(cls, terms: Terms) -> Self:
+        """The stops of checked terms."""
+
+    @classmethod
+    @abstractmethod
+    def lossless(cls, n_trees: int) -> Self:
+        """The earliest stops that never change the outcome."""
+
+    @classmethod
+    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, UrnStops, Certificate]:
+        """One row in five tells the prior, and the others certify."""
+        terms = trees.terms(wanted, "threshold")
+        for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
+        prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
+        nominal, stops, certificate = others.certified(replace(terms, prior=prior), wanted)
+        return replace(terms, prior=prior, nominal=nominal), stops, certificate
+
+    @classmethod
+    def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
+        return stored_prior(fields, n_trees + 1)
+
+
+def urn_stops(n_trees: int, n_classes: int) -> type[UrnStops]:
+    """The one of these rules that a forest takes."""
+    (kind,) = UrnStops.kinds(n_trees, n_classes).values()
+    return kind
+
+
+def terms_of_prior(
+    n_trees: int, alpha: float, prior: Any, rule: str, target: str, n_classes: int | None
+) -> tuple[Terms, Votes | None]:
+    """The terms of stops that are built from a prior, checked, and the votes that it is.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or does not go with the others.
+    FewVotesError
+        If votes are out of bag, and rows of some kind lack votes, so that the others are no guide to fresh rows.
+    """
+    n_trees = checked_trees(n_trees)
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
+    choice("rule", rule, ("threshold", "optimal", "robust"))
+    choice("target", target, TARGETS)
+    if n_classes is not None:
+        n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
+    votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else None
+    if isinstance(prior, str):
+        choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
+        found, weights = n_classes or 2, None
+    else:
+        found = np.ndim(prior) + 1 if votes is None else len(votes.classes)
+        weights = urn_stops(n_trees, max(2, found)).prior_from(prior if votes is None else votes, n_trees)
+    if n_classes not in (None, found):
+        raise ValueError(f"n_classes is {n_classes}, but prior is over {found} classes; leave n_classes out")
+    urn_stops(n_trees, found).check_rule(rule, target)
+    labels = (None, None) if votes is None else (labels_of(votes.classes), votes.threshold)
+    return Terms(n_trees, found, float(alpha), rule, target, weights, None, *labels), votes
+
+
+def _representative(prior: Votes | TreeOutputs) -> Votes:
+    """The votes that a prior is, where they stand for those of fresh rows."""
+    outputs = TreeOutputs.of_votes(prior) if isinstance(prior, Votes) else prior.distinct
+    lack = outputs.by_votes().of_some_rows("where voting may stop") if outputs.votes.is_out_of_bag else None
+    if lack is not None:
+        raise lack.error()
+    return outputs.votes
+
+
+def stored_prior(fields: Fields, size: int) -> Floats | None:
+    """The weights of all tallies, None where they are uniform."""
+    if fields["prior"] is None:
+        return None
+    weights = fields.numbers("prior", float, size)
+    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
+        refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class VotesOnRows:
+    """The vote of each tree on rows, and the majority of all.
+
+    Attributes
+    ----------
+    votes : ndarray of unsigned int, shape (n, T)
+    winner : ndarray of int64, shape (n,)
+    n_classes : int
+    """
+
+    votes: NDArray[Any]
+    winner: Int64s
+    n_classes: int
+
+    @classmethod
+    def of(cls, trees: TreesOnRows) -> VotesOnRows:
+        """Of a forest; of very many rows, of some from the first to the last."""
+        n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
+        every = 1 + n_rows * n_trees // _VOTES_HELD
+        read = partial(_some_votes, every=every, dtype=np.min_scalar_type(n_classes - 1))
+        votes = np.concatenate(trees.added_up("votes", read, list))
+        step = max(1, _BLOCK // max(n_trees, n_classes))
+        blocks = [votes[start : start + step] for start in range(0, max(len(votes), 1), step)]
+        return cls(votes, np.concatenate([_majority(block, n_classes) for block in blocks]), n_classes)
+
+    def parts(self, every: int) -> tuple[VotesOnRows, VotesOnRows]:
+        """One row in so many, and the others."""
+        one = np.arange(len(self.votes)) % every == 0
+        first, others = (VotesOnRows(self.votes[some], self.winner[some], self.n_classes) for some in (one, ~one))
+        return first, others
+
+    def counts(self) -> NDArray[np.int64]:
+        """Votes for each class, shape (n, n_classes)."""
+        return np.stack([(self.votes == index).sum(axis=1) for index in range(self.n_classes)], axis=1)
+
+    def outcome(self, stops: UrnStops) -> ClassCounts:
+        """What stops do on these rows."""
+        labels, asked = stops.settled(self.votes, self.n_classes)
+        return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
+
+    def certified(self, terms: Terms, wanted: Wanted) -> tuple[float, UrnStops, Certificate]:
+        """The boldest stops that are certified, of a sequence of nominal α, after the nominal α.
+
+        The first are lossless, and right about every row; each is built only if those before have passed.
+        """
+        sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
+        wanted.check_rows(sizes, terms.labels)
+        build = urn_stops(terms.n_trees, terms.n_classes).build
+        best, stops = 1.0, build(replace(terms, nominal=1.0))
+        counts = self.outcome(stops)
+        nominal = 1.0 - (1.0 - wanted.alpha) * _NOMINAL
+        for alpha in nominal[nominal > 0.0].tolist():
+            bolder = build(replace(terms, nominal=alpha))
+            found = self.outcome(bolder)
+            if wanted.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
+                break
+            best, stops, counts = alpha, bolder, found
+        return best, stops, wanted.certificate(counts)
+
+
+def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:
+    """The votes on one row in so many, in few bytes."""
+    return [votes[one_in(every, place)].astype(dtype)]
+
+
+def _majority(votes: NDArray[Any], n_classes: int) -> Int64s:
+    """Class with the most votes, the lowest index where they tie."""
+    place = np.arange(len(votes))[:, None] * n_classes + votes
+    counts = np.bincount(place.ravel(), minlength=len(votes) * n_classes)
+    return counts.reshape(len(votes), n_classes).argmax(axis=1)
