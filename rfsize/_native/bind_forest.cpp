@@ -1,16 +1,13 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
-#include "bindings.hpp"
+#include "bind_stops.hpp"
 #include "few.hpp"
-#include "stop_spread.hpp"
 #include "stop_votes.hpp"
 
 namespace rfsize {
 
 namespace {
-
-using ForestPointer = std::shared_ptr<const Forest>;
 
 ForestPointer make_forest(const Array<const std::uint64_t, 1>& nodes, nb::handle value,
                           const Array<const std::uint16_t, 1>& vote, const Array<const std::int64_t, 1>& tree_start,
@@ -63,43 +60,6 @@ nb::tuple views_of_columns(nb::handle self) {
                           view(self, columns.start), view(self, columns.missing), view(self, columns.base));
 }
 
-// Rows as the trees of one forest compare them.
-class Rows {
-public:
-    Rows(ForestPointer forest, std::size_t n_rows)
-        : forest_(std::move(forest)),
-          n_rows_(n_rows),
-          q_(std::make_unique_for_overwrite<std::uint16_t[]>(n_rows * forest_->n_columns())) {}
-
-    const Forest& forest() const { return *forest_; }
-    std::size_t n_rows() const { return n_rows_; }
-    const std::uint16_t* q() const { return q_.get(); }
-    std::uint16_t* q() { return q_.get(); }
-
-    Rows taken(std::span<const std::int64_t> index) const {
-        Rows found(forest_, index.size());
-        const std::size_t width = forest_->n_columns();
-        for (std::size_t i = 0; i < index.size(); ++i) {
-            expect(static_cast<std::uint64_t>(index[i]) < n_rows_, "a row is taken that is not there");
-            std::copy_n(q() + static_cast<std::size_t>(index[i]) * width, width, found.q() + i * width);
-        }
-        return found;
-    }
-
-    // Rows that a rule holds at once.
-    std::size_t most() const { return std::max<std::size_t>(1, std::min(n_rows_, TOGETHER)); }
-
-    template <class Rule>
-    void run(Rule& rule) const {
-        Predictor(forest(), q(), n_rows(), rule).run();
-    }
-
-private:
-    ForestPointer forest_;
-    std::size_t n_rows_;
-    std::unique_ptr<std::uint16_t[]> q_;
-};
-
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
     expect(X.columns() >= forest->n_features(), "the rows have fewer columns than the forest was trained on");
     Released released;
@@ -136,49 +96,10 @@ void reach(const Rows& rows, const Array<const std::int64_t, 1>& index, const Ar
 }
 
 template <class Real>
-void expect_totals(const Rows& rows, const Array<Real, 2>& total) {
-    total.expect({rows.n_rows(), rows.forest().n_scores()}, "total");
-    expect(rows.forest().is_single() == std::is_same_v<Real, float>, "total is of another precision than the forest");
-}
-
-Answers answers_of(const Rows& rows, const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
-    label.expect({rows.n_rows()}, "label");
-    asked.expect({rows.n_rows()}, "asked");
-    return {label.data(), asked.data()};
-}
-
-template <class Real>
 void add_scores(const Rows& rows, const Array<Real, 2>& total) {
     expect_totals(rows, total);
     Released released;
     AllScores<Real> rule(rows.forest(), total.matrix(), rows.most());
-    rows.run(rule);
-}
-
-void expect_fit(const Forest& forest, const ScoreStop& stop) {
-    expect(stop.n_members() == forest.n_members() && stop.drift.size() == forest.n_scores(),
-           "the stops are for another forest");
-}
-
-template <class Real>
-void settle(const Rows& rows, const ScoreStop& stop, const Array<Real, 2>& total, const Array<std::int64_t, 1>& label,
-            const Array<std::int64_t, 1>& asked) {
-    expect_totals(rows, total);
-    expect_fit(rows.forest(), stop);
-    const Answers answers = answers_of(rows, label, asked);
-    Released released;
-    ByScores<Real> rule(rows.forest(), stop, total.matrix(), answers, rows.most());
-    rows.run(rule);
-}
-
-template <class Real>
-void settle_numbers(const Rows& rows, const SpreadStop& stop, const Array<Real, 2>& total,
-                    const Array<std::int64_t, 1>& asked) {
-    expect_totals(rows, total);
-    expect(stop.start.size() == rows.forest().n_scores(), "the stops are for another forest");
-    asked.expect({rows.n_rows()}, "asked");
-    Released released;
-    BySpread<Real> rule(rows.forest(), stop, total.matrix(), asked.data(), rows.most());
     rows.run(rule);
 }
 
@@ -190,54 +111,30 @@ TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone
     return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
 }
 
-// Raise where stops are not of as many members, or of as many classes.
-struct CheckedStop {
-    std::size_t n_members, n_classes;
-
-    void sizes(const std::vector<std::int32_t>& bounds) const {
-        expect(bounds.size() == n_members + 1, "the stops are for another number of trees");
-    }
-    void operator()(const NeverStops&) const {}
-    void operator()(const BinaryStops& stop) const {
-        sizes(stop.lower);
-        sizes(stop.upper);
-        expect(n_classes == 2, "the stops are for two classes");
-    }
-    void operator()(const TernaryStops& stop) const {
-        expect(stop.decision.size() == ternary_index(n_members + 1, 0, 0) && n_classes == 3,
-               "the stops are for another number of trees, or of classes");
-        for (const std::int8_t each : stop.decision) expect(each < 3, "the stops answer with a class that is none");
-    }
-    void operator()(const LeaderStops& stop) const { sizes(stop.upper); }
-    void operator()(const WeightedStops& stop) const {
-        expect(stop.weight.size() == n_members && stop.needed.size() == n_members + 1,
-               "the stops are for another number of members");
-    }
-};
-
-template <class Real, class Count>
-void decide(const Rows& rows, const Array<const Real, 1>& alone, const VoteStop& stop, const Array<Count, 2>& counts,
-            const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
-    const Forest& forest = rows.forest();
-    const TreeAlone<Real> of = alone_of(forest, alone);
-    const std::size_t n_classes = counts.shape(1);
-    counts.expect({rows.n_rows(), n_classes}, "counts");
+std::size_t checked_classes(const Forest& forest, std::size_t n_classes) {
     expect(n_classes >= 2 && n_classes >= (forest.n_outputs() > 1 ? forest.n_outputs() : forest.n_voted()),
-           "counts have fewer classes than the trees vote for");
-    std::visit(CheckedStop{forest.n_members(), n_classes}, stop);
+           "there are fewer classes than the trees vote for");
+    return n_classes;
+}
+
+template <class Real>
+void settle(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
+            const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
+    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
+    checked_classes(rows.forest(), n_classes);
     const Answers answers = answers_of(rows, label, asked);
     Released released;
-    std::visit(
-        [&]<class Stop>(const Stop& one) {
-            using Rule = ByVotes<Real, Stop>;
-            if constexpr (std::is_same_v<typename Rule::Count, Count>) {
-                Rule rule(forest, of, one, counts.matrix(), answers, rows.most());
-                rows.run(rule);
-            } else {
-                throw std::invalid_argument("counts are of another type than the votes' weights");
-            }
-        },
-        stop);
+    stop.settle(rows, of, n_classes, answers);
+}
+
+template <class Real>
+void count_all(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int32_t, 2>& counts) {
+    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
+    counts.expect({rows.n_rows(), checked_classes(rows.forest(), counts.shape(1))}, "counts");
+    Released released;
+    const NeverStops never;
+    ByVotes<Real, NeverStops> rule(rows.forest(), of, never, counts.matrix(), {}, rows.most());
+    rows.run(rule);
 }
 
 template <class Real>
@@ -260,26 +157,26 @@ void predict_sums(const Predicting& predicting, const Array<Real, 2>& total, con
 
 class Few {
 public:
-    Few(ForestPointer forest, const ScoreStop& stop, const Predicting& predicting, const Array<const double, 1>& start,
-        double threshold, bool refuses_infinite, bool refuses_missing)
+    Few(ForestPointer forest, const Predicting& of_labels, const Predicting& predicting,
+        const Array<const double, 1>& start, double threshold, bool refuses_infinite, bool refuses_missing)
         : forest_(std::move(forest)),
-          few_{*forest_, stop, predicting, threshold, refuses_infinite, refuses_missing},
+          few_{*forest_, of_labels, predicting, threshold, refuses_infinite, refuses_missing},
           floats_(start.data(), start.data() + start.size()),
           doubles_(start.data(), start.data() + start.size()) {
         start.expect({forest_->n_scores()}, "start");
-        expect_fit(*forest_, stop);
     }
 
-    bool labels(const Array<const double, 2>& X, const Array<std::int64_t, 2>& answer) const {
+    bool labels(const ScoreStop& stop, const Array<const double, 2>& X, const Array<std::int64_t, 2>& answer) const {
+        expect_fit(*forest_, stop);
         expect_columns(X);
         answer.expect({2, X.shape(0)}, "answer");
         Released released;
         if (!few_.takes(X.matrix())) return false;
         const Answers answers{answer.data(), answer.data() + X.shape(0)};
         if (forest_->is_single())
-            few_.labels(X.matrix(), floats_, answers);
+            few_.labels(stop, X.matrix(), floats_, answers);
         else
-            few_.labels(X.matrix(), doubles_, answers);
+            few_.labels(stop, X.matrix(), doubles_, answers);
         return true;
     }
 
@@ -311,74 +208,18 @@ private:
 template <class Real>
 void bind_rows_of(nb::class_<Rows>& rows) {
     rows.def("add_scores", &add_scores<Real>, nb::arg("total"));
-    rows.def("settle", &settle<Real>, nb::arg("stop"), nb::arg("total"), nb::arg("label"), nb::arg("asked"));
-    rows.def("settle_numbers", &settle_numbers<Real>, nb::arg("stop"), nb::arg("total"), nb::arg("asked"));
-    rows.def("decide", &decide<Real, std::int32_t>, nb::arg("alone"), nb::arg("stop"), nb::arg("counts"),
-             nb::arg("label"), nb::arg("asked"));
-    rows.def("decide", &decide<Real, double>, nb::arg("alone"), nb::arg("stop"), nb::arg("counts"), nb::arg("label"),
-             nb::arg("asked"));
+    rows.def("count", &count_all<Real>, nb::arg("alone"), nb::arg("counts"));
     rows.def("cast", &cast_votes<Real>, nb::arg("alone"), nb::arg("votes"));
-}
-
-Link link_of(int index) {
-    expect(index >= 0 && index <= static_cast<int>(Link::SQUARE), "there is no such link");
-    return static_cast<Link>(index);
 }
 
 }  // namespace
 
 void bind_forest(nb::module_& m) {
-    nb::class_<ScoreStop>(m, "ScoreStop")
-        .def(
-            "__init__",
-            [](ScoreStop* self, std::size_t first_look, std::size_t every, const ConstDoubles& low,
-               const ConstDoubles& high, const ConstDoubles& needed, const ConstDoubles& drift) {
-                expect(every > 0 && needed.size() > 1 && low.size() == needed.size() && high.size() == needed.size(),
-                       "the stops are not of one number of trees");
-                new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(needed), copied(drift)};
-            },
-            nb::arg("first_look"), nb::arg("every"), nb::arg("low"), nb::arg("high"), nb::arg("needed"),
-            nb::arg("drift"));
-    nb::class_<SpreadStop>(m, "SpreadStop")
-        .def(
-            "__init__",
-            [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
-               double slope, double scale, const ConstDoubles& start) {
-                expect(every > 0 && pooled.size() == start.size() && start.size() > 0,
-                       "the stops are not of one number of scores");
-                new (self) SpreadStop{limit, every, copied(pooled), weight, link_of(link), slope, scale, copied(start)};
-            },
-            nb::arg("limit"), nb::arg("every"), nb::arg("pooled"), nb::arg("weight"), nb::arg("link"), nb::arg("slope"),
-            nb::arg("scale"), nb::arg("start"));
     nb::class_<VoteStop>(m, "VoteStop")
-        .def_static("never", [] { return VoteStop(NeverStops{}); })
-        .def_static(
-            "binary",
-            [](const ConstBounds& lower, const ConstBounds& upper, std::size_t every) {
-                expect(every > 0, "every must be at least 1");
-                return VoteStop(BinaryStops{every, copied(lower), copied(upper)});
-            },
-            nb::arg("lower"), nb::arg("upper"), nb::arg("every"))
-        .def_static(
-            "ternary",
-            [](const Array<const std::int8_t, 1>& decision, std::size_t every) {
-                expect(every > 0, "every must be at least 1");
-                return VoteStop(TernaryStops{every, copied(decision)});
-            },
-            nb::arg("decision"), nb::arg("every"))
-        .def_static(
-            "leaders",
-            [](const ConstBounds& upper, std::size_t every) {
-                expect(every > 0, "every must be at least 1");
-                return VoteStop(LeaderStops{every, copied(upper)});
-            },
-            nb::arg("upper"), nb::arg("every"))
-        .def_static(
-            "weighted",
-            [](const ConstDoubles& weight, const ConstDoubles& needed) {
-                return VoteStop(WeightedStops{copied(weight), copied(needed)});
-            },
-            nb::arg("weight"), nb::arg("needed"));
+        .def("settle", &settle<float>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
+             nb::arg("asked"))
+        .def("settle", &settle<double>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
+             nb::arg("asked"));
     nb::class_<Predicting>(m, "Predicting")
         .def(
             "__init__",
@@ -408,10 +249,10 @@ void bind_forest(nb::module_& m) {
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<Few>(m, "FewRows")
-        .def(nb::init<ForestPointer, const ScoreStop&, const Predicting&, const ConstDoubles&, double, bool, bool>(),
-             nb::arg("forest"), nb::arg("stop"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
+        .def(nb::init<ForestPointer, const Predicting&, const Predicting&, const ConstDoubles&, double, bool, bool>(),
+             nb::arg("forest"), nb::arg("of_labels"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
              nb::arg("refuses_infinite"), nb::arg("refuses_missing"))
-        .def("labels", &Few::labels, nb::arg("X"), nb::arg("answer"))
+        .def("labels", &Few::labels, nb::arg("stop"), nb::arg("X"), nb::arg("answer"))
         .def("predict", &Few::predict, nb::arg("X"), nb::arg("out"));
 }
 

@@ -10,8 +10,7 @@ namespace rfsize {
 // Labels and predictions of a few rows of plain numbers.
 struct FewRows {
     const Forest& forest;
-    ScoreStop stop;  // of labels
-    Predicting predicting;
+    Predicting of_labels, predicting;
     double threshold;
     bool refuses_infinite, refuses_missing;
 
@@ -27,7 +26,8 @@ struct FewRows {
 
     // Index of the label, and trees asked.
     template <class Real>
-    void labels(const Matrix<const double>& X, const std::vector<Real>& start, const Answers& answers) const {
+    void labels(const ScoreStop& stop, const Matrix<const double>& X, const std::vector<Real>& start,
+                const Answers& answers) const {
         std::vector<std::uint16_t> q(X.rows * forest.n_columns());
         std::vector<Real> total(X.rows * start.size());
         quantise(X, q);
@@ -63,10 +63,10 @@ private:
                                 q.data() + row * forest.n_columns());
     }
 
-    // The class that the framework predicts from its probabilities.
+    // The class that the framework predicts from what it makes of sums of scores.
     template <class Real>
     std::int64_t label_of(std::span<Real> score) const {
-        predicting.predict(score);
+        of_labels.predict(score);
         if (score.size() == 1) return score[0] > static_cast<Real>(threshold);
         return std::max_element(score.begin(), score.end()) - score.begin();
     }

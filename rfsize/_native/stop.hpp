@@ -1,5 +1,5 @@
-// When a row may stop asking trees. Each rule is a class that one loop (predict.hpp) asks; they stand in the files
-// stop_averages.hpp, stop_spread.hpp and stop_votes.hpp:
+// When a row may stop asking trees. Each rule stands in a file stop_*.cpp of its own, and is a class that one loop
+// (predict.hpp) asks, or a VoteRule (stop_votes.hpp), of which such a class is made:
 //
 //     enter(rows), leave(n)       take the state of some rows from where the caller keeps it, and put it back
 //     add(member, output, ...)    add what the leaves of one tree say of the n rows
@@ -56,6 +56,7 @@ class ByColumns {
 public:
     ByColumns(std::size_t columns, std::size_t most) : columns_(columns), most_(most), data_(columns * most) {}
 
+    std::size_t columns() const { return columns_; }
     T* operator[](std::size_t column) { return data_.data() + column * most_; }
 
     void enter(const Matrix<T>& from, std::span<const std::uint32_t> rows) {

@@ -14,9 +14,13 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "stop_votes.hpp"
 
 namespace rfsize {
+
+// Place of a state of votes of three classes; see `ternary_index` in rfsize/stopping/rules/ternary.py.
+inline std::size_t ternary_index(std::size_t asked, std::size_t n_0, std::size_t n_1) {
+    return asked * (asked + 1) * (asked + 2) / 6 + n_0 * (asked + 1) - (n_0 == 0 ? 0 : n_0 * (n_0 - 1) / 2) + n_1;
+}
 
 using Int = std::int64_t;
 using Ints = std::span<const std::int32_t>;

@@ -85,10 +85,5 @@ class Answers:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""
         X = self._rows.checked(X)
         counts = np.zeros((matrix.n_rows(X), len(self._forest.classes)), dtype=np.int32)
-
-        def work(some: _core.Rows, rows: slice) -> None:
-            none = np.empty((2, len(some)), dtype=np.int64)
-            some.decide(self._forest.alone, _core.VoteStop.never(), counts[rows], *none)
-
-        self._rows.each_block(X, work)
+        self._rows.each_block(X, lambda some, rows: some.count(self._forest.alone, counts[rows]))
         return counts

@@ -1,249 +1,40 @@
-"""A compiled forest as one C99 file."""
+"""A compiled forest as one C99 file: its numbers, put into the parts of rfsize/walking/forest.c.in.
+
+Only splits are laid out, tree by tree. A child is the number of a split of the same tree, or of a leaf n, as -1 - n;
+so a walk ends where a child is negative. A tree has one leaf more than splits: where its splits begin tells where its
+leaves do. A tree of a single leaf has a split between two like it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from string import Template
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rfsize.adapters.trees import Missing, Reading
 from rfsize.inference.answers import settling_labels
-from rfsize.inference.c_forest import trees_in_c
 from rfsize.stopping.rules.base import Stops
-from rfsize.utils.c_literals import array, checked_name, real, text
 from rfsize.utils.files import written_whole
-from rfsize.walking.layout import Forest
+from rfsize.utils.typing import Int64s
+from rfsize.walking import layout
+from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
+from rfsize.walking.layout import Columns, Forest
 
-_ABOUT = Template("""\
-/* A forest of $n_trees trees on rows of $n_features numbers, as C99 without dependencies. Written by rfsize.
- *
- * A missing value is NaN, and a category the number that it had at training.
-$refused * Nothing is allocated, and nothing kept between calls, so that threads may share all of it.
- *
- * Floating-point numbers must be those of IEEE 754, evaluated in their own precision: leave out -ffast-math, and where
- * the processor has fused multiplication and addition, give -std=c99 or -ffp-contract=off. */
-""")
+_LARGEST_CATEGORY = 2.0**62  # beyond which no whole number holds it
 
-_REFUSED = " * A row that the framework of the forest refuses is answered with {}.\n"
-
-_DECLARED_OF_CLASSES = Template("""\
-/* The index of the row's class, 0 to $last; also how many trees the row asked; and both of many rows, one after
- * another, where asked may be a null pointer. */
-int ${name}_predict_label(const double *row);
-int ${name}_predict_label_trees(const double *row, int *asked);
-void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked);
-
-/* The probabilities of all $n_classes classes, of one row or of many. */
-void ${name}_predict_proba(const double *row, double *probabilities);
-void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities);
-
-/* The label of a class in UTF-8, a null pointer where there is none. */
-const char *${name}_class_label(int index);
-
-""")
-
-_DECLARED_OF_CLASS = Template("""\
-/* Other names of ${name}_predict_label and its like: the model predicts labels. */
-int ${name}_predict(const double *row);
-int ${name}_predict_trees(const double *row, int *asked);
-void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked);
-""")
-
-_DECLARED_OF_NUMBER = Template("""\
-/* $what Of one row, or of many, one after another. */
-double ${name}_predict(const double *row);
-void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted);
-""")
-
-_DECLARED_OF_EACH_CLASS = Template("""\
-/* Other names of ${name}_predict_proba and ${name}_predict_proba_many: the model predicts probabilities. */
-void ${name}_predict(const double *row, double *probabilities);
-void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities);
-""")
-
-_ADD = """
-/* Add the scores of a member in the order and the precision in which the framework of the forest adds them. */
-static void add_scores(const level *q, int member, sum *total)
-{
-    for (int output = 0; output < OUTPUTS; output++) {
-        const size_t leaf = leaf_of(q, member * OUTPUTS + output);
-        for (int part = 0; part < WIDTH; part++)
-            total[output + part] = (sum)(total[output + part] + scores[leaf * WIDTH + part]);
-    }
-}
+_EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
+_UNLESS_TAKEN = """    if (!is_taken(row)) {{
+        {}
+        return{};
+    }}
 """
-
-_PREDICT = """
-/* What the framework predicts from sums of scores. */
-static void predict_from(const sum *total, sum *score)
-{
-%s    for (int k = 0; k < SCORES; k++) {
-        const sum mean = (sum)(total[k] / DIVISOR);
-        score[k] = (sum)(SLOPE * mean);
-    }
-%s}
-"""
-
 _LINKS = {
     "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
     "exp": "score[k] = (sum)EXP(score[k]);",
     "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
 }
-
-_EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
-
-_SOFTMAX = """    for (int k = 0; k < SCORES; k++)
-        if (k == 0 || score[k] > largest) largest = score[k];
-    for (int k = 0; k < SCORES; k++) {
-        score[k] = (sum)EXP((sum)(score[k] - largest));
-        whole += score[k];
-    }
-    for (int k = 0; k < SCORES; k++) score[k] = (sum)(score[k] / (sum)whole);
-"""
-
-_WHOLE = """
-/* The prediction of all trees. */
-static void predict_all(const double *row, sum *score)
-{
-    level q[COLUMNS];
-    sum total[SCORES];
-    quantise(row, q);
-    for (int k = 0; k < SCORES; k++) total[k] = start[k];
-    for (int member = 0; member < TREES; member++) add_scores(q, member, total);
-    predict_from(total, score);
-}
-"""
-
-_TAKEN = """
-/* Whether the framework of the forest takes a row: no %s. */
-static int is_taken(const double *row)
-{
-    for (size_t i = 0; i < FEATURES; i++) {
-        const float single = (float)row[i];
-        if (%s) return 0;
-    }
-    return 1;
-}
-"""
-
-_CLASSES = Template("""
-int ${name}_predict_label_trees(const double *row, int *asked)
-{
-    level q[COLUMNS];
-$unless_taken    quantise(row, q);
-    return label_of(q, asked);
-}
-
-int ${name}_predict_label(const double *row)
-{
-    int asked;
-    return ${name}_predict_label_trees(row, &asked);
-}
-
-void ${name}_predict_label_many(const double *rows, size_t n_rows, int *classes, int *asked)
-{
-    for (size_t i = 0; i < n_rows; i++) {
-        int trees;
-        classes[i] = ${name}_predict_label_trees(rows + i * FEATURES, &trees);
-        if (asked) asked[i] = trees;
-    }
-}
-
-void ${name}_predict_proba(const double *row, double *probabilities)
-{
-    sum score[SCORES];
-$unless_taken_proba    predict_all(row, score);
-$probabilities}
-
-void ${name}_predict_proba_many(const double *rows, size_t n_rows, double *probabilities)
-{
-    for (size_t i = 0; i < n_rows; i++)
-        ${name}_predict_proba(rows + i * FEATURES, probabilities + i * PROBABILITIES);
-}
-
-const char *${name}_class_label(int index)
-{
-    return index >= 0 && index < PROBABILITIES ? class_label[index] : 0;
-}
-""")
-
-_CLASS = Template("""
-int ${name}_predict(const double *row) { return ${name}_predict_label(row); }
-
-int ${name}_predict_trees(const double *row, int *asked) { return ${name}_predict_label_trees(row, asked); }
-
-void ${name}_predict_many(const double *rows, size_t n_rows, int *classes, int *asked)
-{
-    ${name}_predict_label_many(rows, n_rows, classes, asked);
-}
-""")
-
-_EACH_CLASS = Template("""
-void ${name}_predict(const double *row, double *probabilities) { ${name}_predict_proba(row, probabilities); }
-
-void ${name}_predict_many(const double *rows, size_t n_rows, double *probabilities)
-{
-    ${name}_predict_proba_many(rows, n_rows, probabilities);
-}
-""")
-
-_NUMBER = Template("""
-double ${name}_predict(const double *row)
-{
-$number}
-
-void ${name}_predict_many(const double *rows, size_t n_rows, double *predicted)
-{
-    for (size_t i = 0; i < n_rows; i++) predicted[i] = ${name}_predict(rows + i * FEATURES);
-}
-""")
-
-_ONE_SCORE = Template("""\
-    sum score[SCORES];
-$unless_taken    predict_all(row, score);
-    return score[0];
-""")
-
-_PROBABILITY_OF_ONE = """    probabilities[0] = (sum)(1 - score[0]);
-    probabilities[1] = score[0];
-"""
-
-_VOTE_OF_LEAF = """
-static int vote_of(const level *q, int member)
-{
-    return leaf_class[leaf_of(q, member)];
-}
-"""
-
-_VOTE_OF_TREES = """
-/* The class of which the member's tree scores most. */
-static int vote_of(const level *q, int member)
-{
-    sum most = 0;
-    int vote = 0;
-    for (int k = 0; k < OUTPUTS; k++) {
-        const sum scaled = (sum)(scores[leaf_of(q, member * OUTPUTS + k)] * alone[0]);
-        const sum score = (sum)(alone[k + 1] + scaled);
-        if (k == 0 || score > most) {
-            most = score;
-            vote = k;
-        }
-    }
-    return vote;
-}
-"""
-
-_REFUSED_LABEL = """    if (!is_taken(row)) {
-        *asked = 0;
-        return -1;
-    }
-"""
-
-_REFUSED_PROBABILITIES = """    if (!is_taken(row)) {
-        for (int k = 0; k < PROBABILITIES; k++) probabilities[k] = NAN;
-        return;
-    }
-"""
 
 
 def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: str) -> None:
@@ -269,12 +60,13 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
     """The text of the file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
-    refused = _REFUSED.format("class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN")
-    about = _ABOUT.substitute(n_trees=forest.n_trees, n_features=forest.n_features, refused=refused if taken else "")
+    answer = "class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN"
+    refused = f" * A row that the framework of the forest refuses is answered with {answer}.\n" if taken else ""
+    about = part("about", n_trees=forest.n_trees, n_features=forest.n_features, refused=refused)
     declared, predict = _of_predict(forest, public, bool(taken))
-    code = [trees_in_c(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
+    code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if of_classes:
-        declared = _DECLARED_OF_CLASSES.substitute(public) + declared
+        declared = part("declared_of_classes", **public) + declared
         code += [_label(forest, stops, voting), _labels(forest), _of_classes(forest, public, bool(taken))]
     body = "".join([*code, predict])
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
@@ -291,28 +83,29 @@ _SAID = {
 
 def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
     """Declarations and code of the functions that give what the model's own predict does."""
-    if forest.predict_gives == "labels":
-        texts = _DECLARED_OF_CLASS, _CLASS
-    elif forest.predicts_each_class:
-        texts = _DECLARED_OF_EACH_CLASS, _EACH_CLASS
-    else:
-        texts = _DECLARED_OF_NUMBER, _NUMBER
-    number = "    return ${name}_predict_label(row);\n"
+    gives = (
+        "labels" if forest.predict_gives == "labels" else "probabilities" if forest.predicts_each_class else "number"
+    )
+    number = f"    return {public['name']}_predict_label(row);\n"
     if forest.predict_gives != "class numbers":
         refusal = "    if (!is_taken(row)) return NAN;\n" if refuses else ""
-        number = _ONE_SCORE.substitute(unless_taken=refusal)
-    known = {**public, "what": _SAID.get(forest.predict_gives, ""), "number": Template(number).substitute(public)}
-    declared, code = (text.substitute(known) for text in texts)
-    return declared, code
+        number = f"    sum score[SCORES];\n{refusal}    predict_all(row, score);\n    return score[0];\n"
+    known = {**public, "what": _SAID.get(forest.predict_gives, ""), "number": number}
+    return part(f"declared_{gives}", **known), part(gives, **known)
 
 
 def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str:
-    each = "    for (int k = 0; k < SCORES; k++) probabilities[k] = score[k];\n"
-    return _CLASSES.substitute(
-        public,
-        unless_taken=_REFUSED_LABEL if refuses else "",
-        unless_taken_proba=_REFUSED_PROBABILITIES if refuses else "",
-        probabilities=_PROBABILITY_OF_ONE if forest.n_scores == 1 else each,
+    one, each = (
+        "    probabilities[0] = (sum)(1 - score[0]);\n    probabilities[1] = score[0];\n",
+        _EACH.format("probabilities[k] = score[k];"),
+    )
+    no_probability = "for (int k = 0; k < PROBABILITIES; k++) probabilities[k] = NAN;"
+    return part(
+        "of_classes",
+        **public,
+        unless_taken=_UNLESS_TAKEN.format("*asked = 0;", " -1") if refuses else "",
+        unless_taken_proba=_UNLESS_TAKEN.format(no_probability, "") if refuses else "",
+        probabilities=one if forest.n_scores == 1 else each,
     )
 
 
@@ -320,7 +113,7 @@ def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
     label_of = settling_labels(forest, stops, voting).label_in_c()
     if voting == "soft":
         return label_of
-    vote = _VOTE_OF_LEAF if forest.n_outputs == 1 else array("alone", forest.alone) + _VOTE_OF_TREES
+    vote = part("vote_of_leaf") if forest.n_outputs == 1 else array("alone", forest.alone) + part("vote_of_trees")
     return f"enum {{ CLASSES = {len(forest.classes)} }};\n{vote}{label_of}"
 
 
@@ -336,8 +129,10 @@ def _refusal(forest: Forest) -> str:
     if not conventions.refuses_infinite:
         return ""
     if conventions.refuses_missing:
-        return _TAKEN % ("missing value, or number beyond single precision", "single - single != 0")
-    return _TAKEN % ("number beyond single precision", "single == single && single - single != 0")
+        what, is_refused = "missing value, or number beyond single precision", "single - single != 0"
+    else:
+        what, is_refused = "number beyond single precision", "single == single && single - single != 0"
+    return part("is_taken", what=what, is_refused=is_refused)
 
 
 def _scores(forest: Forest) -> str:
@@ -346,7 +141,7 @@ def _scores(forest: Forest) -> str:
     single, link = kind == np.float32, forest.conventions.link
     declared, last = "", ""
     if link == "softmax":
-        declared, last = "    sum largest = 0;\n    double whole = 0.0;\n", _SOFTMAX
+        declared, last = "    sum largest = 0;\n    double whole = 0.0;\n", part("softmax")
     elif link != "identity":
         last = _EACH.format(_LINKS["logistic" if link == "one-vs-all" else link])
     constants = {"DIVISOR": float(forest.divisor), "SLOPE": forest.conventions.slope}
@@ -361,8 +156,230 @@ def _scores(forest: Forest) -> str:
             ),
             array("start", forest.start),
             f"#define EXP {'expf' if single else 'exp'}\n" if "EXP(" in last else "",
-            _ADD,
-            _PREDICT % (declared, last),
-            _WHOLE,
+            part("add"),
+            part("predict_from", declared=declared, linked=last),
+            part("predict_all"),
         ]
     )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Reading a row
+
+
+class _Read(NamedTuple):
+    """The columns of a quantised row, those of categories last, and the new place of each."""
+
+    columns: Columns
+    place: Int64s
+    n_numeric: int
+
+    @property
+    def n_numeric_columns(self) -> int:
+        return int(self.columns.start[self.n_numeric])
+
+    @property
+    def highest(self) -> int:
+        """The rank beyond all, in as few bytes as can be."""
+        sizes, n = np.diff(self.columns.cut_start), self.n_numeric
+        most = max(0, *sizes[:n].tolist(), *(sizes[n:] + 1).tolist())
+        return 0xFF if most < 0xFF else layout.HIGHEST_RANK
+
+
+def _read(columns: Columns) -> _Read:
+    if columns.feature.size == 0:  # no tree splits; C knows no empty arrays
+        one, zero = np.array([0, 1]), np.zeros(1, dtype=np.int64)
+        columns = Columns(zero, one, np.zeros(1), one, np.array([Missing.NAN_LEFT], dtype=np.uint8), zero)
+    is_category = columns.missing[columns.start[:-1]] == Missing.CATEGORY
+    order = np.argsort(is_category, kind="stable")
+    of_cuts, cut_start = _taken(columns.cut_start, order)
+    of_columns, start = _taken(columns.start, order)
+    reordered = Columns(
+        feature=columns.feature[order],
+        cut_start=cut_start,
+        cuts=columns.cuts[of_cuts],
+        start=start,
+        missing=columns.missing[of_columns],
+        base=columns.base[of_columns],
+    )
+    return _Read(reordered, np.argsort(of_columns), int(np.sum(~is_category)))
+
+
+def _taken(start: Int64s, order: Int64s) -> tuple[Int64s, Int64s]:
+    """What belongs to lists that are put into another order, and where each starts then."""
+    index = np.concatenate([np.arange(start[one], start[one + 1]) for one in order])
+    return index, np.append(0, np.cumsum(np.diff(start)[order]))
+
+
+def _cuts(read: _Read, single_precision: bool) -> NDArray[np.floating]:
+    """Thresholds and categories in single precision, where that compares alike."""
+    cuts, n_numeric = read.columns.cuts, int(read.columns.cut_start[read.n_numeric])
+    with np.errstate(over="ignore"):
+        single = cuts.astype(np.float32)
+    # Of two neighbours in single precision, no number is between a threshold and the lower one.
+    below = np.where(single > cuts, np.nextafter(single, np.float32(-np.inf)), single)
+    same = below == cuts
+    if same.all() or (single_precision and same[n_numeric:].all()):
+        return below if below.size else np.zeros(1, dtype=np.float32)
+    return cuts
+
+
+def _as_read(reading: Reading) -> str:
+    steps = ["double number = (double)(float)value;" if reading.single_precision else "double number = value;"]
+    if not np.isnan(reading.missing):
+        steps.append(f"if (number == {real(reading.missing)}) return NAN;")
+    if reading.zero_within >= 0.0:
+        near = real(reading.zero_within)
+        steps.append(f"if (number >= -{near} && number <= {near}) return 0.0;")
+    return part("as_read", steps="\n    ".join([*steps, "return number;"]))
+
+
+def _quantiser(read: _Read, reading: Reading) -> str:
+    columns, cuts = read.columns, _cuts(read, reading.single_precision)
+    n_entries, has_categories = columns.feature.size, read.n_numeric < columns.feature.size
+    parts = [
+        f"typedef {'float' if cuts.dtype == np.float32 else 'double'} cut;\n",
+        f"typedef {smallest(read.highest)} level; /* a rank among the cuts of a feature */\n",
+        f"enum {{ NUMERIC_ENTRIES = {read.n_numeric}, ENTRIES = {n_entries}, COLUMNS = {columns.missing.size} }};\n",
+        f"enum {{ NUMERIC_COLUMNS = {read.n_numeric_columns}, HIGHEST = {read.highest} }};\n",
+        array("feature", columns.feature),
+        array("cut_start", columns.cut_start),
+        array("cuts", cuts, "cut"),
+        array("column_start", columns.start),
+        _as_read(reading),
+        part("ranks"),
+    ]
+    steps = []
+    if read.n_numeric:
+        numeric = slice(0, read.n_numeric_columns)
+        of_missing = {kind.name: int(kind) for kind in Missing}
+        parts += ["\n", array("missing", columns.missing[numeric]), array("base", columns.base[numeric])]
+        parts.append(part("numbers", **of_missing))
+        steps.append("quantise_numbers(row, q);")
+    if has_categories:
+        lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
+        parts.append(f"\nstatic const double LOWEST_CATEGORY = {lowest};\n")
+        parts.append(f"static const double LARGEST_CATEGORY = {real(_LARGEST_CATEGORY)};\n")
+        parts.append(part("categories"))
+        steps.append("quantise_categories(row, q);")
+    return "".join(parts) + part("quantise", steps="\n    ".join(steps))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Trees
+
+
+class _Splits(NamedTuple):
+    """The splits of all trees, and the nodes of their leaves."""
+
+    column: Int64s
+    rank: Int64s
+    left: Int64s
+    right: Int64s
+    tree_start: Int64s
+    leaf: Int64s
+
+
+def _splits(forest: Forest, read: _Read, rank: Int64s) -> _Splits:
+    """``rank`` is what each node compares with, or where it has a set, the number of that."""
+    nodes, start = forest.trees.nodes, forest.trees.tree_start
+    is_leaf = nodes & layout.RANK_MASK == layout.HIGHEST_RANK
+    tree = np.repeat(np.arange(start.size - 1), np.diff(start))
+    leaves, splits = np.cumsum(is_leaf) - is_leaf, np.cumsum(~is_leaf) - ~is_leaf
+    child = np.where(is_leaf, -1 - (leaves - leaves[start[tree]]), splits - splits[start[tree]])
+    inner, leaf = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
+    left = (nodes[inner] >> layout.LEFT_SHIFT).astype(np.int64)
+    column = (nodes[inner] >> layout.COLUMN_SHIFT & layout.COLUMN_MASK).astype(np.int64)
+    n_splits = np.bincount(tree[inner], minlength=start.size - 1)
+    alone = np.flatnonzero(n_splits == 0)
+    before = (np.cumsum(n_splits) - n_splits)[alone]
+    return _Splits(
+        column=np.insert(read.place[column], before, 0),
+        rank=np.insert(rank[inner], before, 0),
+        left=np.insert(child[left], before, -1),
+        right=np.insert(child[left + 1], before, -2),
+        tree_start=np.cumsum(np.maximum(n_splits, 1)) - np.maximum(n_splits, 1),
+        leaf=np.repeat(leaf, 1 + (n_splits[tree[leaf]] == 0)),
+    )
+
+
+def _sets(forest: Forest, read: _Read) -> tuple[Int64s, str]:
+    """Ranks of all nodes, with the numbers of sets in place of those of categorical splits, and the sets."""
+    trees, columns = forest.trees, read.columns
+    rank = (trees.nodes & layout.RANK_MASK).astype(np.int64)
+    if read.n_numeric == columns.feature.size:
+        return rank, ""
+    is_set = trees.nodes & layout.CATEGORICAL != 0
+    column = read.place[(trees.nodes >> layout.COLUMN_SHIFT & layout.COLUMN_MASK).astype(np.int64)]
+    sets, n_bytes = [], []
+    for entry in range(read.n_numeric, columns.feature.size):
+        size = int(columns.cut_start[entry + 1] - columns.cut_start[entry]) + 2
+        of_column = np.flatnonzero(is_set & (column == columns.start[entry]))
+        words = trees.bits[trees.bit_start[of_column, None] + np.arange(-(-size // 32))]
+        distinct, which = np.unique(words.astype("<u4").view(np.uint8), axis=0, return_inverse=True)
+        rank[of_column] = which.ravel()
+        n_bytes.append(-(-size // 8))
+        sets.append(distinct[:, : n_bytes[-1]].ravel())
+    sizes = np.array([one.size for one in sets])
+    arrays = [
+        "\n",
+        array("sets", np.concatenate(sets)),
+        array("set_start", np.cumsum(sizes) - sizes),
+        array("set_bytes", np.array(n_bytes)),
+    ]
+    return rank, "".join(arrays)
+
+
+def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:
+    inner = zip(*(each.tolist() for each in splits[:4]), strict=True)
+    items = [f"{{{{{left}, {right}}}, {rank}, {column}}}" for column, rank, left, right in inner]
+    child = smallest(-1, *splits.left[[splits.left.argmin(), splits.left.argmax()]].tolist(), splits.right.min())
+    is_number = "if (at->column < NUMERIC_COLUMNS) " if read.n_numeric < read.columns.feature.size else ""
+    of_numbers = f"    {is_number}return q[at->column] > at->rank;\n" if read.n_numeric else ""
+    return part(
+        "walk",
+        child=child,
+        rank=smallest(int(splits.rank.max())),
+        column=smallest(int(splits.column.max())),
+        n_splits=len(items),
+        splits=lines(items),
+        tree_start=array("tree_start", splits.tree_start),
+        decision=of_numbers + (part("in_a_set") if is_number else ""),
+        place_of_leaf=place_of_leaf,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Leaves
+
+
+def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
+    """The scores of the leaves, with ``votes`` also their classes, and where those of a ``leaf`` are.
+
+    Leaves that are alike share theirs where that takes less.
+    """
+    value = np.ascontiguousarray(forest.trees.value[leaf])
+    with np.errstate(over="ignore"):
+        single = value.astype(np.float32)
+    kept = single if (single == value).all() else value
+    content = kept.view(np.uint8).reshape(leaf.size, -1)
+    if votes:
+        content = np.concatenate([content, forest.trees.vote[leaf, None].view(np.uint8)], axis=1)
+    as_one = np.ascontiguousarray(content).view(f"V{content.shape[1]}").ravel()
+    _, first, which = np.unique(as_one, return_index=True, return_inverse=True)
+    width = 1 if first.size <= 1 << 8 else 2 if first.size <= 1 << 16 else 4
+    is_shorter = first.size * content.shape[1] + leaf.size * width < content.size
+    shared = first if is_shorter else np.arange(leaf.size)
+    arrays = "\n" + array("scores", kept[shared].ravel())
+    if votes:
+        arrays += array("leaf_class", forest.trees.vote[leaf[shared]])
+    return (arrays + array("which", which.ravel()), "which[leaf]") if is_shorter else (arrays, "leaf")
+
+
+def _trees(forest: Forest, *, votes: bool) -> str:
+    """``quantise`` and ``leaf_of``, with the scores of the leaves, and with ``votes`` the classes they vote for."""
+    read = _read(forest.columns)
+    rank, sets = _sets(forest, read)
+    splits = _splits(forest, read, rank)
+    leaves, place = _leaves(forest, splits.leaf, votes=votes)
+    return _quantiser(read, forest.conventions.reading) + sets + leaves + _walk(read, splits, place)

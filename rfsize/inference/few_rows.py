@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
+from rfsize.stopping.rules.on_sums import LabelsBySums
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
 
@@ -31,14 +31,11 @@ class FewRows:
 
     def __init__(self, forest: Forest, labels: LabelsBySums | None) -> None:
         conventions = forest.conventions
-        stop = (lossless_on(forest) if labels is None else labels).native
-        self._has_labels = labels is not None
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)
-        self._of_labels, self._of_predictions = (
-            _core.FewRows(forest.native, stop, forest.predicting(link), start, forest.threshold, *refuses)
-            for link in (forest.link_of_labels, conventions.link)
-        )
+        predicting = forest.predicting(forest.link_of_labels), forest.predicting(conventions.link)
+        self._native = _core.FewRows(forest.native, *predicting, start, forest.threshold, *refuses)
+        self._labels = labels
         self._n_features, self._names = forest.n_features, forest.feature_names
         self._has_categories = bool(conventions.categories)
         self._columns: Any = None
@@ -74,11 +71,11 @@ class FewRows:
 
     def labels(self, X: Any) -> Int64s | None:
         """Index of the label and trees asked, shape (2, n_rows); None where ``X`` takes more care."""
-        rows = self._rows(X) if self._has_labels else None
-        if rows is None:
+        rows = None if self._labels is None else self._rows(X)
+        if self._labels is None or rows is None:
             return None
         answer = np.empty((2, len(rows)), dtype=np.int64)
-        return answer if self._of_labels.labels(rows, answer) else None
+        return answer if self._native.labels(self._labels.native, rows, answer) else None
 
     def predictions(self, X: Any, n_outputs: int) -> Floats | None:
         """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
@@ -86,4 +83,4 @@ class FewRows:
         if rows is None:
             return None
         predicted = np.empty((len(rows), n_outputs))
-        return predicted if self._of_predictions.predict(rows, predicted) else None
+        return predicted if self._native.predict(rows, predicted) else None

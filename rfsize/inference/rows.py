@@ -54,7 +54,7 @@ class Rows:
         """Of rows in memory, the first of which has this number."""
         rows, quantise = matrix.n_rows(X), quantised_blocks(self._forest, X)
 
-        def block(start: int, stop: int) -> None:
+        def one(start: int, stop: int) -> None:
             work(quantise(start, stop), slice(first + start, first + stop))
 
-        each_range(block, rows, rows_per_block(rows, self._forest.n_columns, n_jobs=self._n_jobs), n_jobs=self._n_jobs)
+        each_range(one, rows, rows_per_block(rows, self._forest.n_columns, n_jobs=self._n_jobs), n_jobs=self._n_jobs)

@@ -491,7 +491,6 @@ class StopTable(Terms, Result):
         n_trees, n_classes = fields.whole("n_trees", 1, MAX_TREES), fields.whole("n_classes", 1, MAX_CLASSES)
         kinds = Stops.kinds(n_trees, n_classes)
         kind = kinds[fields.choice("kind", tuple(kinds))]
-        of_kind = fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}")
         turns_at_threshold = n_classes == 2 and kind.voting == "soft" and "labels" in kind.calibrates
         table = cls(
             n_trees,
@@ -500,7 +499,9 @@ class StopTable(Terms, Result):
             fields.choice("rule", kind.rules),
             fields.choice("target", TARGETS),
             kind.prior_of(fields, n_trees),
-            stops=kind.from_fields(of_kind, n_trees, n_classes),
+            stops=kind.from_fields(
+                fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes
+            ),
             nominal=None if fields["nominal"] is None else fields.alpha("nominal"),
             classes=stored_labels(fields, n_classes),
             threshold=stored_threshold(fields, n_classes, is_needed=turns_at_threshold),

@@ -34,7 +34,7 @@ def encoded(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _without_refused(blocks: Blocks, conventions: Conventions) -> Blocks:
-    def block(start: int, stop: int) -> Any:
+    def read(start: int, stop: int) -> Any:
         rows = blocks(start, stop)
         with np.errstate(over="ignore"):
             values = (rows.data if issparse(rows) else rows).astype(np.float32, copy=False)
@@ -46,7 +46,7 @@ def _without_refused(blocks: Blocks, conventions: Conventions) -> Blocks:
             )
         return rows
 
-    return block
+    return read
 
 
 def _blocks(X: Any, conventions: Conventions) -> Blocks:
@@ -76,7 +76,7 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
         return _array_blocks(X.to_numpy())
     once = _rounded_once(X.dtypes, conventions)
 
-    def block(start: int, stop: int) -> Floats:
+    def read(start: int, stop: int) -> Floats:
         out = np.empty((stop - start, X.shape[1]), order="F")
         for column in range(X.shape[1]):
             values = X.iloc[start:stop, column]
@@ -88,7 +88,7 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
                 out[:, column] = coders[column].codes(*_enumerated(values.to_numpy(dtype=object, na_value=None)))
         return out
 
-    return block
+    return read
 
 
 def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
@@ -107,7 +107,7 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     kinds = [arrow_kind_of(field.type) for field in X.schema]
     coders = _coders(list(X.column_names), kinds, conventions)
 
-    def block(start: int, stop: int) -> Floats:
+    def read(start: int, stop: int) -> Floats:
         out = np.empty((stop - start, len(kinds)), order="F")
         for column, values in enumerate(X.slice(start, stop - start).columns):
             if column in coders:
@@ -117,7 +117,7 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
                 out[:, column] = values.cast(pa.float32() if once else pa.float64(), safe=False).to_numpy()
         return out
 
-    return block
+    return read
 
 
 def _enumerated(values: Any) -> tuple[Int64s, list[Any]]:

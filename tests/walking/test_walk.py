@@ -176,7 +176,7 @@ def test_rows_that_stop_are_left_out(seed: int, n: int, n_trees: int) -> None:
     bound = np.append(np.inf, np.linspace(3.0, 0.3, n_trees))
     stop = _core.ScoreStop(1, 1, low=-bound, high=bound, needed=bound, drift=np.zeros(1))
     total, label, asked = np.zeros((n, 1)), np.full(n, -1), np.full(n, n_trees)
-    native_forest(trees).rows(q.astype(np.float64)).settle(stop, total, label, asked)
+    stop.settle(native_forest(trees).rows(q.astype(np.float64)), total, label, asked)
     stops = np.abs(sums[:, :-1]) >= bound[1:-1]
     first = np.where(stops.any(axis=1), stops.argmax(axis=1), n_trees - 1)
     assert np.array_equal(asked, first + 1)

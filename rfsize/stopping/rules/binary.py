@@ -15,10 +15,9 @@ from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing, Figures
 from rfsize.stopping.rules.exact import ExactStops, search
 from rfsize.stopping.rules.from_prior import ROUNDING
-from rfsize.stopping.rules.votes import ANSWER_IN_C
 from rfsize.stopping.terms import Terms
-from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.c_text import array, part
 
 # Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
 # the bound is met closely enough without.
@@ -139,12 +138,16 @@ class BinaryStops(ExactStops):
         return cls(lower.astype(np.int32), upper.astype(np.int32))
 
     def native(self, every: int) -> _core.VoteStop:
-        return _core.VoteStop.binary(self.lower, self.upper, every)
+        return _core.BinaryStop(self.lower, self.upper, every)
 
     def answer_in_c(self, every: int) -> str:
         n_trees = len(self.lower) - 1
         looks = np.minimum(np.arange(0, n_trees + every, every), n_trees)
-        return array("lower", self.lower[looks]) + array("upper", self.upper[looks]) + ANSWER_IN_C % _ANSWER
+        return (
+            array("lower", self.lower[looks])
+            + array("upper", self.upper[looks])
+            + part("answer_by_votes", body=_ANSWER)
+        )
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         asked = np.arange(n_trees + 1)

@@ -16,11 +16,11 @@ from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.binary import BinaryStops
 from rfsize.stopping.rules.from_prior import UrnStops
 from rfsize.stopping.rules.ternary import MAX_TERNARY, TernaryStops
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, LabelsByVotes, ask_in_turn
+from rfsize.stopping.rules.votes import LabelsByVotes, ask_in_turn
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.votes import Votes
+from rfsize.walking.c_text import array, part
 from rfsize.walking.layout import Forest
 
 _BLOCK = 2_000_000  # votes held at a time
@@ -142,13 +142,13 @@ class LeaderStops(UrnStops):
         return cls(upper.astype(np.int32))
 
     def native(self, every: int) -> _core.VoteStop:
-        return _core.VoteStop.leaders(self.upper, every)
+        return _core.LeaderStop(self.upper, every)
 
     def answer_in_c(self, every: int) -> str:
         if (self.upper > np.arange(self.upper.size)).all():  # no votes are so many
-            return LEADERS_IN_C + ANSWER_IN_C % (_ANSWER % "-1")
+            return part("two_leaders") + part("answer_by_votes", body=_ANSWER % "-1")
         bound = "votes[leader] >= upper[votes[leader] + votes[rival]] ? leader : -1"
-        return array("upper", self.upper) + LEADERS_IN_C + ANSWER_IN_C % (_ANSWER % bound)
+        return array("upper", self.upper) + part("two_leaders") + part("answer_by_votes", body=_ANSWER % bound)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         both = np.arange(n_trees + 1)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.stopping.rules.base import Settling
-from rfsize.utils.c_literals import array, real
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 
 # Without a table. To look at all rows after every tree would take longer than to walk down it.
@@ -20,94 +20,8 @@ _TREES_BETWEEN_LOOKS = 8
 # Rounding errors that a link adds to a score, at most, in units of its precision.
 _OF_A_LINK = 16.0
 
-_ONE_SCORE = """
-/* The class that a row is answered with after so many trees, -1 where it asks on. */
-static int answer(int asked, const sum *total)
-{
-    const int look = (asked - FIRST_LOOK + EVERY - 1) / EVERY;
-    return total[0] <= low[look] ? 0 : total[0] >= high[look] ? 1 : -1;
-}
-"""
-
-_SEVERAL_SCORES = """
-/* The class that a row is answered with after so many trees, -1 where it asks on. */
-static int answer(int asked, const sum *total)
-{
-    double first = after_drift(asked, 0, total), second = -INFINITY;
-    int leader = 0;
-    for (int k = 1; k < SCORES; k++) {
-        const double score = after_drift(asked, k, total);
-        if (score > first) {
-            second = first;
-            first = score;
-            leader = k;
-        } else if (score > second) {
-            second = score;
-        }
-    }
-    return first - second >= needed[(asked - FIRST_LOOK + EVERY - 1) / EVERY] ? leader : -1;
-}
-"""
-
-_NO_DRIFT = """
-static double after_drift(int asked, int k, const sum *total)
-{
-    (void)asked;
-    return total[k];
-}
-"""
-
-_DRIFT = """
-/* A sum without what it began with, as far as the trees asked make it up. */
-static double after_drift(int asked, int k, const sum *total)
-{
-    const double left = 1.0 - asked / (double)TREES;
-    const double moved = left * drift[k];
-    return total[k] - moved;
-}
-"""
-
-_ASK = """
-static int label_of(const level *q, int *asked)
-{
-    sum total[SCORES];
-    for (int k = 0; k < SCORES; k++) total[k] = start[k];
-    for (int member = 0; member < TREES; member++) {
-        add_scores(q, member, total);
-        *asked = member + 1;
-        if (*asked == TREES || (*asked >= FIRST_LOOK && (*asked - FIRST_LOOK) % EVERY == 0)) {
-            const int label = answer(*asked, total);
-            if (label >= 0) return label;
-        }
-    }
-    return predicted_label(total);
-}
-"""
-
-_BY_THRESHOLD = """
-/* The class that the framework predicts from the scores of all trees. */
-static int predicted_label(const sum *total)
-{
-    sum score[SCORES];
-    predict_from(total, score);
-    return score[0] > THRESHOLD;
-}
-"""
-
-_BY_LARGEST = """
-/* The class that the framework predicts from the scores of all trees. */
-static int predicted_label(const sum *total)
-{
-%s    int leader = 0;
-    for (int k = 1; k < SCORES; k++)
-        if (score[k] > score[leader]) leader = k;
-    return leader;
-}
-"""
-
-_OF_PROBABILITIES = """    sum score[SCORES];
-    predict_from(total, score);
-"""
+# The scores by the largest of which the framework tells the label.
+_OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
 _OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
 
 
@@ -151,7 +65,7 @@ class LabelsBySums(Settling):
     def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
         forest = self.forest
         total = np.tile(forest.start, (len(rows), 1))
-        rows.settle(self.native, total, answer, asked)
+        self.native.settle(rows, total, answer, asked)
         is_open = answer < 0
         if is_open.any():
             answer[is_open] = _predicted_labels(forest, total[is_open])
@@ -167,14 +81,14 @@ class LabelsBySums(Settling):
         if forest.n_scores == 1:
             single = forest.trees.value.dtype == np.float32
             threshold = real(float(np.float32(forest.threshold)) if single else forest.threshold, single=single)
-            parts += [array("low", low), array("high", high), _ONE_SCORE]
-            parts += [f"static const sum THRESHOLD = {threshold};\n", _BY_THRESHOLD]
+            parts += [array("low", low), array("high", high), part("answer_by_one_score")]
+            parts += [f"static const sum THRESHOLD = {threshold};\n", part("label_above_threshold")]
         else:
             parts.append(array("needed", needed))
-            parts += [array("drift", self.drift), _DRIFT] if self.drift.any() else [_NO_DRIFT]
-            numbers = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
-            parts += [_SEVERAL_SCORES, _BY_LARGEST % numbers]
-        return "".join(parts) + _ASK
+            parts += [array("drift", self.drift), part("drift")] if self.drift.any() else [part("no_drift")]
+            score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+            parts += [part("answer_by_scores"), part("label_of_largest", score=score)]
+        return "".join(parts) + part("label_by_scores")
 
 
 def _predicted_labels(forest: Forest, total: Floats) -> Int64s:

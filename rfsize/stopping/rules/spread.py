@@ -181,7 +181,7 @@ class _NumbersBySpread(Settling):
         return _core.SpreadStop(stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope, scale, start)
 
     def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
-        rows.settle_numbers(self._native, answer, asked)
+        self._native.settle(rows, answer, asked)
 
 
 def _tallied_spread(

@@ -16,9 +16,8 @@ from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing, Figures
 from rfsize.stopping.rules.exact import ExactStops
 from rfsize.stopping.rules.from_prior import stored_prior
-from rfsize.stopping.rules.votes import ANSWER_IN_C
-from rfsize.utils.c_literals import array
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.c_text import array, part
 
 MAX_TERNARY = 201
 """The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
@@ -124,10 +123,10 @@ class TernaryStops(ExactStops):
         return prior
 
     def native(self, every: int) -> _core.VoteStop:
-        return _core.VoteStop.ternary(self.decision, every)
+        return _core.TernaryStop(self.decision, every)
 
     def answer_in_c(self, every: int) -> str:
-        return array("decision", _packed(self.decision)) + ANSWER_IN_C % _ANSWER
+        return array("decision", _packed(self.decision)) + part("answer_by_votes", body=_ANSWER)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The leader's smallest stopping lead, over the ways in which the other two share the rest."""

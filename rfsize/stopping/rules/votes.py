@@ -15,41 +15,8 @@ from rfsize import _core
 from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Int64s
+from rfsize.walking.c_text import part
 from rfsize.walking.layout import Forest
-
-LEADERS_IN_C = """
-/* The classes with the most and the second most votes, the lowest where they tie. */
-static void two_leaders(const tally *votes, int *leader, int *rival)
-{
-    *leader = 0;
-    for (int k = 1; k < CLASSES; k++)
-        if (votes[k] > votes[*leader]) *leader = k;
-    *rival = *leader == 0;
-    for (int k = *rival + 1; k < CLASSES; k++)
-        if (k != *leader && votes[k] > votes[*rival]) *rival = k;
-}
-"""
-
-ANSWER_IN_C = """
-/* The class that a row is answered with after so many votes, -1 where it asks on. */
-static int answer(int asked, const tally *votes)
-{
-%s}
-"""
-
-_COUNT_IN_C = """
-static int label_of(const level *q, int *asked)
-{
-    tally votes[CLASSES] = {0};
-    for (*asked = 1; ; ++*asked) {
-        votes[vote_of(q, *asked - 1)]++;
-        if (*asked % EVERY == 0 || *asked == TREES) {
-            const int label = answer(*asked, votes);
-            if (label >= 0 || *asked == TREES) return label;
-        }
-    }
-}
-"""
 
 
 class VoteStops(Stops):
@@ -106,13 +73,12 @@ class LabelsByVotes(Settling):
         return self.stops.native(self.every)
 
     def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
-        counts = np.zeros((len(rows), len(self.forest.classes)), dtype=np.int32)
-        rows.decide(self.forest.alone, self._native, counts, answer, asked)
+        self._native.settle(rows, self.forest.alone, len(self.forest.classes), answer, asked)
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"
         head = f"enum {{ EVERY = {self.every} }};\ntypedef {tally} tally;\n"
-        return head + self.stops.answer_in_c(self.every) + _COUNT_IN_C
+        return head + self.stops.answer_in_c(self.every) + part("label_by_votes")
 
 
 def ask_in_turn(

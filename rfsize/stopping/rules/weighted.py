@@ -13,10 +13,10 @@ from rfsize import _core
 from rfsize.stopping.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing, Figures
-from rfsize.stopping.rules.votes import ANSWER_IN_C, LEADERS_IN_C, LabelsByVotes, VoteStops, ask_in_turn
+from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.c_literals import array, real, smallest
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.walking.c_text import array, part, real, smallest
 from rfsize.walking.layout import Forest
 
 MOST_WEIGHT = 1e300
@@ -189,7 +189,7 @@ class WeightedStops(VoteStops):
         return _LabelsByWeights(self, forest, every)
 
     def native(self, every: int) -> _core.VoteStop:
-        return _core.VoteStop.weighted(self.weights[self.order], self.needed)
+        return _core.WeightedStop(self.weights[self.order], self.needed)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
@@ -207,15 +207,14 @@ class _LabelsByWeights(LabelsByVotes):
     stops: WeightedStops
 
     def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
-        alone, n_classes = self.forest.alone, len(self.forest.classes)
-        rows.decide(alone, self._native, np.zeros((len(rows), n_classes)), answer, asked)
+        super().settle(rows, answer, asked)
         level = np.flatnonzero(answer < 0)
         if level.size:
             votes = np.empty((level.size, self.forest.n_trees), dtype=np.int64)
-            rows.take(level).cast(alone, votes)
+            rows.take(level).cast(self.forest.alone, votes)
             in_own_order = np.empty_like(votes)
             in_own_order[:, self.stops.order] = votes
-            answer[level] = self.stops.winner(in_own_order, n_classes)
+            answer[level] = self.stops.winner(in_own_order, len(self.forest.classes))
 
     def label_in_c(self) -> str:
         stops, n_trees = self.stops, self.forest.n_trees
@@ -229,8 +228,8 @@ class _LabelsByWeights(LabelsByVotes):
             array("against", worth[1]),
             array("needed", stops.needed),
             array("place_of", np.argsort(stops.order), smallest(n_trees)),
-            LEADERS_IN_C,
-            ANSWER_IN_C % _WEIGHTED,
+            part("two_leaders"),
+            part("answer_by_votes", body=_WEIGHTED),
         ]
         return "".join(parts) + _WEIGH
 

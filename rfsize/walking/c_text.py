@@ -1,9 +1,12 @@
-"""Numbers, arrays and text as C99 writes them."""
+"""C99 as text: numbers, arrays and strings, and the parts of ``forest.c.in``."""
 
 from __future__ import annotations
 
 import math
 import re
+from functools import cache
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,18 @@ _KEYWORD = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
     "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
+
+
+@cache
+def _parts() -> dict[str, Template]:
+    text = files("rfsize.walking").joinpath("forest.c.in").read_text(encoding="utf-8")
+    found = re.split("^//// (.*)\\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(found[::2], map(Template, found[1::2]), strict=True))
+
+
+def part(which: str, /, **known: object) -> str:
+    """A part of ``forest.c.in`` with what is known put in."""
+    return _parts()[which].substitute(known)
 
 
 def checked_name(name: str) -> str:

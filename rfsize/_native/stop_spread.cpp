@@ -1,12 +1,11 @@
-// The rule that goes by the spread of a row's own scores.
-#pragma once
-
-#include "link.hpp"
-#include "stop.hpp"
+// The rule that goes by the spread of a row's own scores; see rfsize/stopping/rules/spread.py.
+#include "bind_stops.hpp"
 
 namespace rfsize {
 
-// See `SpreadStops` in rfsize/stopping/rules/spread.py; a tree alone scores scale times its value, and start more.
+namespace {
+
+// A tree alone scores scale times its value, and start more.
 struct SpreadStop {
     double limit;
     std::size_t every;
@@ -124,5 +123,34 @@ private:
         }
     }
 };
+
+template <class Real>
+void settle(const SpreadStop& stop, const Rows& rows, const Array<Real, 2>& total,
+            const Array<std::int64_t, 1>& asked) {
+    expect_totals(rows, total);
+    expect(stop.start.size() == rows.forest().n_scores(), "the stops are for another forest");
+    asked.expect({rows.n_rows()}, "asked");
+    Released released;
+    BySpread<Real> rule(rows.forest(), stop, total.matrix(), asked.data(), rows.most());
+    rows.run(rule);
+}
+
+const Part PART([](nb::module_& m) {
+    nb::class_<SpreadStop>(m, "SpreadStop")
+        .def(
+            "__init__",
+            [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
+               double slope, double scale, const ConstDoubles& start) {
+                expect(every > 0 && pooled.size() == start.size() && start.size() > 0,
+                       "the stops are not of one number of scores");
+                new (self) SpreadStop{limit, every, copied(pooled), weight, link_of(link), slope, scale, copied(start)};
+            },
+            nb::arg("limit"), nb::arg("every"), nb::arg("pooled"), nb::arg("weight"), nb::arg("link"), nb::arg("slope"),
+            nb::arg("scale"), nb::arg("start"))
+        .def("settle", &settle<float>, nb::arg("rows"), nb::arg("total"), nb::arg("asked"))
+        .def("settle", &settle<double>, nb::arg("rows"), nb::arg("total"), nb::arg("asked"));
+});
+
+}  // namespace
 
 }  // namespace rfsize

@@ -1,0 +1,33 @@
+// What the bindings of rows and of rules share: arrays are checked, and rules fit the rows' forest.
+#pragma once
+
+#include "bindings.hpp"
+#include "link.hpp"
+#include "rows.hpp"
+#include "stop_averages.hpp"
+
+namespace rfsize {
+
+template <class Real>
+void expect_totals(const Rows& rows, const Array<Real, 2>& total) {
+    total.expect({rows.n_rows(), rows.forest().n_scores()}, "total");
+    expect(rows.forest().is_single() == std::is_same_v<Real, float>, "total is of another precision than the forest");
+}
+
+inline Answers answers_of(const Rows& rows, const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
+    label.expect({rows.n_rows()}, "label");
+    asked.expect({rows.n_rows()}, "asked");
+    return {label.data(), asked.data()};
+}
+
+inline void expect_fit(const Forest& forest, const ScoreStop& stop) {
+    expect(stop.n_members() == forest.n_members() && stop.drift.size() == forest.n_scores(),
+           "the stops are for another forest");
+}
+
+inline Link link_of(int index) {
+    expect(index >= 0 && index <= static_cast<int>(Link::SQUARE), "there is no such link");
+    return static_cast<Link>(index);
+}
+
+}  // namespace rfsize
