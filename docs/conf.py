@@ -80,7 +80,7 @@ html_theme_options = {
 html_sidebars = {"index": [], "measurements": [], "references": []}
 
 # Members that carry results between parts of rfsize, or that scikit-learn adds.
-_NOT_FOR_USERS = {"of", "set_score_request", "set_fit_request"}
+_NOT_FOR_USERS = {"of", "built_for", "class_labels", "set_score_request", "set_fit_request"}
 
 
 def _skip(app, what, name, obj, skip, options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -100,8 +100,11 @@ class StopTable(Terms, Result):
     def of(
         cls, terms: Terms, stops: Stops, certificate: Certificate | None = None, counts: ClassCounts | None = None
     ) -> StopTable:
-        """The table of stops that were just made for the terms."""
-        return cls(**vars(terms), stops=stops, certificate=certificate, counts=counts)._warned()
+        """The table of stops that were just made for the terms; warns of what it does to rare classes."""
+        of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
+        made = cls(**of_terms, stops=stops, certificate=certificate, counts=counts)
+        warn_of_lost_classes(made.by_class(), made.alpha, made.expected_disagreement())
+        return made
 
     @classmethod
     def build(
@@ -300,7 +303,7 @@ class StopTable(Terms, Result):
         wanted = Wanted(self.alpha, share("confidence", confidence), average, adapter.digest)
         of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
         nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, wanted)
-        return replace(of_forest, stops=stops, nominal=nominal, certificate=certificate, counts=None)._warned()
+        return self.of(replace(of_forest, nominal=nominal), stops, certificate)
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -487,26 +490,26 @@ class StopTable(Terms, Result):
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
         """The table of `to_dict`, verified; errors as in `load`."""
-        fields = content_of(document, _KEYS)
-        n_trees, n_classes = fields.whole("n_trees", 1, MAX_TREES), fields.whole("n_classes", 1, MAX_CLASSES)
+        given = content_of(document, _KEYS)
+        n_trees, n_classes = given.whole("n_trees", 1, MAX_TREES), given.whole("n_classes", 1, MAX_CLASSES)
         kinds = Stops.kinds(n_trees, n_classes)
-        kind = kinds[fields.choice("kind", tuple(kinds))]
+        kind = kinds[given.choice("kind", tuple(kinds))]
         turns_at_threshold = n_classes == 2 and kind.voting == "soft" and "labels" in kind.calibrates
         table = cls(
             n_trees,
             n_classes,
-            fields.alpha("alpha"),
-            fields.choice("rule", kind.rules),
-            fields.choice("target", TARGETS),
-            kind.prior_of(fields, n_trees),
+            given.alpha("alpha"),
+            given.choice("rule", kind.rules),
+            given.choice("target", TARGETS),
+            kind.prior_of(given, n_trees),
             stops=kind.from_fields(
-                fields.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes
+                given.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes
             ),
-            nominal=None if fields["nominal"] is None else fields.alpha("nominal"),
-            classes=stored_labels(fields, n_classes),
-            threshold=stored_threshold(fields, n_classes, is_needed=turns_at_threshold),
-            counts=ClassCounts.from_fields(fields, "counts", n_trees, n_classes),
-            certificate=Certificate.from_fields(fields, "certificate", n_trees, n_classes),
+            nominal=None if given["nominal"] is None else given.alpha("nominal"),
+            classes=stored_labels(given, n_classes),
+            threshold=stored_threshold(given, n_classes, is_needed=turns_at_threshold),
+            counts=ClassCounts.from_fields(given, "counts", n_trees, n_classes),
+            certificate=Certificate.from_fields(given, "certificate", n_trees, n_classes),
         )
         table._check_evidence()
         check_signature(document)
@@ -562,8 +565,3 @@ class StopTable(Terms, Result):
     @cached_property
     def _figures(self) -> Figures:
         return self.stops.figures(self, self.counts if self.certificate is None else self.certificate.counts)
-
-    def _warned(self) -> StopTable:
-        """The table, once it has warned of what it does to rare classes."""
-        warn_of_lost_classes(self.by_class(), self.alpha, self.expected_disagreement())
-        return self

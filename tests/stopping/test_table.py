@@ -16,6 +16,7 @@ import reference.urn
 from helpers.stop_tables import ALPHAS, binary_priors, some_votes, tables, ternary_prior
 from rfsize import Votes, _core
 from rfsize.stopping import urn
+from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.ternary import ternary_index
 from rfsize.stopping.table import StopTable
 
@@ -397,3 +398,12 @@ def test_plot_names_what_it_shows(n_classes: int) -> None:
     assert "21 trees" in ax.get_title()
     plt.close(figure)
     plt.close(table.plot().figure)
+
+
+@pytest.mark.parametrize(
+    ("n_trees", "n_classes", "urn_rule"),
+    [(301, 2, "binary"), (201, 3, "ternary"), (202, 3, "leaders"), (5, 4, "leaders")],
+)
+def test_each_forest_has_its_rules(n_trees: int, n_classes: int, urn_rule: str) -> None:
+    assert set(Stops.kinds(n_trees, n_classes)) == {urn_rule, "weighted", "averages", "spread"}
+    assert set(Stops.kinds(n_trees, 1)) == {"spread"}

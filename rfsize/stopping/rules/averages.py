@@ -66,7 +66,7 @@ class AverageStops(ScoreStops):
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(0, tallies.boldest(wanted, terms.labels))  # the first asks all trees about every row
+        rule = max(0, tallies.boldest(wanted, terms.class_labels))  # the first asks all trees about every row
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
         return terms, stops, tallies.certificate(rule, wanted)
 

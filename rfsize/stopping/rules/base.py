@@ -176,7 +176,7 @@ class Stops(ABC):
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
         """What it does to rows, by what was seen of it or what follows from the terms."""
         assert seen is not None
-        return Figures(seen.disagreement, seen.mean_trees, 0.0, seen.by_class(terms.labels))
+        return Figures(seen.disagreement, seen.mean_trees, 0.0, seen.by_class(terms.class_labels))
 
     def by_tally(self, target: str) -> Floats | None:
         """Probability of a wrong answer given each final tally; None where tallies are no single numbers."""

@@ -88,13 +88,13 @@ class ExactStops(UrnStops):
 
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
         wins = winning_masses(terms)
-        by_class = seen.by_class(terms.labels) if seen is not None else self._by_class(wins, terms)
+        by_class = seen.by_class(terms.class_labels) if seen is not None else self._by_class(wins, terms)
         return self.outcome(wins, terms.built_for)._replace(by_class=by_class)
 
     def _by_class(self, wins: Floats, terms: Terms) -> tuple[ClassOutcome, ...]:
         """What happens to the mass on which each class wins, taken alone."""
         found = []
-        for index, label in enumerate(terms.labels):
+        for index, label in enumerate(terms.class_labels):
             alone = np.zeros_like(wins)
             alone[index] = wins[index]
             mass, known = float(alone.sum()), self.outcome(alone, terms.built_for)

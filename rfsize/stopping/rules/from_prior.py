@@ -183,7 +183,7 @@ class VotesOnRows:
         The first are lossless, and right about every row; each is built only if those before have passed.
         """
         sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
-        wanted.check_rows(sizes, terms.labels)
+        wanted.check_rows(sizes, terms.class_labels)
         build = urn_stops(terms.n_trees, terms.n_classes).build
         best, stops = 1.0, build(replace(terms, nominal=1.0))
         counts = self.outcome(stops)
