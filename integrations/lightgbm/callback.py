@@ -20,12 +20,11 @@ from rfsize.integrations.lightgbm.bags import shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
-from rfsize.sizing.sized import report_by
+from rfsize.sizing.sized import noting_copies, report_by
 from rfsize.sizing.told import headline
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import share, whole

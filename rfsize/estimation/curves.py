@@ -55,7 +55,8 @@ class Curves(NamedTuple):
     def quantile(self, alpha: float, share: float) -> int | float:
         """The size that T*(α) is at most in a share of the replicates, each of which has a T* of its own."""
         found = crossing(self.sizes, self.disagreement, 1.0 - alpha)
-        return _odd(float(np.quantile(found, share, method="inverted_cdf")))
+        size = float(np.quantile(found, share, method="inverted_cdf"))
+        return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
 
 
 def between(sizes: ArrayLike, known: ArrayLike, values: Floats) -> Floats:
@@ -99,15 +100,14 @@ def means_of_drawn_rows(values: Floats, rows: Floats, alike: Floats, generator: 
 def spread_sizes() -> Int64s:
     """Odd ensemble sizes up to the largest searched for, four for each doubling."""
     steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
-    return np.unique(2 * np.floor(2.0 ** (steps - 1.0)).astype(np.int64) + 1)
+    return odd_sizes(2.0**steps)
 
 
 def sizes_around(size: int | float, factors: Floats = _FACTORS) -> Int64s:
     """Odd ensemble sizes around a size, by default from an eighth to eight times as many."""
-    around = min(size, theory.MAX_TREES // (2.0 * factors[-1])) * factors
-    return np.unique(2 * np.floor(around / 2.0).astype(np.int64) + 1)
+    return odd_sizes(min(size, theory.MAX_TREES // (2.0 * factors[-1])) * factors)
 
 
-def _odd(size: float) -> int | float:
-    """The smallest odd whole number that is at least ``size``."""
-    return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
+def odd_sizes(sizes: Floats) -> Int64s:
+    """Odd sizes near these: a majority of an even number of votes may be a tie."""
+    return np.unique(2 * (sizes // 2.0).astype(np.int64) + 1)

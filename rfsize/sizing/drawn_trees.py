@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -18,21 +16,11 @@ from rfsize.utils.typing import Floats
 _AT_HAND = 100_000
 
 
-class DrawnTrees(NamedTuple):
-    """A metric of averages of trees, on rows that were asked of two parts of the forest.
+def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
+    """The metric of averages of draws of the parts of a forest, shape (REPLICATES,).
 
-    Attributes
-    ----------
-    scaled, as_asked : ndarray of float, shape (n_replicates,)
-        Of draws of them, as noisy as the whole forest is and as they are.
+    As noisy as the whole forest is, and as the parts that rows asked are; on ``most_rows``, spread over all.
     """
-
-    scaled: Floats
-    as_asked: Floats
-
-
-def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> DrawnTrees:
-    """Draw the parts of a forest again, and measure the averages of each draw; on ``most_rows``, spread over all."""
     averages, n_trees = outputs.averages, outputs.n_trees
     n_parts = len(averages.parts)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
@@ -68,7 +56,4 @@ def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = 
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
     value = measuring.conclude()
-    return DrawnTrees(
-        scaled=value[1 : 1 + REPLICATES],
-        as_asked=value[-REPLICATES:],
-    )
+    return value[1 : 1 + REPLICATES], value[-REPLICATES:]

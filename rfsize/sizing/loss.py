@@ -178,7 +178,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     ValueError
         If the metric is no number.
     """
-    parts = _Parts.dealt(blocks.laid_over(), judge, predicted)
+    parts = _DealtBlocks.dealt(blocks.laid_over(), judge, predicted)
     by_deal = parts.losses(judge)
     of_rows = parts.scatter_of_rows(of_smaller_forests(judge), parts.kinds(_DEALS_OF_ROWS), units)
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
@@ -216,7 +216,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts(ForestParts):
+class _DealtBlocks(ForestParts):
     """Blocks of the trees, and their halves and quarters, on the rows that all of these were asked about.
 
     Attributes
@@ -234,7 +234,7 @@ class _Parts(ForestParts):
     votes_per_row: float
 
     @classmethod
-    def dealt(cls, blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> _Parts:
+    def dealt(cls, blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> _DealtBlocks:
         """Deal the blocks of trees again and again."""
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
@@ -307,7 +307,7 @@ class _Parts(ForestParts):
 
 
 def _deals() -> Floats:
-    """Which blocks are in each of the smaller forests; see `_Parts.in_part`."""
+    """Which blocks are in each of the smaller forests; see `_DealtBlocks.in_part`."""
     rng, found = np.random.default_rng(SEED), [_ALL]
     for _ in range(_DEALS):
         quarter = rng.permutation(N_BLOCKS) % 4

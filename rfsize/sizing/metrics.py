@@ -182,20 +182,13 @@ class GivenMetric(Metric):
         return max(1, self._CELLS_HELD // (n_replicates * n_outputs))
 
 
-class Measuring(ABC):
-    """A metric of several replicates of the predictions, to which blocks of rows are added."""
+class MeanOfRows:
+    """Adds up what the rows say.
 
-    @abstractmethod
-    def add(self, rows: Int64s, predicted: Floats) -> None:
-        """Add rows, and predictions of shape (n_replicates, n_rows, n_outputs), the first of the forest at hand."""
-
-    @abstractmethod
-    def conclude(self) -> Floats:
-        """The metric of each replicate; ``ValueError`` where it is no number, or no row has a weight."""
-
-
-class MeanOfRows(Measuring):
-    """Adds up what the rows say."""
+    It is a `Measuring`: blocks of rows are added, by their numbers and by predictions of shape (n_replicates, n_rows,
+    n_outputs), the first of the forest at hand, and the metric of each replicate is concluded; ``ValueError`` where it
+    is no number, or no row has a weight.
+    """
 
     def __init__(self, metric: MeanMetric, n_replicates: int) -> None:
         self._metric, self._sum, self._weight = metric, np.zeros(n_replicates), 0.0
@@ -222,7 +215,7 @@ class MeanOfRows(Measuring):
         return self._metric.finished(self._sum / self._weight, variance)
 
 
-class RanksOfRows(Measuring):
+class RanksOfRows:
     """Counts the rows of both classes in fine bins of the score."""
 
     def __init__(self, metric: RankMetric, n_replicates: int, at_hand: Floats) -> None:
@@ -240,7 +233,7 @@ class RanksOfRows(Measuring):
         return np.array([self._metric.of_levels(*one) for one in zip(low, high, strict=True)])
 
 
-class HeldRows(Measuring):
+class HeldRows:
     """Holds all predictions, for a metric of all rows at once."""
 
     def __init__(self, metric: GivenMetric) -> None:
@@ -256,6 +249,10 @@ class HeldRows(Measuring):
         rows = np.concatenate(self._rows)
         every = zip(*self._predicted, strict=True)
         return np.array([self._metric.value(rows, np.concatenate(one)) for one in every])
+
+
+Measuring = MeanOfRows | RanksOfRows | HeldRows
+"""A metric of several replicates of the predictions, to which blocks of rows are added."""
 
 
 def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:

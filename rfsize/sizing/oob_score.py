@@ -410,8 +410,8 @@ def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, floa
     """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
     if outputs.n_trees == 1:
         return 0.0, 0.0  # fresh rows ask the same one tree
-    found = drawn_trees(outputs, judge, most_rows=_ROWS_DRAWN)
-    return float(found.scaled.mean() - found.as_asked.mean()), float(found.as_asked.std())
+    by_all, as_asked = drawn_trees(outputs, judge, most_rows=_ROWS_DRAWN)
+    return float(by_all.mean() - as_asked.mean()), float(as_asked.std())
 
 
 def _interval(span: tuple[float, float], centre: float, noise: float, freedom: float) -> tuple[float, float]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.estimation.curves import between
+from rfsize.estimation.curves import between, odd_sizes
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import in_percent
 from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, percent
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ def plot_report(report: SizedForest, ax: Axes | None = None) -> Axes:
 def _draw_loss(report: SizedForest, ax: Axes) -> None:
     """The loss over the number of trees with its interval, and the level that T* reaches."""
     goal, answer, largest = report.goal, report._answer, _largest(report)
-    sizes = _odd(np.geomspace(1.0, largest, _SIZES))
+    sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
     losses = np.array([answer.value(int(size)) for size in sizes])
     ax.plot(sizes, losses, color="C0", label="expected loss" + ("" if losses.any() else ": 0"))
-    some = _odd(np.geomspace(1.0, largest, _INTERVALS))
+    some = odd_sizes(np.geomspace(1.0, largest, _INTERVALS))
     found = [answer.loss(int(size)) for size in some]
     low, high = np.exp(between(sizes, some, np.log(np.maximum(np.array([one.interval for one in found]).T, 1e-12))))
     ax.fill_between(
@@ -70,11 +69,6 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
         lowest = min(losses[losses > 0.0].min(), goal.level)
         ax.set_ylim(0.5 * lowest, 2.0 * max(losses.max(), goal.level))
         label_sparsely(ax.yaxis, percent if goal.is_share else lambda off: f"{off:g}")
-
-
-def _odd(sizes: Floats) -> Int64s:
-    """Odd sizes near these: a majority of an even number of votes may be a tie."""
-    return np.unique(2 * (sizes // 2).astype(np.int64) + 1)
 
 
 def _largest(report: SizedForest) -> float:

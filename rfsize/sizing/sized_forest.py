@@ -14,7 +14,7 @@ from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.curves import TAIL
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
-from rfsize.sizing.goals.named import GOALS, any_goal
+from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
@@ -248,11 +248,7 @@ class SizedForest:
         return tuple(self._told())
 
     def _told(self) -> Iterator[str]:
-        outputs = self._outputs
-        if outputs is None:
-            return
-        distinct = outputs.distinct
-        for name in (name for kind in GOALS for name in kind.beside(distinct)):
+        for name in () if self._outputs is None else listed_beside(self._outputs.distinct):
             if name != self.goal.name:
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self._answer_to(name)

@@ -16,12 +16,11 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
-from rfsize.sizing.copies_warning import noting_copies
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
-from rfsize.sizing.sized import report_by
+from rfsize.sizing.sized import noting_copies, report_by
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows

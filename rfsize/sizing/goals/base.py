@@ -83,10 +83,8 @@ class Goal(ABC):
 
     @classmethod
     @abstractmethod
-    def named(
-        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
-    ) -> Goal:
-        """The goal that a user means by it; ``of_labels`` are the options of labels that were given.
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
+        """The goal that a user means by it, and by the options that were given, such as ``alpha`` and ``tolerance``.
 
         Raises
         ------
@@ -180,16 +178,14 @@ class GoalWithin(Goal):
         positive("tolerance", self.tolerance)
 
     @classmethod
-    def named(
-        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
-    ) -> Goal:
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
+        others = {name: value for name, value in given.items() if name not in ("tolerance", "confidence")}
         refuse_unused(
-            f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}",
-            **of_labels,
+            f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(others)}", **others
         )
-        if tolerance is None:
+        if "tolerance" not in given:
             raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-        return cls(metric, tolerance, confidence=confidence)
+        return cls(metric, **given)
 
     @property
     def name(self) -> str:

@@ -78,16 +78,14 @@ class LabelGoal(Goal):
         choice("average", self.average, AVERAGES)
 
     @classmethod
-    def named(
-        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
-    ) -> LabelGoal:
-        if tolerance is not None:
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
+        if "tolerance" in given:
             raise ValueError(
                 "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
                 "the rows. Leave out one of the two"
             )
-        of_labels.pop("threshold", None)
-        return cls(**of_labels, confidence=confidence)
+        given.pop("threshold", None)
+        return cls(**given)
 
     @classmethod
     def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:

@@ -52,12 +52,10 @@ class MetricGoal(GoalWithin):
         return is_metric(metric)
 
     @classmethod
-    def named(
-        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
-    ) -> Goal:
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
         if goes_by_labels(metric):
-            of_labels.pop("threshold", None)
-        return super().named(metric, tolerance, confidence=confidence, **of_labels)
+            given.pop("threshold", None)
+        return super().named(metric, **given)
 
     @classmethod
     def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:

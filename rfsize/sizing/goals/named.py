@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goals.base import Goal, GoalWithin
 from rfsize.sizing.goals.deviation import DeviationGoal
 from rfsize.sizing.goals.labels import LabelGoal
@@ -19,24 +20,29 @@ NAMES = tuple(name for kind in GOALS for name in kind.names)
 """What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
 
 
-def goal_of(metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any) -> Goal:
-    """The goal that a user names; ``of_labels`` are options that only labels have, None where they were not given.
+def goal_of(metric: MetricLike, tolerance: float | None, **options: Any) -> Goal:
+    """The goal that a user names; options are None where they were not given.
 
     Raises
     ------
     ValueError
         If the options do not go together, or one of them is none.
     """
-    given = {name: value for name, value in of_labels.items() if value is not None}
+    given = {name: value for name, value in {"tolerance": tolerance, **options}.items() if value is not None}
     metric = one_name(metric)
-    return _kind(metric).named(metric, tolerance, confidence=confidence, **given)
+    return _kind(metric).named(metric, **given)
 
 
 def any_goal(metric: MetricLike) -> Goal:
     """A goal of a metric, to tell the loss of forests of any size, which does not depend on its level."""
     metric = one_name(metric)
     kind = _kind(metric)
-    return kind.named(metric, 1.0 if issubclass(kind, GoalWithin) else None)
+    return kind.named(metric, **({"tolerance": 1.0} if issubclass(kind, GoalWithin) else {}))
+
+
+def listed_beside(outputs: TreeOutputs) -> tuple[str, ...]:
+    """Names of the goals whose losses a report lists beside its own."""
+    return tuple(name for kind in GOALS for name in kind.beside(outputs))
 
 
 def _kind(metric: MetricLike) -> type[Goal]:

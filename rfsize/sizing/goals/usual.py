@@ -37,12 +37,11 @@ class UsualGoal(Goal):
     title = aim = easier = axis = ""
 
     @classmethod
-    def named(
-        cls, metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **of_labels: Any
-    ) -> Goal:
-        if of_labels.keys() - {"threshold"}:
-            return LabelGoal.named(LabelGoal.name, tolerance, confidence=confidence, **of_labels)
-        return cls(tolerance, confidence=confidence)
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
+        if given.keys() - {"threshold", "tolerance", "confidence"}:
+            return LabelGoal.named(metric, **given)
+        given.pop("threshold", None)
+        return cls(**given)
 
     @property
     def options(self) -> dict[str, Any]:
