@@ -18,7 +18,7 @@ void settle(const ScoreStop& stop, const Rows& rows, const Array<Real, 2>& total
     rows.run(rule);
 }
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<ScoreStop>(m, "ScoreStop")
         .def(
             "__init__",
@@ -32,7 +32,9 @@ const Part PART([](nb::module_& m) {
             nb::arg("drift"))
         .def("settle", &settle<float>, nb::arg("rows"), nb::arg("total"), nb::arg("label"), nb::arg("asked"))
         .def("settle", &settle<double>, nb::arg("rows"), nb::arg("total"), nb::arg("label"), nb::arg("asked"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 

@@ -29,11 +29,13 @@ private:
     std::size_t every_;
 };
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<BinaryStop, VoteStop>(m, "BinaryStop")
         .def(nb::init<const ConstBounds&, const ConstBounds&, std::size_t>(), nb::arg("lower"), nb::arg("upper"),
              nb::arg("every"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 

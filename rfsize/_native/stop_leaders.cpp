@@ -29,10 +29,12 @@ private:
     std::size_t every_;
 };
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<LeaderStop, VoteStop>(m, "LeaderStop")
         .def(nb::init<const ConstBounds&, std::size_t>(), nb::arg("upper"), nb::arg("every"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 

@@ -135,7 +135,7 @@ void settle(const SpreadStop& stop, const Rows& rows, const Array<Real, 2>& tota
     rows.run(rule);
 }
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<SpreadStop>(m, "SpreadStop")
         .def(
             "__init__",
@@ -149,7 +149,9 @@ const Part PART([](nb::module_& m) {
             nb::arg("scale"), nb::arg("start"))
         .def("settle", &settle<float>, nb::arg("rows"), nb::arg("total"), nb::arg("asked"))
         .def("settle", &settle<double>, nb::arg("rows"), nb::arg("total"), nb::arg("asked"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 

@@ -31,10 +31,12 @@ private:
     std::size_t every_, n_members_ = 0;
 };
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<TernaryStop, VoteStop>(m, "TernaryStop")
         .def(nb::init<const Array<const std::int8_t, 1>&, std::size_t>(), nb::arg("decision"), nb::arg("every"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 

@@ -38,10 +38,12 @@ private:
     std::vector<double> weight_, needed_;
 };
 
-const Part PART([](nb::module_& m) {
+void bind(nb::module_& m) {
     nb::class_<WeightedStop, VoteStop>(m, "WeightedStop")
         .def(nb::init<const ConstDoubles&, const ConstDoubles&>(), nb::arg("weight"), nb::arg("needed"));
-});
+}
+
+const Part PART(bind);
 
 }  // namespace
 
