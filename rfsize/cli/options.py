@@ -191,6 +191,8 @@ def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
 
 def wrote(output: Path, before: Path | None = None) -> str:
     """What is said of a file that was written, in place of a larger one where that is given."""
+    if not output.is_file():  # a pipe or a device, which has no size
+        return f"wrote {output}"
     size = f"{output.stat().st_size:,}"
     return f"wrote {output}: " + (
         f"{size} bytes" if before is None else f"{before.stat().st_size:,} bytes before, {size} after"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,19 @@ def test_predictions_through_pipes(model: str, folder: Path, data: Data) -> None
     expected = pd.DataFrame(data.X, columns=[f"f{index}" for index in range(8)])
     assert run(folder, "compile", model, "-o", str(folder / "piped.npz")) == 0
     assert np.array_equal(written["label"], rfsize.load(folder / "piped.npz").predict_labels(expected))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_said_to_be_written_without_a_size(folder: Path, tmp_path: Path) -> None:
+    pipe, read = tmp_path / "forest.npz", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    done = _piped(folder, b"", "compile", "lgb.txt", "-o", str(pipe))
+    reader.join(10)
+    assert done.returncode == 0, done.stderr
+    assert read[0].startswith(b"PK")
+    assert done.stdout.decode().splitlines()[-1] == f"wrote {pipe}"
 
 
 def test_parquet_through_pipes(folder: Path) -> None:
