@@ -17,6 +17,11 @@ The law is not asked about forests smaller than quarters, from which it would be
 where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `few_trees`). Between
 sizes that were measured the loss is a straight line over 1/T, and from halves on the law continues it.
 
+Where few rows are not of the largest class, those that fewer trees get wrong may not be among them, and out of bag each
+is judged by trees that saw even fewer of its class: of a ranking that is hardly better than chance a tree then seems to
+lose nothing. A loss of such rows that is not told from none is the most that it may be at all sizes, and halves that
+seem better than all trees are taken to be as good.
+
 The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
 which leaving out one block after the other tells, by the jackknife (B. Efron and C. Stein (1981). "The jackknife
 estimate of variance." The Annals of Statistics 9(3), 586-596). Out of bag, where n of the T trees are asked about a
@@ -48,6 +53,8 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
+FEW_ROWS = 100
+"""So many rows that are not of the largest class tell what a metric loses, as measured on problems of rare classes."""
 
 _DEALS, _DEALS_OF_ROWS = 24, 6  # the last of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
@@ -103,6 +110,8 @@ class MetricLoss:
         Rows that it was measured on, and others that some quarter has no tree to ask about.
     of_a_tree : float
         By what the metric of a forest of T trees moves from seed to seed, times √T: a standard deviation.
+    few : int or None
+        Rows that are not of the largest class, where they are fewer than `FEW_ROWS`.
     """
 
     value: float
@@ -116,6 +125,7 @@ class MetricLoss:
     n_rows: int
     n_dropped: int
     of_a_tree: float
+    few: int | None
 
     @property
     def is_bent(self) -> bool:
@@ -151,13 +161,16 @@ class MetricLoss:
 
     def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
         """Sizes, from the smallest up to halves, and what they lose: no less than larger ones."""
-        away, (*smaller, halves) = float(ndtri(quantile)), self.measured
+        is_most = self.few is not None and not self.is_told and quantile >= 0.5
+        away, (*smaller, halves) = float(ndtri(max(quantile, COVERAGE) if is_most else quantile)), self.measured
         losses = [one.loss + away * one.noise + law.loss(one.against) for one in smaller]
         sizes = np.array([one.n_trees for one in self.measured])
         return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
 
 
-def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
+def metric_loss(
+    blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, few: int | None = None
+) -> MetricLoss:
     """What a metric loses for want of trees.
 
     Parameters
@@ -170,6 +183,8 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         What the forest predicts from mean scores, as the metric takes it.
     units : ndarray of int64, optional
         Numbers of the groups that the rows of the metric's truth belong to; each its own by default.
+    few : int, optional
+        As of `MetricLoss`.
 
     Raises
     ------
@@ -192,7 +207,8 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         told = noise <= _MOST_UNSURE or law.d > most_bent
     if not told:
         tail = float(ndtri(COVERAGE))
-        most = max(0.0, halves + tail * math.sqrt(covariance[0, 0]))
+        least = -math.inf if few is None else 0.0
+        most = max(0.0, max(halves, least) + tail * math.sqrt(covariance[0, 0]))
         law = Law(most / parts.lost_by(_HALVES, min(law.d, most_bent)), 0.0)
     elif law.d > most_bent:
         bend, law = law.d, Law(halves / parts.lost_by(_HALVES, most_bent), most_bent)
@@ -212,6 +228,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
         of_a_tree=parts.spread_of_a_tree(judge, blocks.n_trees),
+        few=few,
     )
 
 

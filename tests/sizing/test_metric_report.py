@@ -134,6 +134,39 @@ def test_one_tree_is_not_enough_because_halves_lose_nothing() -> None:
     assert report.interval[0] > 1
 
 
+def test_few_rows_of_a_class_do_not_make_a_tree_enough() -> None:
+    """Out of bag single trees seem to rank 20 rows as well as their forest does, and rank fresh ones far worse."""
+
+    def drawn(n_rows: int, n_ones: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        y = (np.arange(n_rows) < n_ones).astype(int)
+        X = np.random.default_rng([seed, n_ones]).normal(size=(n_rows, 6))
+        X[:, 0] += y
+        return X, y
+
+    (X, y), (fresh, truth) = drawn(700, 20, 7), drawn(8000, 1000, 100)
+    model = RandomForestClassifier(200, min_samples_leaf=2, random_state=0).fit(X, y)
+    score = tree_scores(model, fresh)[:, :, -1]
+    of_all, of_some = score.mean(axis=1), [score[:, tree] for tree in range(20)]
+    lost = roc_auc_score(truth, of_all) - np.mean([roc_auc_score(truth, one) for one in of_some])
+    assert lost > 0.08
+    report = rfsize.size(model, X, y, oob=True, metric="auc", tolerance=0.02)
+    assert report.loss_at(1).value > lost
+    assert "note: 20 rows are not of the largest class" in str(report)
+    assert "at least 100" in report.to_dict()["notes"][-1]
+    pairs = rfsize.size(model, X, y, oob=True, groups=np.arange(700) // 2, metric="auc", tolerance=0.02)
+    assert pairs.to_dict()["notes"][-1].startswith("10 rows")
+
+
+def test_rows_of_a_class_are_few_below_a_hundred(data: Data, lgb_booster: Any) -> None:
+    ones = np.flatnonzero(data.y)
+    for n_ones, is_few in ((99, True), (100, False)):
+        rows = np.concatenate([np.flatnonzero(data.y == 0), ones[:n_ones]])
+        weight = np.isin(np.arange(len(data.y)), rows)
+        given = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True, sample_weight=weight)
+        notes = rfsize.size(given, metric="accuracy", tolerance=0.01).to_dict()["notes"]
+        assert any(f"{n_ones} rows are not of the largest class" in note for note in notes) == is_few
+
+
 @pytest.mark.parametrize("leaf", [1, 3])
 def test_a_log_loss_that_hangs_on_a_tree_is_refused(leaf: int) -> None:
     rng = np.random.default_rng([leaf, 2])

@@ -14,7 +14,7 @@ from rfsize.estimation.curves import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_blocks
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
 from rfsize.sizing.goals.deviation import scores_of
-from rfsize.sizing.loss import MetricLoss, metric_loss
+from rfsize.sizing.loss import FEW_ROWS, MetricLoss, metric_loss
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import (
     METRICS,
@@ -25,6 +25,7 @@ from rfsize.sizing.named_metrics import (
     predictions_for,
 )
 from rfsize.sizing.words import metric_in_words
+from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
@@ -115,11 +116,22 @@ class MetricGoal(GoalWithin):
                 f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
                 "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
             )
-        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.units)
+        few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
+        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.units, few)
         cautions = cautions_of(judge, chances_in_blocks(judge, blocks))
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
         untold = outputs.groups.index is not None and too_many_untold(unasked, len(blocks.rows))
         return MetricAnswer(self, judge, found, cautions, untold)
+
+
+def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
+    """How many of the rows, or of their groups, are not of the largest class, where they are few."""
+    if not len(outputs.classes) or not len(rows):
+        return None
+    _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
+    others = rows[label != counts.argmax()]
+    n_others = len(others) if outputs.units is None else len(np.unique(outputs.units[others]))
+    return n_others if n_others < FEW_ROWS else None
 
 
 class MetricAnswer(Answer):
@@ -190,12 +202,19 @@ class MetricAnswer(Answer):
         )
 
     def notes(self) -> list[str]:
-        if self.lost.is_told:
-            return []
-        return [
-            f"halves of the trees lose too little {self.goal.words} to be told from nothing, so that the size is "
-            "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
-        ]
+        found = []
+        if not self.lost.is_told:
+            found.append(
+                f"halves of the trees lose too little {self.goal.words} to be told from nothing, so that the size is "
+                "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
+            )
+        if self.lost.few is not None:
+            rows = "1 row is" if self.lost.few == 1 else f"{self.lost.few} rows are"
+            found.append(
+                f"{rows} not of the largest class, and so few may miss what fewer trees get wrong, so that more "
+                f"{self.goal.words} may be lost than is said: size by rows of which at least {FEW_ROWS} are not"
+            )
+        return found
 
     def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
         name, is_ranking = self.goal.name, self.goal.name == "auc"
