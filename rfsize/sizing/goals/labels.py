@@ -212,12 +212,12 @@ class LabelAnswer(Answer):
     @cached_property
     def of_classes(self) -> ByClass:
         """The estimates of the classes, and their mean."""
-        return by_class(within_classes(self._strata, self._leaders), self._used, self._rows.estimate)
+        return by_class(within_classes(self._strata, self._rows.leaders()), self._used, self._rows.estimate)
 
     @cached_property
     def label_shares(self) -> dict[Any, float]:
         """Share of the rows that each class is given, by the votes or scores at hand."""
-        rows = np.bincount(self._leaders[self._used], minlength=self._rows.n_classes)
+        rows = np.bincount(self._rows.leaders()[self._used], minlength=self._rows.n_classes)
         return dict(zip(self.classes, (rows / self.n_rows).tolist(), strict=True))
 
     @cached_property
@@ -232,10 +232,6 @@ class LabelAnswer(Answer):
     @property
     def _used(self) -> NDArray[np.bool_]:
         return self._rows.asked >= self._rows.at_least
-
-    @property
-    def _leaders(self) -> Int64s:
-        return self._rows.leaders()
 
     @cached_property
     def _shared(self) -> TreeBlocks | None:

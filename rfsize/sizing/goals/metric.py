@@ -75,17 +75,12 @@ class MetricGoal(GoalWithin):
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 
     @property
-    def words(self) -> str:
-        """What sentences call the metric."""
-        return metric_in_words(self.name)
-
-    @property
     def aim(self) -> str:
-        return f"keep the {self.words} within {self.level_in_words} of an unlimited forest's"
+        return f"keep the {metric_in_words(self.name)} within {self.level_in_words} of an unlimited forest's"
 
     @property
     def axis(self) -> str:
-        return f"{self.words} is expected to be worse by"
+        return f"{metric_in_words(self.name)} is expected to be worse by"
 
     @property
     def of_labels(self) -> bool:
@@ -151,6 +146,7 @@ class MetricAnswer(Answer):
     ) -> None:
         self.goal, self.lost, self.cautions, self.untold = goal, found, cautions, untold
         self.name, self.now, self._sign = judge.name, found.value, "−" if judge.larger_is_better else "+"
+        self._words = metric_in_words(judge.name)
         self.n_rows, self.n_dropped, self.votes_per_row = found.n_rows, found.n_dropped, found.votes_per_row
         self.n_trees = self.size_at(goal.tolerance)
 
@@ -183,13 +179,13 @@ class MetricAnswer(Answer):
     def said(self, n_trees: int) -> str:
         value, (low, high), *_ = self.loss(n_trees)
         worse = f"{'' if self.lost.is_told else 'at most '}{value:.2g} worse than an unlimited forest's"
-        return f"{self.goal.words} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
+        return f"{self._words} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
 
     def in_short(self, n_trees: int) -> str:
         value = self.value(n_trees)
         if value == 0.0:
-            return f"{self.goal.words} unchanged"
-        return f"{self.goal.words} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
+            return f"{self._words} unchanged"
+        return f"{self._words} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
         if not self.lost.is_bent:
@@ -197,7 +193,7 @@ class MetricAnswer(Answer):
         enough = available * self.lost.enough_to_tell
         unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
         return (
-            f"the {self.goal.words} gains so much by more trees that its loss does not yet fall as 1/T: train at "
+            f"the {self._words} gains so much by more trees that its loss does not yet fall as 1/T: train at "
             f"least {int(math.ceil(enough / unit) * unit):,} trees to tell"
         )
 
@@ -205,14 +201,14 @@ class MetricAnswer(Answer):
         found = []
         if not self.lost.is_told:
             found.append(
-                f"halves of the trees lose too little {self.goal.words} to be told from nothing, so that the size is "
+                f"halves of the trees lose too little {self._words} to be told from nothing, so that the size is "
                 "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
             )
         if self.lost.few is not None:
             rows = "1 row is" if self.lost.few == 1 else f"{self.lost.few} rows are"
             found.append(
                 f"{rows} not of the largest class, and so few may miss what fewer trees get wrong, so that more "
-                f"{self.goal.words} may be lost than is said: size by rows of which at least {FEW_ROWS} are not"
+                f"{self._words} may be lost than is said: size by rows of which at least {FEW_ROWS} are not"
             )
         return found
 
@@ -228,8 +224,8 @@ class MetricAnswer(Answer):
         trees, suffer = how_many(n_trees, "tree"), "suffer" if surely else "may suffer"
         if is_ranking:
             suffers = "suffers" if surely else suffer
-            return f"ranking {suffers}: {self.goal.words} {by_how_much} with {trees}; size it by {advice}"
-        said = f"{self.goal.words} {by_how_much}, of {self.now:.3g}, with {trees}"
+            return f"ranking {suffers}: {self._words} {by_how_much} with {trees}; size it by {advice}"
+        said = f"{self._words} {by_how_much}, of {self.now:.3g}, with {trees}"
         return f"probabilities {suffer}: {said}; size them by {advice}"
 
     def _too_much(self, n_trees: int, most: float) -> tuple[bool, str] | None:
