@@ -290,7 +290,7 @@ def test_result(lgb_booster: Any, data: Data) -> None:
 def test_picture(lgb_booster: Any, data: Data) -> None:
     found = rfsize.oob_score(lgb_booster, data.X, data.y, metric="auc")
     ax = found.plot()
-    assert ax.get_ylabel() == "auc"
+    assert ax.get_ylabel() == "AUC"
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), found.curve.values)
     assert found.plot(ax) is ax
 
