@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
@@ -25,6 +25,7 @@ from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, whole
+from rfsize.utils.warn import give
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag
 
@@ -78,7 +79,7 @@ class LightGbmTrainer(Trainer):
         self.link, self.n_outputs = LightGbmLink.of(self._forest, params), self._forest.n_outputs
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(self._forest.n_classes)
-        warn_of_dependence(shared_bags(self._forest), seed_dependence(self._forest))
+        give(dependence(shared_bags(self._forest), seed_dependence(self._forest)))
 
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE

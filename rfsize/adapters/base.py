@@ -30,7 +30,7 @@ from rfsize.exceptions import (
 )
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
-from rfsize.utils.warn import Caution, give
+from rfsize.utils.warn import Caution
 from rfsize.voting.links import Link
 
 PREDICTIONS = ("labels", "class numbers", "probabilities", "numbers")
@@ -468,11 +468,6 @@ def checked_threshold(threshold: float, *, casts_votes: bool, scores_each_class:
             "of one score per class; leave threshold at 0.5"
         )
     return threshold
-
-
-def warn_of_dependence(shared_bags: str | None, seed_dependence: str | None, *, through: str | None = None) -> None:
-    """Warn where the trees of a forest are no independent draws of all that it allows; ``through`` as in `warn`."""
-    give(dependence(shared_bags, seed_dependence), through=through)
 
 
 def dependence_of(adapter: Adapter) -> tuple[Caution, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.base import warn_of_dependence
+from rfsize.adapters.base import dependence_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.training_rows import noting_training_rows
@@ -154,7 +154,7 @@ def tree_outputs(
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing, "max_memory": max_memory}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
+    give(dependence_of(adapter))
     outputs = asked(forest, y, sample_weight, keeps="all")
     give(outputs.noted)
     return outputs

@@ -144,9 +144,14 @@ class ForestOnRows:
         return "rows given" if self.bags is None else "oob"
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
-        """Visit the leaves that the rows reach; see `visit_leaves`."""
-        leaves, seen = self._leaves, self._seen
-        visit_leaves(self.adapter, self.bags, self.n_rows, leaves, visit, what=what, seen=seen, cells=cells)
+        """Visit the leaves that the rows reach, see `visit_leaves`; returns only once the bags are proven."""
+        proof, leaves, seen = self._proof(), self._leaves, self._seen
+        visit_leaves(self.adapter, self.n_rows, leaves, visit, what=what, proof=proof, seen=seen, cells=cells)
+        if proof is not None:
+            proof.conclude()
+
+    def _proof(self) -> BagProof | None:
+        return None if self.bags is None else BagProof(self.adapter, self.bags)
 
     def here(self, values: Any) -> Any:
         """Labels or weights of the rows, in this process."""
@@ -190,7 +195,7 @@ class ForestOnRows:
         InbagError
             If the bags cannot be proven.
         """
-        proof, tallied = None if self.bags is None else BagProof(self.adapter, self.bags), []
+        proof, tallied = self._proof(), []
         for told, sums in parts:
             tallied.append(told)
             if proof is not None:
@@ -295,17 +300,8 @@ class PartOfRows:
     def tallied(self, adapter: Adapter, X: Any) -> tuple[OutOfBag, list[Floats]]:
         """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
-        tally = forest._tally(self.keeps, self.rows, self.of)
-        proof = None if self.bags is None else BagProof(adapter, self.bags)
+        tally, proof = forest._tally(self.keeps, self.rows, self.of), forest._proof()
+        leaves, what = leaf_index(adapter, X, self.of), "votes and scores"
         with np.errstate(over="ignore", invalid="ignore"):
-            visit_leaves(
-                adapter,
-                self.bags,
-                len(self.rows),
-                leaf_index(adapter, X, self.of),
-                tally.add,
-                what="votes and scores",
-                seen=self.seen,
-                part_of=proof,
-            )
+            visit_leaves(adapter, len(self.rows), leaves, tally.add, what=what, proof=proof, seen=self.seen)
         return tally.told, [] if proof is None else proof.sums

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, Bags
+from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.tally import Tally
 from rfsize.counting.walk import SeenByGroup, visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
@@ -53,6 +54,7 @@ def out_of_bag(
     def leaves(start: int, stop: int) -> NDArray[Any]:
         return leaf_index(start, stop) + adapter.leaves.offset
 
-    seen = SeenByGroup.of(bags, groups)
-    visit_leaves(adapter, bags, bags.n_rows, leaves, tally.add, what="out-of-bag votes", seen=seen)
+    proof, seen = BagProof(adapter, bags), SeenByGroup.of(bags, groups)
+    visit_leaves(adapter, bags.n_rows, leaves, tally.add, what="out-of-bag votes", proof=proof, seen=seen)
+    proof.conclude()
     return tally.told

@@ -33,6 +33,7 @@ from scipy.stats import chi2
 from rfsize.exceptions import FewVotesError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
@@ -177,23 +178,18 @@ class RowsAsked:
         Trees asked about each row.
     n_trees : int
         Trees of the forest.
-    by : str
-        What makes groups of rows, as of `Groups`.
+    groups : Groups
+        Rows that belong together, and have their votes in common.
     oob : bool
         Whether trees are not asked about rows that they were trained on.
-    sizes, units : ndarray of int64, shape (n_rows,), or None
-        Rows of the group of each row, and its number, the same for rows that have their votes in common; None where
-        each row stands alone.
     find_kinds : callable
         Finds out what the rows are, which may take all trees; None where nothing tells.
     """
 
     asked: NDArray[Any]
     n_trees: int
-    by: str = "rows"
+    groups: Groups = ALONE
     oob: bool = True
-    sizes: Int64s | None = None
-    units: Int64s | None = None
     find_kinds: Callable[[], Kinds | None] = lambda: None
 
     @property
@@ -207,10 +203,11 @@ class RowsAsked:
         own = self._first_of_units
         if np.count_nonzero(own) < _ROWS_THAT_TELL:
             return False
-        asked, sizes = self.asked[own], np.ones(1) if self.sizes is None else self.sizes[own]
+        asked, sizes = self.asked[own], np.ones(len(self.asked)) if self.groups.sizes is None else self.groups.sizes
+        sizes = sizes[own]
         squares, freedom = 0.0, 0
         for size in np.unique(sizes):
-            votes = np.sort(asked if self.sizes is None else asked[sizes == size])[_FEW_ROWS:].astype(np.float64)
+            votes = np.sort(asked[sizes == size])[_FEW_ROWS:].astype(np.float64)
             left_out = float(votes.mean()) / self.n_trees if votes.size else 0.0
             if 0.0 < left_out < 1.0:
                 variance = self.n_trees * left_out * (1.0 - left_out)
@@ -255,7 +252,7 @@ class RowsAsked:
     @property
     def _are_alike(self) -> bool:
         """Whether it is by chance alone how many votes a row has."""
-        return self.sizes is None and not self.is_uneven
+        return self.groups.sizes is None and not self.is_uneven
 
     def _poor_kind(self, what: str, fewest: int) -> Lack | None:
         if self._are_alike or self.asked.min() >= fewest or self.kinds is None:
@@ -315,7 +312,7 @@ class RowsAsked:
             ways = ["with class_weight='balanced_subsample', which draws bags evenly", *ways]
         if enough is not None:
             ways = [f"at least {how_many(enough, 'tree')}", *ways]
-        return f"Train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.by)}"
+        return f"Train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.groups.by)}"
 
     @cached_property
     def kinds(self) -> Kinds | None:
@@ -326,9 +323,9 @@ class RowsAsked:
     def _first_of_units(self) -> NDArray[np.bool_]:
         """One row of each group, of which all have the same votes."""
         found = np.ones(len(self.asked), dtype=np.bool_)
-        if self.units is not None:
+        if self.groups.index is not None:
             found[:] = False
-            found[np.unique(self.units, return_index=True)[1]] = True
+            found[np.unique(self.groups.numbers, return_index=True)[1]] = True
         return found
 
 

@@ -347,16 +347,8 @@ class TreeOutputs:
 
     def _rows_asked(self, asked: NDArray[Any], some: Any) -> RowsAsked:
         """Some of the rows with the trees asked about each."""
-        groups = self.groups
-        return RowsAsked(
-            asked,
-            self.n_trees,
-            by=groups.by,
-            oob=self.source == "oob",
-            sizes=None if groups.sizes is None else groups.sizes[some],
-            units=None if self.units is None else self.units[some],
-            find_kinds=lambda: self._kinds(some),
-        )
+        groups, is_oob = self.groups.take(some), self.source == "oob"
+        return RowsAsked(asked, self.n_trees, groups, is_oob, find_kinds=lambda: self._kinds(some))
 
     def _kinds(self, some: Any) -> Kinds | None:
         """What some of the rows are, by the truth, else by what all trees say, else by these trees."""

@@ -76,54 +76,43 @@ class SeenByGroup:
 
 def visit_leaves(
     adapter: Adapter,
-    bags: Bags | None,
     n_rows: int,
     leaf_index: LeafIndex,
     visit: Visit,
     *,
     what: str,
+    proof: BagProof | None = None,
     seen: SeenByGroup | None = None,
     cells: int = 0,
-    part_of: BagProof | None = None,
 ) -> None:
-    """Visit all rows, block by block; returns only once the bags are proven.
+    """Visit all rows, block by block.
 
-    ``visit`` gets the leaves, shape (rows, n_members, n_outputs), as indices into the table of all leaves, and with
-    ``bags`` the in-bag mask, which has that shape too, or 1 in place of n_outputs where the trees of a member share a
-    bag; of a row that belongs to others, this is the mask of the trees that were trained on any of them. What it
-    gathered may be used when this function has returned, and not where it raises.
+    ``visit`` gets the leaves, shape (rows, n_members, n_outputs), as indices into the table of all leaves, and with a
+    ``proof`` of bags the in-bag mask, which has that shape too, or 1 in place of n_outputs where the trees of a member
+    share a bag; of a row that belongs to others, this is the mask of the trees that were trained on any of them. What
+    it gathered may be used when the proof is concluded, and not where that raises.
 
     Parameters
     ----------
     adapter : Adapter
         The forest.
-    bags : Bags or None
-        Its bags, where rows are to be known that trees did not see.
     n_rows : int
         Rows.
     leaf_index, visit : callable
         Where leaves come from, such as `leaves.leaf_index`, and where they go.
     what : str
         Named by the progress bar.
+    proof : BagProof, optional
+        Of its bags, where rows are to be known that trees did not see; it is added to, and not concluded.
     seen : SeenByGroup, optional
-        Where rows belong together: which trees saw one of them; only with ``bags``.
+        Where rows belong together: which trees saw one of them; only with ``proof``.
     cells : int, default 0
         Numbers that ``visit`` holds for each row besides.
-    part_of : BagProof, optional
-        Where other rows belong to the proof: what is to add these up, and is not concluded here.
-
-    Raises
-    ------
-    InbagError
-        If the bags cannot be proven.
     """
-    proof = part_of if bags is None or part_of is not None else BagProof(adapter, bags)
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
         leaf = leaf_index(start, stop)
         inbag = None if proof is None else proof.add(start, stop, leaf)
         visit(slice(start, stop), leaf, inbag if seen is None or inbag is None else seen.with_group(start, stop, inbag))
-    if proof is not None and part_of is None:
-        proof.conclude()
 
 
 def out_of_bag_members(leaf: NDArray[Any], inbag: Bools | None) -> tuple[NDArray[Any], Bools]:

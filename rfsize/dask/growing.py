@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from rfsize.adapters.base import shrinking_of, warn_of_dependence
+from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_named, name_of_taker
 from rfsize.counting.copies import resolved
 from rfsize.dask.clients import checked_client, here
@@ -139,8 +139,7 @@ def grow(
         growth = _growth(workers, given, goal, trees_per_block)
         model, report = growth.to_size(until)
     adapter = adapter_for(model, casts_votes=False)
-    warn_of_dependence(adapter.shared_bags, adapter.seed_dependence)
-    give(shrinking_of(adapter))
+    give((*dependence_of(adapter), *shrinking_of(adapter)))
     return model, report
 
 

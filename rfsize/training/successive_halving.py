@@ -118,15 +118,12 @@ class Candidate:
 
     def check_votes_to_come(self, n_trees: int) -> None:
         """Raise `FewVotesError` where this number of trees leaves rows too few votes to compare fractions by."""
-        groups, trainer = self.groups, self._trainer
-        numbers = None if groups.index is None else groups.numbers
+        trainer = self._trainer
 
         def kinds() -> Kinds | None:
             return Kinds.of_labels(trainer.label) if len(trainer.classes) else None
 
-        rows = RowsAsked(
-            n_trees * self._left_out, n_trees, groups.by, sizes=groups.sizes, units=numbers, find_kinds=kinds
-        )
+        rows = RowsAsked(n_trees * self._left_out, n_trees, self.groups, find_kinds=kinds)
         lack = rows.lack(f"how good the bagging fraction {self.fraction:g} is")
         if lack is not None:
             raise FewVotesError(f"{lack.message}; or give smaller fractions", enough=lack.enough)

@@ -101,8 +101,8 @@ class Groups:
         first[np.unique(self.index, return_index=True)[1]] = True
         return None if first.all() else first
 
-    def take(self, rows: NDArray[np.bool_]) -> Groups:
-        """Those of some of the rows, a mask; sizes stay those of all rows."""
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Groups:
+        """Those of some of the rows; sizes stay those of all rows."""
         if self.index is None or self.sizes is None:
             return self
         return replace(self, index=self.index[rows], sizes=self.sizes[rows])

@@ -22,6 +22,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import Kinds, RowsAsked
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.voting.groups import Groups
 
 # Before, bags were drawn evenly whatever the weights.
 draws_by_weight = pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.9"), reason="even bags")
@@ -225,7 +226,7 @@ def test_rows_of_large_groups_of_one_class() -> None:
     st.lists(st.integers(1, 3), min_size=60, max_size=60),
 )
 def test_dispersion(asked: list[int], sizes: list[int]) -> None:
-    rows = RowsAsked(np.array(asked), 60, sizes=np.array(sizes[: len(asked)]))
+    rows = RowsAsked(np.array(asked), 60, Groups(sizes=np.array(sizes[: len(asked)])))
     assert rows.is_uneven == reference.representative.is_uneven(asked, sizes[: len(asked)], 60)
 
 
