@@ -122,13 +122,12 @@ def metric_with_truth(
         truth = np.asarray(y)
         if truth.shape != (n_rows,):
             raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
-        name = getattr(metric, "__name__", type(metric).__name__)
         as_given = _probabilities_as_given if classes.size else _numbers_as_given
 
         def given(truth: NDArray[Any], predicted: NDArray[Any], weight: Floats) -> float:
             return metric(truth, predicted)
 
-        return GivenMetric(name, truth, weight, (-math.inf, math.inf), given=given, as_given=as_given)
+        return GivenMetric(name_of(metric), truth, weight, (-math.inf, math.inf), given=given, as_given=as_given)
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"

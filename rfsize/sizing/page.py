@@ -26,7 +26,7 @@ def report_account(report: SizedForest) -> Account:
     """The account of a report."""
     goal, kept = report.goal, report.n_kept
     loss = report.loss_at(kept)
-    answers = {name: report._answer_to(name) for name in (goal.name, *report._beside)}
+    answers = {goal.name: report._answer, **{name: report._answer_to(name) for name in report._beside}}
     grids = (_losses(report, answers), *(grid for answer in answers.values() for grid in answer.grids(kept)))
     return Account(
         title=f"Size of the forest, {goal.title}",

@@ -227,7 +227,7 @@ class SizedForest:
         True
         """
         n_trees = whole("n_trees", n_trees, at_least=1)
-        return self._answer_to(self.goal.name if metric is None else metric).loss(n_trees)
+        return (self._answer if metric is None else self._answer_to(metric)).loss(n_trees)
 
     def _answer_to(self, metric: MetricLike) -> Answer:
         """What the same outputs say of another goal; raises as `loss_at`."""

@@ -326,7 +326,8 @@ def test_scorers_are_known_as_objects(forests: dict[str, Any], data: Data, fresh
     assert parts(by_scorer)[0].loss == pytest.approx(parts(by_name)[0].loss)
     assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, rel=1e-6)
     by_name, by_scorer = sized("XGBoost", "auc", get_scorer("roc_auc"))
-    assert by_scorer._answer.name == "roc_auc_score"
+    assert by_scorer.goal.name == by_scorer._answer.name == "roc_auc_score"
+    assert by_scorer.loss_at(50) == by_scorer._answer.loss(50)
     assert parts(by_scorer)[1].loss == pytest.approx(parts(by_name)[1].loss, abs=2e-4)
     assert by_scorer.loss_at(2).value == pytest.approx(by_name.loss_at(2).value, abs=2e-3)
 

@@ -14,6 +14,7 @@ from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.account import Grid, Picture
 from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.scorers import name_of
 from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution
 
@@ -189,7 +190,7 @@ class GoalWithin(Goal):
 
     @property
     def name(self) -> str:
-        return self.metric if isinstance(self.metric, str) else getattr(self.metric, "__name__", "scorer")
+        return self.metric if isinstance(self.metric, str) else name_of(self.metric)
 
     @property
     def level(self) -> float:
