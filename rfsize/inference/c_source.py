@@ -67,7 +67,7 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
     code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if of_classes:
         declared = part("declared_of_classes", **public) + declared
-        code += [_label(forest, stops, voting), _labels(forest), _of_classes(forest, public, bool(taken))]
+        code += [_label(forest, stops, voting), _of_classes(forest, public, bool(taken))]
     body = "".join([*code, predict])
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
     includes = f"#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n"
@@ -103,6 +103,7 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
     return part(
         "of_classes",
         **public,
+        labels=",\n".join(f"    {text(label)}" for label in forest.classes.tolist()),
         unless_taken=_UNLESS_TAKEN.format("*asked = 0;", " -1") if refuses else "",
         unless_taken_proba=_UNLESS_TAKEN.format(no_probability, "") if refuses else "",
         probabilities=one if forest.n_scores == 1 else each,
@@ -110,17 +111,12 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
 
 
 def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
-    label_of = settling_labels(forest, stops, voting).label_in_c()
+    label_of, n_classes = settling_labels(forest, stops, voting).label_in_c(), len(forest.classes)
     if voting == "soft":
         return label_of
-    vote = part("vote_of_leaf") if forest.n_outputs == 1 else array("alone", forest.alone) + part("vote_of_trees")
-    return f"enum {{ CLASSES = {len(forest.classes)} }};\n{vote}{label_of}"
-
-
-def _labels(forest: Forest) -> str:
-    labels = ",\n".join(f"    {text(label)}" for label in forest.classes.tolist())
-    n_classes = len(forest.classes)
-    return f"\nenum {{ PROBABILITIES = {n_classes} }};\nstatic const char *const class_label[] = {{\n{labels}\n}};\n"
+    if forest.n_outputs == 1:
+        return part("vote_of_leaf", n_classes=n_classes) + label_of
+    return part("vote_of_trees", n_classes=n_classes, alone=array("alone", forest.alone)) + label_of
 
 
 def _refusal(forest: Forest) -> str:
@@ -137,29 +133,27 @@ def _refusal(forest: Forest) -> str:
 
 def _scores(forest: Forest) -> str:
     """Sums of scores, and what is predicted from them."""
-    kind = forest.trees.value.dtype
-    single, link = kind == np.float32, forest.conventions.link
-    declared, last = "", ""
+    kind, link = forest.precision, forest.conventions.link
+    single = kind == np.float32
+    declared, linked = "", ""
     if link == "softmax":
-        declared, last = "    sum largest = 0;\n    double whole = 0.0;\n", part("softmax")
+        declared, linked = "    sum largest = 0;\n    double whole = 0.0;\n", part("softmax")
     elif link != "identity":
-        last = _EACH.format(_LINKS["logistic" if link == "one-vs-all" else link])
-    constants = {"DIVISOR": float(forest.divisor), "SLOPE": forest.conventions.slope}
-    return "".join(
-        [
-            f"\ntypedef {'float' if single else 'double'} sum; /* as the framework of the forest adds up */\n",
-            f"enum {{ TREES = {forest.n_trees}, OUTPUTS = {forest.n_outputs}, FEATURES = {forest.n_features} }};\n",
-            f"enum {{ WIDTH = {forest.trees.value.shape[1]}, SCORES = {forest.n_scores} }};\n",
-            *(
-                f"static const sum {name} = {real(float(kind.type(number)), single=single)};\n"
-                for name, number in constants.items()
-            ),
-            array("start", forest.start),
-            f"#define EXP {'expf' if single else 'exp'}\n" if "EXP(" in last else "",
-            part("add"),
-            part("predict_from", declared=declared, linked=last),
-            part("predict_all"),
-        ]
+        linked = _EACH.format(_LINKS["logistic" if link == "one-vs-all" else link])
+    return part(
+        "scores",
+        sum="float" if single else "double",
+        trees=forest.n_trees,
+        outputs=forest.n_outputs,
+        features=forest.n_features,
+        width=forest.trees.value.shape[1],
+        scores=forest.n_scores,
+        divisor=real(float(kind.type(forest.divisor)), single=single),
+        slope=real(float(kind.type(forest.conventions.slope)), single=single),
+        start=array("start", forest.start),
+        exp=f"#define EXP {'expf' if single else 'exp'}\n" if "EXP(" in linked else "",
+        declared=declared,
+        linked=linked,
     )
 
 
@@ -224,45 +218,45 @@ def _cuts(read: _Read, single_precision: bool) -> NDArray[np.floating]:
     return cuts
 
 
-def _as_read(reading: Reading) -> str:
+def _quantiser(read: _Read, reading: Reading) -> str:
+    columns, cuts, n_numeric = read.columns, _cuts(read, reading.single_precision), read.n_numeric
+    found = part(
+        "read",
+        cut="float" if cuts.dtype == np.float32 else "double",
+        level=smallest(read.highest),
+        numeric_entries=n_numeric,
+        entries=columns.feature.size,
+        columns=columns.missing.size,
+        numeric_columns=read.n_numeric_columns,
+        highest=read.highest,
+        feature=array("feature", columns.feature),
+        cut_start=array("cut_start", columns.cut_start),
+        cuts=array("cuts", cuts, "cut"),
+        column_start=array("column_start", columns.start),
+        steps="\n    ".join(_steps(reading)),
+    )
+    steps = []
+    if n_numeric:
+        numeric = slice(0, read.n_numeric_columns)
+        missing, base = array("missing", columns.missing[numeric]), array("base", columns.base[numeric])
+        found += part("numbers", missing=missing, base=base, **{kind.name: int(kind) for kind in Missing})
+        steps.append("quantise_numbers(row, q);")
+    if n_numeric < columns.feature.size:
+        lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
+        found += part("categories", lowest=lowest, largest=real(_LARGEST_CATEGORY))
+        steps.append("quantise_categories(row, q);")
+    return found + part("quantise", steps="\n    ".join(steps))
+
+
+def _steps(reading: Reading) -> list[str]:
+    """What makes a value what the framework reads."""
     steps = ["double number = (double)(float)value;" if reading.single_precision else "double number = value;"]
     if not np.isnan(reading.missing):
         steps.append(f"if (number == {real(reading.missing)}) return NAN;")
     if reading.zero_within >= 0.0:
         near = real(reading.zero_within)
         steps.append(f"if (number >= -{near} && number <= {near}) return 0.0;")
-    return part("as_read", steps="\n    ".join([*steps, "return number;"]))
-
-
-def _quantiser(read: _Read, reading: Reading) -> str:
-    columns, cuts = read.columns, _cuts(read, reading.single_precision)
-    n_entries, has_categories = columns.feature.size, read.n_numeric < columns.feature.size
-    parts = [
-        f"typedef {'float' if cuts.dtype == np.float32 else 'double'} cut;\n",
-        f"typedef {smallest(read.highest)} level; /* a rank among the cuts of a feature */\n",
-        f"enum {{ NUMERIC_ENTRIES = {read.n_numeric}, ENTRIES = {n_entries}, COLUMNS = {columns.missing.size} }};\n",
-        f"enum {{ NUMERIC_COLUMNS = {read.n_numeric_columns}, HIGHEST = {read.highest} }};\n",
-        array("feature", columns.feature),
-        array("cut_start", columns.cut_start),
-        array("cuts", cuts, "cut"),
-        array("column_start", columns.start),
-        _as_read(reading),
-        part("ranks"),
-    ]
-    steps = []
-    if read.n_numeric:
-        numeric = slice(0, read.n_numeric_columns)
-        of_missing = {kind.name: int(kind) for kind in Missing}
-        parts += ["\n", array("missing", columns.missing[numeric]), array("base", columns.base[numeric])]
-        parts.append(part("numbers", **of_missing))
-        steps.append("quantise_numbers(row, q);")
-    if has_categories:
-        lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
-        parts.append(f"\nstatic const double LOWEST_CATEGORY = {lowest};\n")
-        parts.append(f"static const double LARGEST_CATEGORY = {real(_LARGEST_CATEGORY)};\n")
-        parts.append(part("categories"))
-        steps.append("quantise_categories(row, q);")
-    return "".join(parts) + part("quantise", steps="\n    ".join(steps))
+    return [*steps, "return number;"]
 
 
 # ---------------------------------------------------------------------------------------------------------

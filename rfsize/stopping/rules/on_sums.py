@@ -77,18 +77,16 @@ class LabelsBySums(Settling):
         low, high, needed = (
             np.append(getattr(self, name)[looks], getattr(last, name)[n_trees]) for name in ("low", "high", "needed")
         )
-        parts = [f"enum {{ FIRST_LOOK = {self.first_look}, EVERY = {self.every} }};\n"]
+        known: dict[str, object] = {"first_look": self.first_look, "every": self.every}
         if forest.n_scores == 1:
-            single = forest.trees.value.dtype == np.float32
-            threshold = real(float(np.float32(forest.threshold)) if single else forest.threshold, single=single)
-            parts += [array("low", low), array("high", high), part("answer_by_one_score")]
-            parts += [f"static const sum THRESHOLD = {threshold};\n", part("label_above_threshold")]
+            single = forest.precision == np.float32
+            known["threshold"] = real(float(forest.precision.type(forest.threshold)), single=single)
+            label = part("label_by_one_score", low=array("low", low), high=array("high", high), **known)
         else:
-            parts.append(array("needed", needed))
-            parts += [array("drift", self.drift), part("drift")] if self.drift.any() else [part("no_drift")]
-            score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
-            parts += [part("answer_by_scores"), part("label_of_largest", score=score)]
-        return "".join(parts) + part("label_by_scores")
+            drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
+            known["score"] = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+            label = part("label_by_scores", needed=array("needed", needed), drift=drift, **known)
+        return label + part("ask_by_scores")
 
 
 def _predicted_labels(forest: Forest, total: Floats) -> Int64s:

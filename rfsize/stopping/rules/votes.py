@@ -77,8 +77,7 @@ class LabelsByVotes(Settling):
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"
-        head = f"enum {{ EVERY = {self.every} }};\ntypedef {tally} tally;\n"
-        return head + self.stops.answer_in_c(self.every) + part("label_by_votes")
+        return part("label_by_votes", every=self.every, tally=tally, answer=self.stops.answer_in_c(self.every))
 
 
 def ask_in_turn(
