@@ -115,9 +115,10 @@ def _target_in(names: Collection[str], table: Table, target: str | None, may_lac
 
 def without(X: Any, names: Sequence[str], table: Table) -> Any:
     """The table without some columns; ``ValueError`` where it has none of such a name."""
-    unknown = [name for name in names if name not in getattr(X, "columns", ())]
+    columns = getattr(X, "columns", ())
+    unknown = [name for name in names if name not in columns]
     if unknown:
-        raise ValueError(f"{table} has no columns {unknown} to drop; it has {list(getattr(X, 'columns', ()))}")
+        raise ValueError(f"{table} has no columns {unknown} to drop; it has {list(columns)}")
     return X.drop(columns=list(names)) if names else X
 
 
@@ -134,7 +135,7 @@ def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
         return X, groups
     if groups not in columns:
         raise ValueError(
-            f"{table} has no column '{groups}' of groups; it has {list(getattr(X, 'columns', ()))}, and the words are "
+            f"{table} has no column '{groups}' of groups; it has {list(columns)}, and the words are "
             f"{' and '.join(WORDS)}"
         )
     return X.drop(columns=groups), X[groups].to_numpy()
