@@ -149,7 +149,8 @@ def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
     """What the trees of both say of the same rows."""
     assert one.scores is not None
     assert other.scores is not None
-    return replace(one, votes=one.votes.merge(other.votes), scores=one.scores.plus(other.scores))
+    votes = rfsize.Votes(one.votes.counts + other.votes.counts, one.classes)
+    return replace(one, _voted=votes, scores=one.scores.plus(other.scores))
 
 
 def four(outputs: rfsize.TreeOutputs) -> Iterator[tuple[rfsize.Report, float]]:
