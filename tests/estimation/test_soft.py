@@ -299,7 +299,7 @@ def test_further_rivals_add_to_the_smooth_estimate() -> None:
     every, smooth = soft.SoftLeads.of(leads), soft.smooth(Scores.of(score), 0.0)
     for n_trees in (11, 101, 1001):
         share = every.disagreement(n_trees) / every.nearest().disagreement(n_trees)
-        alone = ndtr(-math.sqrt(n_trees) * smooth._lead) @ smooth._density.mass
+        alone = ndtr(-math.sqrt(n_trees) * smooth._lead[:, 0]) @ smooth._density.mass
         assert smooth.disagreement(n_trees) == pytest.approx(share * alone, rel=1e-2)
         assert share > 1.02
 
