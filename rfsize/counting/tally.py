@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.adapters.base import Adapter
 from rfsize.counting.leaves import ROWS_PER_THREAD
-from rfsize.counting.walk import asked_of, out_of_bag_members, trees_of_members, votes_by_class
+from rfsize.counting.walk import asked_of, out_of_bag_members, trees_of_members
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
 from rfsize.voting.averages import Averages
@@ -71,10 +71,11 @@ class Tally:
             self._scores.append(self.scores(ordered[some], may_vote[some]))
         if self._averages is not None:
             self._averages.fill(rows, self._leaves.raw_scores(leaf), asked_of(leaf, inbag))
-        in_blocks = np.flatnonzero(self._in_blocks[rows])
-        if in_blocks.size:
-            seen = None if inbag is None else inbag[in_blocks]
-            self._blocks.append(self._blocks_of(self._first + rows.start + in_blocks, leaf[in_blocks], seen))
+        some = np.flatnonzero(self._in_blocks[rows])
+        if some.size:
+            asked, counts = asked_of(leaf[some], None if inbag is None else inbag[some]), self._counts[rows][some]
+            numbers = self._first + rows.start + some
+            self._blocks.append(self._blocks_of(numbers, leaf[some], asked, ordered[some], may_vote[some], counts))
 
     @property
     def told(self) -> OutOfBag:
@@ -107,20 +108,25 @@ class Tally:
         each_range(add, len(leaf), ROWS_PER_THREAD)
         return found
 
-    def _blocks_of(self, rows: Int64s, leaf: NDArray[Any], inbag: Bools | None) -> TreeBlocks:
-        """The blocks of the trees on rows of such numbers, which reach these leaves."""
-        asked, raw = asked_of(leaf, inbag), self._leaves.raw_scores
+    def _blocks_of(
+        self,
+        rows: Int64s,
+        leaf: NDArray[Any],
+        asked: Bools,
+        ordered: NDArray[Any],
+        may_vote: Bools,
+        counts: NDArray[np.int32],
+    ) -> TreeBlocks:
+        """The blocks of the trees on rows of such numbers, by the leaves of trees that are asked and of members."""
+        raw = self._leaves.raw_scores
         score = np.where(asked, raw(leaf), np.float64(0.0))
-        ordered, may_vote = out_of_bag_members(leaf, inbag)
-        votes, counts = (np.zeros((len(leaf), *of, self._n_classes), dtype=np.int32) for of in ((N_BLOCKS,), ()))
-        if self._n_classes:
+        votes = np.zeros((len(leaf), N_BLOCKS, self._n_classes), dtype=np.int32)
+        if self._n_classes and asked.shape[2] == 1:
             vote = np.asarray(self._cast(ordered))
-            counts = votes_by_class(vote, self._n_classes, may_vote)
-            if asked.shape[2] == 1:
-                of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
-                votes = np.stack(of_class, axis=2).astype(np.int32)
-            else:
-                votes = _votes_of_mixed_members(vote, may_vote, counts, trees_of_members(~asked))
+            of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
+            votes = np.stack(of_class, axis=2).astype(np.int32)
+        elif self._n_classes:
+            votes = _votes_of_mixed_members(self._cast(ordered), may_vote, counts, trees_of_members(~asked))
         return TreeBlocks(
             rows,
             counts=counts,

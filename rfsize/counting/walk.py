@@ -154,12 +154,3 @@ def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
 def asked_of(leaf: NDArray[Any], inbag: Bools | None) -> Bools:
     """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
     return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
-
-
-def votes_by_class(vote: NDArray[Any], n_classes: int, may_vote: Bools) -> NDArray[np.int32]:
-    """Votes for each class, shape (rows, n_classes), of the members that may vote on the row."""
-    counts = np.empty((len(vote), n_classes), dtype=np.int32)
-    for index in range(1, n_classes):
-        counts[:, index] = np.sum(vote == index, axis=1, where=may_vote)
-    counts[:, 0] = may_vote.sum(axis=1) - counts[:, 1:].sum(axis=1)
-    return counts

@@ -163,5 +163,4 @@ class PartsOfRows(NamedTuple):
 
     def where(self, some: NDArray[np.bool_]) -> PartsOfRows:
         """Those of some of the rows, a mask."""
-        total, asked_of = self.total[some], self.asked_of[some]
-        return PartsOfRows(self.rows[some], self.mean[some], self.asked[some], total, asked_of)
+        return PartsOfRows(*(array[some] for array in self))
