@@ -295,7 +295,7 @@ def _check_more_trees(
 ) -> None:
     if not hasattr(model, "fit") or not adapter.classes.size:
         raise ValueError("only an estimator of classes is grown")
-    forest = integration.in_training(adapter, X, y, bags.get("sample_weight"), 0.5)
+    forest = integration.trainer_of(adapter, X, y, bags.get("sample_weight")).resume(adapter.booster)
     forest.add(3)
     grown = integration.adapt(adapter.with_booster(forest.booster()))
     _check(

@@ -93,6 +93,10 @@ class LightGbm(Integration):
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES
 
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        names = {"subsample", *estimator.get_params().keys() & {"bagging_fraction", "bagging", "sub_row"}}
+        return estimator.set_params(**dict.fromkeys(names, fraction))
+
     def demo_forest(self, n_trees: int) -> Any:
         return lgb.LGBMClassifier(
             boosting_type="rf",

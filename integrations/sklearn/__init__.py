@@ -25,11 +25,8 @@ from rfsize.integrations.sklearn.adaboost import BoostedTrees
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.integrations.sklearn.model_files import read_model, write_model
-from rfsize.integrations.sklearn.warm_start import SklearnInTraining
-from rfsize.utils.matrix import n_rows
+from rfsize.integrations.sklearn.warm_start import SklearnTrainer, with_fraction
 from rfsize.utils.tags import is_regression
-from rfsize.utils.validation import training_labels
-from rfsize.voting.groups import ALONE, Groups
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
@@ -58,11 +55,11 @@ class ScikitLearn(Integration):
     def weighted(self, model: Any) -> BoostedTrees | None:
         return BoostedTrees(model) if isinstance(model, AdaBoostClassifier) else None
 
-    def in_training(
-        self, adapter: Any, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Groups = ALONE
-    ) -> SklearnInTraining:
-        label = training_labels(adapter.classes, y, n_rows(X))
-        return SklearnInTraining(adapter, X, y, label, sample_weight, threshold, groups)
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        return with_fraction(estimator, fraction, n_rows)
+
+    def trainer_of(self, adapter: Any, X: Any, y: Any, sample_weight: Any) -> SklearnTrainer:
+        return SklearnTrainer(adapter, X, y, sample_weight)
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"PK") and b"schema.json" in content

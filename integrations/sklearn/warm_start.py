@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import copy
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from rfsize.adapters.trainer import ForestInTraining
+from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.out_of_bag import out_of_bag
-from rfsize.exceptions import InbagError
-from rfsize.integrations.sklearn.ensemble import SklearnEnsemble
-from rfsize.utils.matrix import take
-from rfsize.utils.typing import Int64s
-from rfsize.voting.groups import Groups
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, part_of
+from rfsize.utils.matrix import n_rows, take
+from rfsize.utils.validation import sample_weights, training_labels
+from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.out_of_bag import OutOfBag
 
 
-class SklearnInTraining(ForestInTraining):
-    """An ensemble that takes more members: with a fixed ``random_state``, those that a single fit would give it.
+class SklearnTrainer(Trainer):
+    """Grows ensembles like one that was fitted, on the rows that it was fitted to.
 
     Parameters
     ----------
@@ -28,8 +30,83 @@ class SklearnInTraining(ForestInTraining):
         What was fitted, and is not changed.
     X, y, sample_weight
         What it was fitted to.
-    label : ndarray of int64, shape (n_rows,)
-        Class index of each row.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not those of its training.
+    """
+
+    framework = "scikit-learn"
+
+    def __init__(self, ensemble: SklearnEnsemble, X: Any, y: Any, sample_weight: Any) -> None:
+        self.ensemble, self.rows = ensemble, (X, y, sample_weight)
+        self.classes, self.link = ensemble.classes, ensemble.link
+        self.largest_fraction = 0.5 if ensemble.booster.bootstrap else 1.0
+        named = ensemble.booster.random_state
+        self.seed = int(named) if isinstance(named, Integral) else 0
+        self.label = training_labels(ensemble.classes, y, n_rows(X))
+        self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
+        missing = np.setdiff1d(np.arange(len(ensemble.classes)), self.label)
+        if missing.size:
+            raise ValueError(
+                f"y lacks the classes {ensemble.classes[missing].tolist()} that the ensemble was fitted to: give the "
+                "labels of its training"
+            )
+
+    def start(
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
+    ) -> SklearnInTraining:
+        """An ensemble without members; of one that names no seed, by seed 0.
+
+        Raises
+        ------
+        NotAForestError
+            If its members are no trees.
+        """
+        if not self.ensemble.averages_scores:
+            raise NotAForestError(
+                f"the members of the {type(self.ensemble.booster).__name__} are no decision trees, whose scores would "
+                "be averaged: give a forest, or bagging over trees"
+            )
+        model = clone(self.ensemble.booster)
+        if fraction is not None:
+            model = with_fraction(model, fraction, len(self.label))
+        model.set_params(random_state=self.seed if seed is None else seed)
+        return SklearnInTraining(self, model, None, threshold, groups)
+
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> SklearnInTraining:
+        """A copy of the ensemble, whose own ``random_state`` draws further members; see `Trainer.resume`."""
+        begun = type(self.ensemble)(part_of(model, slice(None)))
+        # To fit on must not draw from the caller's own generator.
+        begun.booster.random_state = copy.deepcopy(begun.booster.random_state)
+        return SklearnInTraining(self, begun.booster, begun, threshold, groups)
+
+
+def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
+    """See `Integration.with_fraction`; ``max_samples`` is a number of rows."""
+    if estimator.bootstrap:
+        if fraction > 0.5:
+            raise ValueError(
+                f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, and "
+                f"{type(estimator).__name__} draws no more: give fractions up to 0.5, which is standard bagging"
+            )
+        fraction /= 1.0 - fraction  # what it is worth with replacement
+    elif not isinstance(estimator, BAGGING):
+        raise InbagError(f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: bootstrap=True")
+    return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
+
+
+class SklearnInTraining(ForestInTraining):
+    """An ensemble that takes more members: with a fixed ``random_state``, those that a single fit would give it.
+
+    Parameters
+    ----------
+    trainer : SklearnTrainer
+    model : estimator
+        What is fitted on.
+    begun : SklearnEnsemble or None
+        The ensemble that it is already.
     threshold : float
         As in `rfsize.tree_outputs`.
     groups : Groups
@@ -39,49 +116,34 @@ class SklearnInTraining(ForestInTraining):
     ------
     InbagError
         If the bags of its members cannot be proven on these rows.
-    ValueError
-        If the labels are not those of its training.
     """
 
     def __init__(
-        self,
-        ensemble: SklearnEnsemble,
-        X: Any,
-        y: Any,
-        label: Int64s,
-        sample_weight: Any,
-        threshold: float,
-        groups: Groups,
+        self, trainer: SklearnTrainer, model: Any, begun: SklearnEnsemble | None, threshold: float, groups: Groups
     ) -> None:
-        missing = np.setdiff1d(np.arange(len(ensemble.classes)), label)
-        if missing.size:
-            raise ValueError(
-                f"y lacks the classes {ensemble.classes[missing].tolist()} that the ensemble was fitted to: give the "
-                "labels of its training"
-            )
-        self._rows = X, y, sample_weight
-        self._settings = {name: getattr(ensemble.booster, name) for name in ("warm_start", "oob_score")}
-        self._ensemble = ensemble.part(slice(None))
-        # To fit on must not draw from the caller's own generator.
-        self._ensemble.booster.random_state = copy.deepcopy(ensemble.booster.random_state)
-        self.n_trees, self.link = ensemble.n_trees, ensemble.link
+        ensemble, self._rows, self._model = trainer.ensemble, trainer.rows, model
+        self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
+        self.n_trees, self.link = 0, ensemble.link
         self._threshold, self.groups = threshold, groups
         self.averages_scores, self.predict_obeys = ensemble.averages_scores, ensemble.predict_obeys
         self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
-        self.out_of_bag = OutOfBag.nothing(len(label), len(ensemble.classes), ensemble.leaves.n_scores)
-        self._count(ensemble)
+        self.out_of_bag = OutOfBag.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
+        self._kind = type(ensemble)
+        if begun is not None:
+            self.n_trees = begun.n_trees
+            self._count(begun)
 
     def add(self, n_trees: int) -> None:
         X, y, sample_weight = self._rows
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        model, before = self._ensemble.booster, self.n_trees
+        model, before = self._model, self.n_trees
         model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
         seeds, weights = getattr(model, "_seeds", None), _drawn_by(model)
         with warnings.catch_warnings():
             # That balanced weights differ where the next members are fitted to other rows: they are not.
             warnings.filterwarnings("ignore", "class_weight presets")
             model.fit(X, y, **weighted)
-        if not np.array_equal(weights, _drawn_by(model)):
+        if before and not np.array_equal(weights, _drawn_by(model)):
             raise ValueError(
                 "the ensemble was fitted with other sample weights, by which its bags were drawn: give the "
                 "sample_weight of its training"
@@ -89,7 +151,6 @@ class SklearnInTraining(ForestInTraining):
         if seeds is not None:
             # Bagging keeps the seeds of the last members only.
             model._seeds = np.concatenate([seeds, model._seeds])
-        self._ensemble = type(self._ensemble)(model)
         self.n_trees += n_trees
         self._count(self._ensemble.part(slice(before, None)))
 
@@ -107,6 +168,11 @@ class SklearnInTraining(ForestInTraining):
             self.groups,
         )
         self.out_of_bag = self.out_of_bag.plus(found)
+
+    @property
+    def _ensemble(self) -> SklearnEnsemble:
+        """The members so far."""
+        return self._kind(self._model)
 
     def check_bags(self) -> None:
         if self._ensemble.no_bags is not None:

@@ -132,6 +132,9 @@ class Xgboost(Integration):
         if rounds > 1:
             raise boosted(f"the {type(estimator).__name__} would be boosted for {rounds} rounds", estimator)
 
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        return estimator.set_params(subsample=fraction)
+
     def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
         return held_on_workers(X)
 

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
-from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.adapters.trainer import Trainer
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import training_labels
-from rfsize.voting.groups import ALONE, Groups
 
 
 class HeldOnWorkers(NamedTuple):
@@ -193,23 +192,30 @@ class Integration(ABC):
             If the estimator would train no forest of independent trees.
         """
 
-    def in_training(
-        self, adapter: Adapter, X: Any, y: Any, sample_weight: Any, threshold: float, groups: Groups = ALONE
-    ) -> ForestInTraining:
-        """A copy of an estimator's forest that takes more trees.
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        """An estimator that is to be fitted to so many rows, which takes this bagging fraction.
 
-        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took; ``threshold`` has
-        been checked too. ``groups`` are rows that belong together.
+        The fraction is of rows drawn without replacement; where it draws with replacement, it takes what that is worth.
 
         Raises
         ------
         InbagError
-            If the bags of its trees cannot be rebuilt and proven on them.
+            If its trees are trained on all rows whatever the fraction.
+        ValueError
+            If it cannot draw so many rows.
+        """
+        raise ValueError(f"rfsize does not know what {self.framework} calls the bagging fraction of its estimators")
+
+    def trainer_of(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any) -> Trainer:
+        """What grows forests like that of an estimator, on the rows that it was fitted to.
+
+        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took.
         """
         label = training_labels(adapter.classes, y, n_rows(X))
         data = adapter.training_data(X, label, sample_weight)
         trainer = self.trainer(self.parameters_of(adapter.booster), data)
-        return trainer.resume(adapter.booster, threshold=threshold, groups=groups)
+        trainer.classes = adapter.classes
+        return trainer
 
     # Rows on workers
 

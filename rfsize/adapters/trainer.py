@@ -86,6 +86,8 @@ class Trainer(ABC):
         Seed that the parameters name, or the framework's own.
     link : Link
         From mean scores to what the framework predicts.
+    largest_fraction : float
+        Beyond which bags are not drawn.
     """
 
     framework: str
@@ -95,6 +97,7 @@ class Trainer(ABC):
     fraction: float
     seed: int
     link: Link
+    largest_fraction: float = 1.0
 
     @abstractmethod
     def start(
@@ -106,17 +109,17 @@ class Trainer(ABC):
         saw one.
         """
 
-    @abstractmethod
     def with_fraction(self, fraction: float) -> dict[str, Any]:
-        """The parameters with another bagging fraction."""
+        """The parameters with another bagging fraction; of forests that are trained from parameters."""
+        raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
 
-    @abstractmethod
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
         """The forest without trees that comes after ``number`` others of these parameters, with bags of its own.
 
         After none it is that of `start`. Forests of all numbers may be merged into one; each draws what `resume` draws
         where it adds to so many that are merged.
         """
+        raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
 
     @abstractmethod
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:

@@ -6,19 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import integration_for
+from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
+from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import as_numbers, choice, share, whole
+from rfsize.utils.table import from_polars
+from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 _FEWEST_TREES = 10
 
+
+# Of the tree that tells what an estimator makes of its rows.
+_ANY_FRACTION = 0.5
 
 _SEARCHES = ("full", "elimination")
 
@@ -53,8 +59,8 @@ class FractionSearch(Result):
           standard error, paired row by row;
         - ``seconds``: spent on growing it;
         - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
-    params : dict
-        The parameters with this fraction, as `rfsize.grow` takes them.
+    params : dict or estimator
+        The parameters, or a copy of the estimator, with this fraction, as `rfsize.grow` takes them.
     metric : str
         "error" where less is better, "score" where more is: the name of the column.
     rule, search : str
@@ -79,7 +85,7 @@ class FractionSearch(Result):
     """
 
     best: float
-    params: dict[str, Any]
+    params: Any
     curve: NDArray[np.void]
     metric: str
     rule: str
@@ -170,8 +176,9 @@ def _table(search: FractionSearch) -> list[str]:
 
 
 def select_bagging_fraction(
-    params: dict[str, Any],
+    params: Any,
     data: Any,
+    y: ArrayLike | None = None,
     *,
     fractions: ArrayLike | None = None,
     metric: str | Callable[..., Any] | None = None,
@@ -180,6 +187,7 @@ def select_bagging_fraction(
     search: Literal["full", "elimination"] = "full",
     rule: Literal["best", "one-se"] = "best",
     groups: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
@@ -192,13 +200,17 @@ def select_bagging_fraction(
 
     Parameters
     ----------
-    params : dict
-        Parameters of a LightGBM or XGBoost forest; the bagging fraction that they name is not used.
+    params : dict or scikit-learn estimator
+        Parameters of a LightGBM or XGBoost forest, or an estimator of LightGBM, XGBoost or scikit-learn, of trees; the
+        bagging fraction and the number of trees that they name are not used.
     data : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
-        Training data with labels.
+        Training data with labels. For an estimator, what its ``fit`` takes.
+    y : array_like, shape (n_rows,), optional
+        Labels or numbers; only for an estimator.
     fractions : array_like, shape (n_fractions,), optional
         Fractions to compare, of rows drawn without replacement; by default 1/11, 2/12, … 12/22, which are worth 0.1,
-        0.2, … 1.2 with replacement (`ratio_with_replacement`).
+        0.2, … 1.2 with replacement (`ratio_with_replacement`). An ensemble of scikit-learn that draws with replacement
+        (``bootstrap=True``) draws as many rows as the fraction is worth, at most all of them: fractions up to 1/2.
     metric : str or callable, optional
         A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
         regression the mean squared error. Where the training data have weights, they count.
@@ -215,6 +227,8 @@ def select_bagging_fraction(
         difference from the best.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
+    sample_weight : array_like, shape (n_rows,), optional
+        Training weights; only for an estimator.
     seed : int, optional
         Seed of all forests; by default the one that ``params`` name.
     progress : bool, default True
@@ -264,24 +278,20 @@ def select_bagging_fraction(
     from rfsize.training.scoring import judge_for
     from rfsize.training.successive_halving import Candidate, cost, elimination_plan, grid_plan, run
 
-    if not isinstance(params, dict):
-        raise ValueError(
-            f"params is a {type(params).__name__}; give the parameters of a LightGBM or XGBoost forest, a dict, and "
-            "its training data: select_bagging_fraction(params, data)"
-        )
-    grid = _checked_grid(fractions)
     choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
     choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
+    trainer, X, told, with_fraction = _what_trains(params, data, y, sample_weight)
+    if fractions is None:
+        fractions = [one for one in DEFAULT_FRACTIONS if one <= trainer.largest_fraction]
+    grid = _checked_grid(fractions)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
-    integration = integration_for(data)
-    trainer = integration.trainer(params, data)
-    belong = resolved(groups, integration.rows_of(data), len(trainer.label))
+    belong = resolved(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, metric, voting)
-    file = SearchFile(None if resume is None else Path(resume), trainer, params, seed, belong)
+    file = SearchFile(None if resume is None else Path(resume), trainer, told, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
     for candidate in candidates:
         candidate.check_votes_to_come(n_trees)
@@ -291,7 +301,7 @@ def select_bagging_fraction(
     best = candidates[outcome.chosen].fraction
     return FractionSearch(
         best=best,
-        params=trainer.with_fraction(best),
+        params=with_fraction(best),
         curve=_curve(candidates, outcome, judge.name),
         metric=judge.name,
         rule=rule,
@@ -302,9 +312,54 @@ def select_bagging_fraction(
     )
 
 
-def _checked_grid(fractions: ArrayLike | None) -> list[float]:
+class _Trained(NamedTuple):
+    """What trains forests: the trainer, its rows, what it was told, and what gives that with another fraction."""
+
+    trainer: Trainer
+    X: Any
+    told: dict[str, Any]
+    with_fraction: Callable[[float], Any]
+
+
+def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained:
+    if isinstance(params, dict):
+        refuse_unused(
+            "labels and weights are in the Dataset or DMatrix. Leave it out, or give an estimator",
+            y=y,
+            sample_weight=sample_weight,
+        )
+        integration = integration_for(data)
+        X = integration.rows_of(data)
+        trainer = integration.trainer(params, data)
+        return _Trained(trainer, X, params, trainer.with_fraction)
+    # Here, because scikit-learn takes long to import.
+    from sklearn.base import clone
+
+    from rfsize.counting.training_data import of_size, tree_counts
+
+    if not hasattr(params, "fit") or not tree_counts(params):
+        raise ValueError(
+            f"params is a {type(params).__name__}; give the parameters of a LightGBM or XGBoost forest, a dict, and "
+            "its training data: select_bagging_fraction(params, data); or an estimator of trees, its rows and labels"
+        )
+    if y is None:
+        raise ValueError("y is missing: an estimator is trained on X and y, as it is fitted")
+    integration, X = integration_for(params), from_polars(data)
+    integration.check_estimator(params)
+    weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+    one = integration.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
+    adapter = adapter_for(one, casts_votes=False)
+    X = adapter.check(X)
+    trainer = integration.trainer_of(adapter, X, y, sample_weight)
+    told = {**params.get_params(), "estimator": type(params).__name__, "random_state": trainer.seed}
+    return _Trained(
+        trainer, X, told, lambda fraction: integration.with_fraction(clone(params), fraction, len(trainer.label))
+    )
+
+
+def _checked_grid(fractions: ArrayLike) -> list[float]:
     """The fractions in ascending order."""
-    given = as_numbers("fractions", DEFAULT_FRACTIONS if fractions is None else fractions)
+    given = as_numbers("fractions", fractions)
     if given.ndim != 1 or not given.size:
         raise ValueError(f"fractions must be a list of at least one number, found {fractions!r}")
     grid = sorted(share("each of fractions", fraction) for fraction in given.tolist())

@@ -241,7 +241,8 @@ class Growth:
         threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
         X = adapter.check(X)
         belong = resolved(groups, X, n_rows(X))
-        forest = integration.in_training(adapter, X, y, sample_weight, threshold, belong)
+        trainer = integration.trainer_of(adapter, X, y, sample_weight)
+        forest = trainer.resume(adapter.booster, threshold=threshold, groups=belong)
         forest.classes = adapter.classes if len(adapter.classes) else None
 
         def by(groups: Groups, model: Any) -> Report:

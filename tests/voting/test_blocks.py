@@ -22,7 +22,6 @@ from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, rows_in_blocks
-from rfsize.voting.groups import ALONE
 from rfsize.voting.scores import Scores
 
 ROWS = 300
@@ -157,7 +156,7 @@ def test_a_resumed_forest_deals_on(case: Case, data: Data) -> None:
     elif isinstance(model, xgb.Booster):
         forest = trainer_for(XGBOOST, xgb.DMatrix(X, y)).resume(model)
     else:
-        forest = integration_for(model).in_training(adapter_for(model), X, y, None, 0.5, ALONE)
+        forest = integration_for(model).trainer_of(adapter_for(model), X, y, None).resume(model)
     forest.add(9)
     found = TreeOutputs.in_training(forest).blocks
     assert found is not None
