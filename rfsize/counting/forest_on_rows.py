@@ -35,8 +35,13 @@ from rfsize.voting.votes import Votes
 Keeps = Literal["votes", "outputs", "all"]
 
 
-def refuse_options_of_bags(**options: Any) -> None:
-    """Raise ``ValueError`` where options that rebuild or prove bags are given without ``oob=True``."""
+def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
+    """Raise ``ValueError`` where options that rebuild or prove bags, or groups, are given without ``oob=True``."""
+    if groups is not None:
+        raise ValueError(
+            "groups say on which training rows a tree may not vote, and oob=False asks all trees about all rows: leave "
+            "groups out, or give the training rows with oob=True"
+        )
     refuse_unused(
         "the bags of training rows are rebuilt and proven from such options, and oob=False asks all trees about all "
         "rows. Leave them out, or give the training rows with oob=True",
@@ -104,6 +109,8 @@ class ForestOnRows:
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
         of_bags = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
+        if not oob:
+            _refuse_options_of_bags(**of_bags)
         elsewhere = rows_elsewhere(X)
         if elsewhere is not None:
             found: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
@@ -112,12 +119,6 @@ class ForestOnRows:
         X = adapter.check(X)
         check_memory(max_memory, adapter, matrix.n_rows(X), oob=oob)
         if not oob:
-            refuse_options_of_bags(y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
-            if groups is not None:
-                raise ValueError(
-                    "groups say on which training rows a tree may not vote, and oob=False asks all trees about all "
-                    "rows: leave groups out, or give the training rows with oob=True"
-                )
             return cls(adapter, X, None, threshold)
         n_rows = matrix.n_rows(X)
         bags = adapter.bags(n_rows, y, sample_weight, seed, subsample)

@@ -15,7 +15,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
-from rfsize.utils.pieces import Pieces, PiecesElsewhere
+from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.table import form_of, in_memory, joined, picked
 from rfsize.utils.words import how_many
@@ -44,8 +44,8 @@ def checked_collection(X: Any) -> Any:
     )
 
 
-class BlocksOnWorkers:
-    """The blocks of rows of a Dask collection, each worked on where it lies.
+class BlocksOnWorkers(PiecesElsewhere):
+    """The blocks of rows of a Dask collection, each worked on where it lies, or read to this process.
 
     Parameters
     ----------
@@ -61,21 +61,23 @@ class BlocksOnWorkers:
     """
 
     def __init__(self, X: Any, client: Any) -> None:
+        super().__init__()
         self.client = client_in_use(client)
         self._kind = type(X).__name__
         integration = integration_of(X)
         self._held = None if integration is None else integration.held_on_workers(X)
         if self._held is None:
             X = checked_collection(X)
-            parts, self.n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
+            parts, n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
         else:
-            parts, self.n_features = self._held.parts, self._held.n_features
+            parts, n_features = self._held.parts, self._held.n_features
             self.lengths = _lengths_of(parts, self.client)
-        if not self.lengths.sum():
+        self.shape = int(self.lengths.sum()), n_features
+        if not self.shape[0]:
             raise ValueError("X has no rows")
         # Partitions that a filter has emptied say nothing.
         self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
-        self.ends: NDArray[np.int64] = np.cumsum(self.lengths[self.lengths > 0])
+        self.ends = np.cumsum(self.lengths[self.lengths > 0])
 
     def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
         """Where the rows lay: as a framework's collection keeps it, or by the partitions of each machine.
@@ -92,7 +94,7 @@ class BlocksOnWorkers:
                 raise ValueError(f"X is a {self._kind}, which keeps where its rows lay: leave layout out")
             machines = self._held.machines
         if machines is None:
-            return Layout.alone(self.n_rows)
+            return Layout.alone(self.shape[0])
         return Layout.of_parts(self.lengths, machines)
 
     def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
@@ -113,58 +115,47 @@ class BlocksOnWorkers:
             adapter.read_as_missing(self._held.missing)
 
     @property
-    def n_rows(self) -> int:
-        """Rows of all blocks."""
-        return int(self.ends[-1])
+    def _bounds(self) -> list[tuple[int, int]]:
+        """Numbers of the first row of each block, and of the first after it."""
+        return list(pairwise([0, *map(int, self.ends)]))
 
-    def each(self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str) -> Iterator[Any]:
+    def each_of_its_own(
+        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    ) -> Iterator[Any]:
         """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
 
         ``sent`` is sent to each worker once, and what ``of_rows`` returns with its own task. Where it takes long, a
         progress bar says ``what``.
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
-        rows = [range(*bounds) for bounds in pairwise([0, *map(int, self.ends)])]
+        rows = [range(*bounds) for bounds in self._bounds]
         own = [(sent, of_rows(some)) for some in rows]
-        with rows_bar(what, self.n_rows) as bar:
+        with rows_bar(what, self.shape[0]) as bar:
             for some, found in zip(rows, _each(self.client, work, self._parts, own), strict=True):
                 bar.update(len(some))
                 yield found
-
-    def pieces(self) -> Pieces:
-        """The rows as what reads them to this process, a block at a time."""
-        return _FromWorkers(self.client, self._parts, self.ends, self.n_features)
-
-
-class _FromWorkers(PiecesElsewhere):
-    """The rows of futures."""
-
-    def __init__(self, client: Any, parts: list[Any], ends: NDArray[np.int64], n_features: int) -> None:
-        super().__init__()
-        self._client, self._parts, self.ends = client, parts, ends
-        self.shape = int(ends[-1]), n_features
-
-    def load(self, piece: int) -> Any:
-        """One block, brought here."""
-        return self._client.compute(self._parts[piece]).result()
-
-    def pick(self, rows: NDArray[np.int64]) -> Any:
-        """Some rows, which alone are brought here."""
-        starts, here = np.append(0, self.ends[:-1]), np.split(rows, np.searchsorted(rows, self.ends[:-1]))
-        some = [place for place, numbers in enumerate(here) if numbers.size]
-        own = [(here[place] - starts[place], int(self.ends[place] - starts[place])) for place in some]
-        return joined(list(_each(self._client, _picked, [self._parts[place] for place in some], own)))
 
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
         """What ``work(number of its first row, its rows, *options)`` returns of each block, on its worker.
 
         ``options`` are sent to each worker once.
         """
-        sent = self._client.scatter(options, broadcast=True, hash=False) if options else []
-        own = [(work, start, stop - start, *sent) for start, stop in pairwise([0, *map(int, self.ends)])]
-        for piece, (form, found) in enumerate(_each(self._client, _of_form, self._parts, own)):
+        sent = self.client.scatter(options, broadcast=True, hash=False) if options else []
+        own = [(work, start, stop - start, *sent) for start, stop in self._bounds]
+        for piece, (form, found) in enumerate(_each(self.client, _of_form, self._parts, own)):
             self._check_form(piece, form)
             yield found
+
+    def load(self, piece: int) -> Any:
+        """One block, brought here."""
+        return self.client.compute(self._parts[piece]).result()
+
+    def pick(self, rows: NDArray[np.int64]) -> Any:
+        """Some rows, which alone are brought here."""
+        here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
+        some = [place for place, numbers in enumerate(here) if numbers.size]
+        own = [(here[place] - start, stop - start) for place, (start, stop) in enumerate(self._bounds) if place in some]
+        return joined(list(_each(self.client, _picked, [self._parts[place] for place in some], own)))
 
 
 def parts_of(X: Any) -> list[Any]:

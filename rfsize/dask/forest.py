@@ -12,7 +12,7 @@ from rfsize.adapters.columns import known_columns
 from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import RowsElsewhere
-from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, refuse_options_of_bags
+from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
 from rfsize.dask.blocks import BlocksOnWorkers, as_said
 from rfsize.dask.clients import here
 from rfsize.utils.typing import Floats
@@ -21,29 +21,24 @@ from rfsize.voting.groups import ALONE
 from rfsize.voting.out_of_bag import OutOfBag
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class ForestOnWorkers(ForestOnRows):
     """What it takes to ask the trees of a forest on the workers that its rows lie on.
 
     What `ForestOnRows` visits row by row, such as the votes of single trees, is asked here, from a block of rows at a
     time.
-
-    Attributes
-    ----------
-    blocks : BlocksOnWorkers
-        The rows.
     """
 
-    blocks: BlocksOnWorkers
+    X: BlocksOnWorkers
 
     @property
     def layout(self) -> Layout:
         """Where the rows lay, if they are those of training: on the workers of a DaskDMatrix, or all on one."""
-        return self.blocks.layout(None)
+        return self.X.layout(None)
 
     def here(self, values: Any) -> Any:
         """Labels or weights of the rows, brought here from workers."""
-        return here(values, self.blocks.client)
+        return here(values, self.X.client)
 
     def on(self, X: Any) -> ForestOnRows:
         """The same forest on other rows, which are here."""
@@ -52,7 +47,7 @@ class ForestOnWorkers(ForestOnRows):
     def tallied(self, keeps: Keeps) -> OutOfBag:
         """What is added up of all rows, block by block on their workers, once the bags are proven here."""
         what = "votes and scores" if keeps == "all" else "votes"
-        return self.joined(self.blocks.each(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
+        return self.joined(self.X.each_of_its_own(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees asked here."""
@@ -85,23 +80,21 @@ class RowsOnWorkers(RowsElsewhere):
         groups: Any,
         missing: float | None,
     ) -> ForestOnWorkers:
-        if not oob:
-            refuse_options_of_bags(y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
-        if not oob and (groups is not None or self.layout is not None):
+        if not oob and self.layout is not None:
             raise ValueError(
-                "groups and layout say which trees saw a training row, and oob=False asks all trees about all rows: "
-                "leave them out, or give the training rows with oob=True"
+                "layout says which trees saw a training row, and oob=False asks all trees about all rows: leave it "
+                "out, or give the training rows with oob=True"
             )
         underscores = adapter.spaces_become_underscores
         X = known_columns(self.X, adapter.feature_names, spaces_become_underscores=underscores)
         blocks = BlocksOnWorkers(X, self.client)
         blocks.tell_missing(adapter, missing)
-        pieces, bags, alike = blocks.pieces(), None, ALONE
+        bags, alike = None, ALONE
         if oob:
             y, sample_weight = here(y, blocks.client), here(sample_weight, blocks.client)
             bags = adapter.laid_out_bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
-            alike = resolved(here(groups, blocks.client), pieces, blocks.n_rows)
-        return ForestOnWorkers(adapter, pieces, bags, threshold, alike, blocks=blocks)
+            alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
+        return ForestOnWorkers(adapter, blocks, bags, threshold, alike)
 
 
 def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any = None) -> RowsOnWorkers:

@@ -27,7 +27,7 @@ from rfsize.adapters.base import shrinking_of
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.curves import REPLICATES, SEED, TAIL
-from rfsize.exceptions import CopiesWarning, FewVotesError
+from rfsize.exceptions import FewVotesError
 from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
 from rfsize.sizing.chances import cautions_of, chances_in_parts
@@ -36,11 +36,12 @@ from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
+from rfsize.sizing.sized import copies_caution
 from rfsize.sizing.words import decimals, metric_in_words
 from rfsize.utils.plotting import finish, label_counts, new_axes
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
-from rfsize.utils.warn import give, warn
+from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -331,18 +332,9 @@ def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: Met
     other = outputs.by_groups(groups.of_copies)
     judge, averages = judge_of(metric, other), other.averages
     rows = np.flatnonzero(averages.is_asked)
-    low, high = found.interval
     value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
-    if low <= value <= high:
-        return
     told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
-    warn(
-        f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        f"Where rows come again by nature, as those of few values and popular ones do, the {found._words} is "
-        f"{found.value:.4g}, which is what counts here; where rows were repeated or oversampled before the training, "
-        f"it {told}. Say which it is: groups='rows' for the first, groups='copies' for the second",
-        CopiesWarning,
-    )
+    give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, told))
 
 
 def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:

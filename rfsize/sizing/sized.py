@@ -59,14 +59,21 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
         why = "too few trees saw none of a row's copies"
         with suppress(FewVotesError):
             other = size_by(groups.of_copies).n_trees
-    low, high = report.interval
-    if low <= other <= high:
-        return report
     found = f"is {in_words(other)}" if math.isfinite(other) else f"cannot be told, because {why}"
+    return report._noting(*copies_caution(groups, "T*", in_words(report.n_trees), report.interval, other, found))
+
+
+def copies_caution(
+    groups: Groups, what: str, value: str, interval: tuple[float, float], other: float, found: str
+) -> tuple[Caution, ...]:
+    """What to say where ``other``, which counts if copies belong together, is not in the interval; else nothing."""
+    low, high = interval
+    if low <= other <= high:
+        return ()
     text = (
         f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        "Where rows come again by nature, as those of few values and popular ones do, T* is "
-        f"{in_words(report.n_trees)}, which is what counts here; where rows were repeated or oversampled before the "
-        f"training, it {found}. Say which it is: groups='rows' for the first, groups='copies' for the second"
+        f"Where rows come again by nature, as those of few values and popular ones do, {what} is {value}, which is "
+        "what counts here; where rows were repeated or oversampled before the training, it "
+        f"{found}. Say which it is: groups='rows' for the first, groups='copies' for the second"
     )
-    return report._noting(Caution(CopiesWarning, text))
+    return (Caution(CopiesWarning, text),)
