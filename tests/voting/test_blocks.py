@@ -18,9 +18,11 @@ from helpers.forests import LIGHTGBM, XGBOOST, Data, raw_trees, train_lightgbm, 
 from helpers.lightgbm_forests import each_tree
 from helpers.xgboost_forests import class_margins
 from reference.blocks import assert_blocks
-from rfsize.adapters.registry import adapter_for, integration_for, trainer_for
+from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.xgboost.trainer import XgboostTrainer
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, rows_in_blocks
 from rfsize.voting.scores import Scores
 
@@ -137,9 +139,9 @@ def test_trees_that_are_added_go_on_in_turn(first: int, framework: str, data: Da
     """The forest in training deals as the finished one does, wherever it was looked at."""
     X, y = data.X[:ROWS], data.y[:ROWS]
     if framework == "lightgbm":
-        forest = trainer_for(LIGHTGBM, lgb.Dataset(X, y, free_raw_data=False)).start()
+        forest = LightGbmTrainer(LIGHTGBM, lgb.Dataset(X, y, free_raw_data=False)).start()
     else:
-        forest = trainer_for(XGBOOST, xgb.DMatrix(X, y)).start()
+        forest = XgboostTrainer(XGBOOST, xgb.DMatrix(X, y)).start()
     forest.add(first)
     forest.add(41 - first)
     found, expected = TreeOutputs.in_training(forest).blocks, blocks_of(forest.booster(), X, oob=True)
@@ -152,9 +154,9 @@ def test_a_resumed_forest_deals_on(case: Case, data: Data) -> None:
     y = (data.y if label.max() == 1 else data.three)[:ROWS]
     several = {"num_class": 3, "objective": "multiclass"} if label.max() > 1 else {}
     if isinstance(model, lgb.Booster):
-        forest = trainer_for({**LIGHTGBM, **several}, lgb.Dataset(X, y, free_raw_data=False)).resume(model)
+        forest = LightGbmTrainer({**LIGHTGBM, **several}, lgb.Dataset(X, y, free_raw_data=False)).resume(model)
     elif isinstance(model, xgb.Booster):
-        forest = trainer_for(XGBOOST, xgb.DMatrix(X, y)).resume(model)
+        forest = XgboostTrainer(XGBOOST, xgb.DMatrix(X, y)).resume(model)
     else:
         forest = integration_for(model).trainer_of(adapter_for(model), X, y, None).resume(model)
     forest.add(9)

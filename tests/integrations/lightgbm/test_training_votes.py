@@ -15,9 +15,9 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, grown, problem
 from helpers.reports import as_sure, same
 from reference.scores import assert_scores
-from rfsize.adapters.registry import trainer_for
 from rfsize.integrations.lightgbm import training_votes
 from rfsize.integrations.lightgbm.score_noise import is_certain
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
 # -------------------------------------------------------------------------------------------------------------
 # What is read of each tree
@@ -83,7 +83,7 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     assert_scores(found.scores, alone, outside, up_to_constant=objective == "multiclass", rtol=1e-6, atol=1e-6)
     gone = lgb.Dataset(X, y, params=params).construct()
     with pytest.raises(ValueError, match=r"a class is rare it rounds.*free_raw_data=False"):
-        trainer_for(params, gone).start().add(60)
+        LightGbmTrainer(params, gone).start().add(60)
     callback = rfsize.SizeCallback(alpha=0.9, voting="hard")
     with pytest.raises(ValueError, match="a class is rare"):
         lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[callback])
@@ -109,7 +109,7 @@ def test_trees_of_one_leaf_among_the_classes() -> None:
     """Iterations in which the tree of one class alone has splits are left out, and no others, if the rows are gone."""
     X, y = problem(3)
     params = {**SEVERAL, "min_gain_to_split": 45.0, "bagging_fraction": 0.4}
-    forest = trainer_for(params, lgb.Dataset(X, y, params=params).construct()).start()
+    forest = LightGbmTrainer(params, lgb.Dataset(X, y, params=params).construct()).start()
     forest.add(60)
     model = forest.booster()
     assert np.array_equal(
@@ -166,7 +166,7 @@ def test_regression(objective: str, label: str) -> None:
     # The scatter is that of the scores about their mean, which may be much larger.
     noise = 1e-10 * np.abs(y).max() * max(1.0, np.abs(y).max())
     assert_scores(found.scores, each_tree(model, X), ~inbag, rtol=1e-9, atol=noise)
-    trainer = trainer_for(params, lgb.Dataset(X, y))
+    trainer = LightGbmTrainer(params, lgb.Dataset(X, y))
     mean = model.predict(X, raw_score=True).reshape(-1, 1) / 20
     assert np.allclose(trainer.link.predictions(mean, 0)[:, 0], model.predict(X), rtol=1e-9)
     assert len(trainer.classes) == 0
@@ -214,11 +214,11 @@ def test_classes_that_are_level_but_for_the_last_bits(name: str) -> None:
     X, y = rng.normal(size=(330, 4)), np.repeat(np.arange(11), 30)
     params = {**LIGHTGBM, "objective": name, "num_class": 11, "min_data_in_leaf": 1, "num_leaves": 200}
     params |= {"bagging_fraction": 0.3, "feature_fraction": 1.0, "min_sum_hessian_in_leaf": 0.0}
-    forest = trainer_for(params, lgb.Dataset(X, y)).start()
+    forest = LightGbmTrainer(params, lgb.Dataset(X, y)).start()
     forest.add(15)
     model = forest.booster()
     assert np.array_equal(forest.out_of_bag.counts, rfsize.tree_outputs(model, X, oob=True).votes.counts)
     assert rfsize.compile(model).votes(X) == rfsize.tree_outputs(model, X).votes
-    gone = trainer_for(params, lgb.Dataset(X, y, params=params).construct()).start()
+    gone = LightGbmTrainer(params, lgb.Dataset(X, y, params=params).construct()).start()
     with pytest.raises(ValueError, match=r"all classes are level.*free_raw_data=False"):
         gone.add(15)

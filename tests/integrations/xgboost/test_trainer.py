@@ -31,7 +31,6 @@ from helpers.xgboost_forests import (
     plain_blocks,
 )
 from reference.scores import assert_scores
-from rfsize.adapters.registry import trainer_for
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.xgboost import integration
 from rfsize.integrations.xgboost.trainer import XgboostTrainer
@@ -187,7 +186,7 @@ def test_another_fraction_and_seed(data: Data) -> None:
 @pytest.mark.skipif(VERSION < (3, 1), reason="XGBoost tells no leaves of such data before 3.1")
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_binned_data_tell_the_same(kind: str, data: Data) -> None:
-    binned = trainer_for(KINDS[kind], xgb.QuantileDMatrix(data.X, labels(kind, data)))
+    binned = XgboostTrainer(KINDS[kind], xgb.QuantileDMatrix(data.X, labels(kind, data)))
     forest = binned.start()
     forest.add(6)
     expected = grown(kind, data, (6,))[1]
