@@ -63,14 +63,14 @@ class BlocksOnWorkers(PiecesElsewhere):
     def __init__(self, X: Any, client: Any) -> None:
         super().__init__()
         self.client = client_in_use(client)
-        self._kind = type(X).__name__
+        self._collection_kind = type(X).__name__
         integration = integration_of(X)
-        self._held = None if integration is None else integration.held_on_workers(X)
-        if self._held is None:
+        self._collection = None if integration is None else integration.held_on_workers(X)
+        if self._collection is None:
             X = checked_collection(X)
             parts, n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
         else:
-            parts, n_features = self._held.parts, self._held.n_features
+            parts, n_features = self._collection.parts, self._collection.n_features
             self.lengths = _lengths_of(parts, self.client)
         self.shape = int(self.lengths.sum()), n_features
         if not self.shape[0]:
@@ -89,10 +89,10 @@ class BlocksOnWorkers(PiecesElsewhere):
         ValueError
             If it is given beside such a collection, or does not name each partition once.
         """
-        if self._held is not None:
+        if self._collection is not None:
             if machines is not None:
-                raise ValueError(f"X is a {self._kind}, which keeps where its rows lay: leave layout out")
-            machines = self._held.machines
+                raise ValueError(f"X is a {self._collection_kind}, which keeps where its rows lay: leave layout out")
+            machines = self._collection.machines
         if machines is None:
             return Layout.alone(self.shape[0])
         return Layout.of_parts(self.lengths, machines)
@@ -105,14 +105,14 @@ class BlocksOnWorkers(PiecesElsewhere):
         ValueError
             If ``missing`` is given beside it.
         """
-        if self._held is None:
+        if self._collection is None:
             return
         if missing is not None:
             raise ValueError(
-                f"X is a {self._kind}, which was told what means missing when it was made: leave missing out"
+                f"X is a {self._collection_kind}, which was told what means missing when it was made: leave missing out"
             )
-        if not math.isnan(self._held.missing):
-            adapter.read_as_missing(self._held.missing)
+        if not math.isnan(self._collection.missing):
+            adapter.read_as_missing(self._collection.missing)
 
     @property
     def _bounds(self) -> list[tuple[int, int]]:
