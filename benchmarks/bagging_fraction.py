@@ -33,7 +33,8 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from rfsize.adapters.registry import integration_for
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
-from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.fraction_search import FractionSearch
 
 TREES = 200
 STANDARD = 0.5

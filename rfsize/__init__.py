@@ -14,7 +14,8 @@ from rfsize.sizing.api import size, truncate
 from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
-from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.fraction_search import FractionSearch
 from rfsize.training.growing import grow
 from rfsize.voting.votes import Votes
 

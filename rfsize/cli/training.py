@@ -17,7 +17,8 @@ from rfsize.cli.options import given, refuse_to_overwrite, sized_by, table_of, w
 from rfsize.cli.tables import Table, like_table, load_table
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
-from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.fraction_search import FractionSearch
 from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many, printable

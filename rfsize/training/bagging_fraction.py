@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,18 +14,14 @@ from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.counting.tree_outputs import VOTINGS
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
-from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
+from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
+from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.table import from_polars
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 
 if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-
     from rfsize.training.successive_halving import Candidate, Outcome
 
 
@@ -40,139 +35,6 @@ _SEARCHES = ("full", "elimination")
 
 
 _RULES = ("best", "one-se")
-
-
-@dataclass(frozen=True, eq=False)
-class FractionSearch(Result):
-    """The answer of `select_bagging_fraction`.
-
-    Attributes
-    ----------
-    best : float
-        The chosen fraction.
-    curve : structured ndarray, shape (n_fractions,)
-        One row per fraction, in ascending order, as of the last comparison that it took part in:
-
-        - ``fraction``, ``trees``: what it was judged with;
-        - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
-        - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
-          standard error, paired row by row;
-        - ``seconds``: spent on growing it;
-        - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
-    params : dict or estimator
-        The parameters, or a copy of the estimator, with this fraction, as `rfsize.grow` takes them.
-    metric : str
-        "error" where less is better, "score" where more is: the name of the column.
-    rule, search : str
-        As asked for.
-    n_rows, n_dropped : int
-        Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
-    of_labels : bool
-        Whether the forests classify.
-
-    Examples
-    --------
-    >>> import lightgbm as lgb
-    >>> import rfsize
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
-    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), fractions=[0.2, 0.5], n_trees=50)
-    >>> found.curve["fraction"].tolist(), found.trees_grown
-    ([0.2, 0.5], 100)
-    >>> bool(found.curve["error"].max() < 0.2)
-    True
-    """
-
-    best: float
-    params: Any
-    curve: NDArray[np.void]
-    metric: str
-    rule: str
-    search: str
-    n_rows: int
-    n_dropped: int
-    of_labels: bool
-
-    @property
-    def trees_grown(self) -> int:
-        """Trees that the search grew."""
-        return int(self.curve["trees"].sum())
-
-    def to_frame(self) -> pandas.DataFrame:
-        """The curve as a pandas.DataFrame.
-
-        Raises
-        ------
-        ImportError
-            If there is no pandas.
-        """
-        import pandas
-
-        return pandas.DataFrame(self.curve)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The search as plain Python values that ``json`` can write, without `params`."""
-        names = self.curve.dtype.names or ()
-        rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        return {
-            "best": self.best,
-            "rule": self.rule,
-            "search": self.search,
-            "metric": self.metric,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "curve": rows,
-        }
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from rfsize.training.plots import plot_bagging_fraction
-
-        return plot_bagging_fraction(self, ax)
-
-    def _account(self) -> Account:
-        from rfsize.training.account import search_account
-
-        return search_account(self)
-
-    def __str__(self) -> str:
-        chosen = "the best" if self.rule == "best" else "the smallest within one standard error of the best"
-        rows = f"{self.n_rows:,} rows, judged by the trees that did not see them"
-        if self.n_dropped:
-            rows += f"; {self.n_dropped:,} left out, which some forest had no such tree for"
-        lines = [
-            *_table(self),
-            f"fraction {self.best:.3f} is {chosen} of {len(self.curve)}, worth a sampling ratio of "
-            f"{ratio_with_replacement(self.best):.2f} with replacement",
-            f"{self.trees_grown:,} trees grown; {rows}",
-        ]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-def _table(search: FractionSearch) -> list[str]:
-    """The curve in text, the chosen fraction marked."""
-    shares = search.metric == "error" and search.of_labels
-    columns = (search.metric, "standard_error", "difference", "difference_se")
-    lines = [f"{'fraction':>9}{'trees':>7}{search.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}"]
-    for row in search.curve:
-        numbers = "".join(f"{f'{row[name]:.2%}' if shares else f'{row[name]:.4g}':>10}" for name in columns)
-        dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
-        mark = "*" if row["fraction"] == search.best else " "
-        lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}  {dropped}".rstrip())
-    return lines
 
 
 def select_bagging_fraction(

@@ -1,0 +1,211 @@
+"""FractionSearch: what a search for the bagging fraction found, in text, on a page and in a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.result import Result
+from rfsize.theory.sampling_ratio import ratio_with_replacement
+from rfsize.utils.plotting import finish, ink, new_axes
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class FractionSearch(Result):
+    """The answer of `select_bagging_fraction`.
+
+    Attributes
+    ----------
+    best : float
+        The chosen fraction.
+    curve : structured ndarray, shape (n_fractions,)
+        One row per fraction, in ascending order, as of the last comparison that it took part in:
+
+        - ``fraction``, ``trees``: what it was judged with;
+        - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
+        - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
+          standard error, paired row by row;
+        - ``seconds``: spent on growing it;
+        - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
+    params : dict or estimator
+        The parameters, or a copy of the estimator, with this fraction, as `rfsize.grow` takes them.
+    metric : str
+        "error" where less is better, "score" where more is: the name of the column.
+    rule, search : str
+        As asked for.
+    n_rows, n_dropped : int
+        Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
+    of_labels : bool
+        Whether the forests classify.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
+    >>> found = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), fractions=[0.2, 0.5], n_trees=50)
+    >>> found.curve["fraction"].tolist(), found.trees_grown
+    ([0.2, 0.5], 100)
+    >>> bool(found.curve["error"].max() < 0.2)
+    True
+    """
+
+    best: float
+    params: Any
+    curve: NDArray[np.void]
+    metric: str
+    rule: str
+    search: str
+    n_rows: int
+    n_dropped: int
+    of_labels: bool
+
+    @property
+    def trees_grown(self) -> int:
+        """Trees that the search grew."""
+        return int(self.curve["trees"].sum())
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The curve as a pandas.DataFrame.
+
+        Raises
+        ------
+        ImportError
+            If there is no pandas.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.curve)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The search as plain Python values that ``json`` can write, without `params`."""
+        names = self.curve.dtype.names or ()
+        rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
+        return {
+            "best": self.best,
+            "rule": self.rule,
+            "search": self.search,
+            "metric": self.metric,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "curve": rows,
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        if ax is None:
+            ax = new_axes()
+        self._draw(ax)
+        ax.set_title(f"Bagging fraction {self.best:.3f}: {self._which('1 s.e.')} of {len(self.curve)}")
+        ax.set_xlabel("bagging fraction (rows drawn without replacement)")
+        ax.axvline(self.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
+        finish(ax)
+        return ax
+
+    def _draw(self, ax: Axes) -> None:
+        """The curve; what was dropped early was judged with fewer trees, so it is not joined to the rest."""
+        from matplotlib.ticker import PercentFormatter
+
+        early = self.curve["dropped"] > 0
+        stayed, dropped = self.curve[~early], self.curve[early]
+        ax.errorbar(
+            stayed["fraction"],
+            stayed[self.metric],
+            stayed["standard_error"],
+            fmt="o",
+            color="C0",
+            linestyle="none" if early.any() else "-",
+            elinewidth=1.0,
+            capsize=2.5,
+            label=f"out-of-bag {self.metric} ± standard error",
+        )
+        if early.any():
+            label = f"{self.metric} of fewer trees, when dropped"
+            error = dropped["standard_error"]
+            style: dict[str, Any] = {"fmt": ".", "color": ink(ax), "alpha": 0.5, "elinewidth": 1.0}
+            ax.errorbar(dropped["fraction"], dropped[self.metric], error, **style, label=label)
+        chosen = stayed[stayed["fraction"] == self.best]
+        ax.plot(chosen["fraction"], chosen[self.metric], "D", color="C1", zorder=5, label="chosen")
+        ax.set_ylabel(f"out-of-bag {self.metric}")
+        if self._of_shares:
+            ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+    def _account(self) -> Account:
+        at = int((self.curve["fraction"] == self.best).argmax())
+        error, off = (self._number(self.curve[name][at]) for name in (self.metric, "standard_error"))
+        picture = Picture(f"Out-of-bag {self.metric} over the bagging fraction", self.plot)
+        rows = tuple(
+            (
+                f"{row['fraction']:.3f}",
+                f"{row['trees']:,}",
+                f"{self._number(row[self.metric])} ± {self._number(row['standard_error'])}",
+                f"{self._number(row['difference'])} ± {self._number(row['difference_se'])}",
+            )
+            for row in self.curve
+        )
+        grid = Grid(("fraction", "trees", f"out-of-bag {self.metric}", "worse than the best by"), rows, at)
+        return Account(
+            title="Bagging fraction",
+            verdict=f"A bagging fraction of {self.best:.3f} is {self._which()} of {len(self.curve)}.",
+            figures=(
+                Figure("bagging fraction", f"{self.best:.3f}", f"worth {self._ratio} with replacement"),
+                Figure(f"out-of-bag {self.metric}", error, f"± {off}"),
+            ),
+            sections=(Section("", pictures=(picture,), grids=(grid,)),),
+            code="forest, report = rfsize.grow(search.params, data)  # of that fraction, and as many trees as it takes",
+            origin=(("rows", f"{self.n_rows:,}, {self._judged}"), ("trees grown to compare", f"{self.trees_grown:,}")),
+        )
+
+    def __str__(self) -> str:
+        columns = (self.metric, "standard_error", "difference", "difference_se")
+        lines = [f"{'fraction':>9}{'trees':>7}{self.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}"]
+        for row in self.curve:
+            numbers = "".join(f"{self._number(row[name]):>10}" for name in columns)
+            dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
+            mark = "*" if row["fraction"] == self.best else " "
+            lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}  {dropped}".rstrip())
+        chosen = f"fraction {self.best:.3f} is {self._which()} of {len(self.curve)}"
+        lines.append(f"{chosen}, worth a sampling ratio of {self._ratio} with replacement")
+        lines.append(f"{self.trees_grown:,} trees grown; {self.n_rows:,} rows, {self._judged}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    @property
+    def _of_shares(self) -> bool:
+        return self.of_labels and self.metric == "error"
+
+    @property
+    def _ratio(self) -> str:
+        return f"{ratio_with_replacement(self.best):.2f}"
+
+    def _number(self, value: float) -> str:
+        return f"{value:.2%}" if self._of_shares else f"{value:.4g}"
+
+    def _which(self, error: str = "one standard error") -> str:
+        return "the best" if self.rule == "best" else f"the smallest within {error} of the best"
+
+    @property
+    def _judged(self) -> str:
+        left_out = f"; {self.n_dropped:,} left out, which some forest had no such tree for" if self.n_dropped else ""
+        return f"judged by the trees that did not see them{left_out}"
