@@ -14,7 +14,7 @@ from sklearn.base import clone
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, part_of
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.validation import sample_weights, training_labels
 from rfsize.voting.groups import ALONE, Groups
@@ -76,11 +76,11 @@ class SklearnTrainer(Trainer):
         return SklearnInTraining(self, model, None, threshold, groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> SklearnInTraining:
-        """A copy of the ensemble, whose own ``random_state`` draws further members; see `Trainer.resume`."""
-        begun = type(self.ensemble)(part_of(model, slice(None)))
+        """A copy of the ensemble that was fitted, whose own ``random_state`` draws further members."""
+        copied = self.ensemble.part(slice(None)).booster
         # To fit on must not draw from the caller's own generator.
-        begun.booster.random_state = copy.deepcopy(begun.booster.random_state)
-        return SklearnInTraining(self, begun.booster, begun, threshold, groups)
+        copied.random_state = copy.deepcopy(copied.random_state)
+        return SklearnInTraining(self, copied, self.ensemble, threshold, groups)
 
 
 def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:

@@ -185,16 +185,12 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """The forest, its report, and what cross-validation says of the rows where it was sized by that."""
         self.oob_refusal_ = None
         if self.cv is None:
+            until = UntilEnough(self.min_trees, self.max_trees)
+            estimator, y = of_size(self.estimator, until.next_look), data.target(self.estimator)
+            of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
             try:
-                estimator = of_size(self.estimator, min(self.min_trees, self.max_trees))
-                options: dict[str, Any] = {
-                    "sample_weight": data.weight,
-                    "groups": data.groups,
-                    "threshold": self.threshold,
-                }
-                growth = Growth.of_estimator(estimator, data.X, data.target(estimator), goal, **options)
-                forest, report = growth.to_size(UntilEnough(self.min_trees, self.max_trees))
-                return forest, report, None
+                growth = Growth.of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
+                return *growth.to_size(until), None
             except (InbagError, FewVotesError) as refused:
                 self.oob_refusal_ = str(refused)
         outputs, report = self._cross_validated(data, goal)
