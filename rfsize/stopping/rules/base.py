@@ -24,6 +24,9 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
+TREES_BETWEEN_LOOKS = 8
+"""After how many trees a row is looked at again where to look after each would take longer than to walk down it."""
+
 # Votes or scores that are looked at together, at most.
 _TOGETHER = 2_000_000
 

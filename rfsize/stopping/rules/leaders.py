@@ -12,7 +12,7 @@ from rfsize import _core
 from rfsize.stopping import urn
 from rfsize.stopping.certificate import ClassCounts
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Drawing
+from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing
 from rfsize.stopping.rules.binary import BinaryStops
 from rfsize.stopping.rules.from_prior import UrnStops
 from rfsize.stopping.rules.ternary import MAX_TERNARY, TernaryStops
@@ -24,9 +24,6 @@ from rfsize.walking.c_text import array, part
 from rfsize.walking.layout import Forest
 
 _BLOCK = 2_000_000  # votes held at a time
-
-# Without a table. To find the two leaders of many classes after every tree would take longer than to walk down it.
-_TREES_BETWEEN_LOOKS = 8
 
 _SIMULATED = 4_000_000  # votes simulated
 _SIMULATION_SEED = 2016  # fixed: the same stops give the same measurement
@@ -161,4 +158,4 @@ class LeaderStops(UrnStops):
 def majority_on(forest: Forest) -> LabelsByVotes:
     """Where the trees left can no longer change the majority of all, on rows of a forest of classes."""
     kind = BinaryStops if len(forest.classes) == 2 else LeaderStops
-    return kind.lossless(forest.n_trees).on(forest, _TREES_BETWEEN_LOOKS)
+    return kind.lossless(forest.n_trees).on(forest, TREES_BETWEEN_LOOKS)

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.stopping.rules.base import Settling
+from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Settling
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 
-# Without a table. To look at all rows after every tree would take longer than to walk down it.
-_TREES_BETWEEN_LOOKS = 8
 # Rounding errors that a link adds to a score, at most, in units of its precision.
 _OF_A_LINK = 16.0
 
@@ -118,11 +116,11 @@ def lossless_on(forest: Forest) -> LabelsBySums:
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # What the sums may be at most, to leave out looks at which none can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
-        return LabelsBySums.of(forest, reach >= 0.0, _TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
+        return LabelsBySums.of(forest, reach >= 0.0, TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_asked(most), axis=1) - np.min(_asked(least), axis=1)
     no_drift = np.zeros(forest.n_scores)
-    return LabelsBySums.of(forest, lead >= needed, _TREES_BETWEEN_LOOKS, needed, needed, needed, no_drift)
+    return LabelsBySums.of(forest, lead >= needed, TREES_BETWEEN_LOOKS, needed, needed, needed, no_drift)
 
 
 def _extremes(forest: Forest) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from rfsize import _core
 from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
 from rfsize.stopping.certificate import Certificate, Wanted
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Drawing, Settling
+from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import ScoreStops
 from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
@@ -23,9 +23,6 @@ from rfsize.walking.layout import Forest
 
 # Trees that the pooled spread counts for, in that of one row.
 _PRIOR_TREES = 16.0
-
-# Trees after which a row is looked at again.
-_TREES_BETWEEN_LOOKS = 8
 
 # Limits that are tried, relative to the tolerance, and one row in how many tells the pooled spread.
 _LIMITS = 1e-3, 1e2
@@ -85,7 +82,7 @@ class SpreadStops(ScoreStops):
         terms, metric, tolerance = trees.terms(wanted, "spread"), wanted.metric, wanted.tolerance
         n_classes = trees.adapter.classes.size
         link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
-        cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, _TREES_BETWEEN_LOOKS, link, metric, tolerance)
+        cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, terms.n_classes, limits.size))
