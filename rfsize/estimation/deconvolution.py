@@ -23,7 +23,9 @@ So it is asked whether rows at exactly 1/2, beside f, would make the votes more 
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -68,7 +70,8 @@ class _Weighted(NamedTuple):
     coefficients: Floats
 
 
-class Density(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Density:
     """The fitted density, as the probabilities of cells of the vote fraction.
 
     Attributes
@@ -77,22 +80,32 @@ class Density(NamedTuple):
         Vote fractions of the losing class at the cells' centres, below 1/2; the cells are the finer the nearer to 1/2.
     mass : ndarray of float, shape (n_cells,)
         Probability of each cell, or of its mirror image.
-    draws : ndarray of float, shape (n_draws, n_cells)
-        The same for draws from the posterior distribution of the density.
     peak : float
         Twice the gain in log-likelihood by a share of rows at exactly 1/2, beside the density.
     order : int
         Of the density's zero at 1/2.
     fits : tuple
         The fits that the density is the mean of, for `fit_again`.
+    drawn : callable or None
+        Draws coefficients from their posterior distribution; None of a density that was pickled.
     """
 
     fractions: Floats
     mass: Floats
-    draws: Floats
     peak: float
     order: int
     fits: tuple[_Weighted, ...]
+    drawn: Callable[[], Floats] | None
+
+    @cached_property
+    def draws(self) -> Floats:
+        """`mass` for draws from the posterior distribution of the density, shape (n_draws, n_cells)."""
+        assert self.drawn is not None
+        return _model()[0].mass(self.drawn(), self.order)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The draws in place of the rows' likelihood, by which they are made.
+        return {**self.__dict__, "draws": self.draws, "drawn": None}
 
     def fit_again(self, cells: Cells) -> Floats:
         """Probability of each of the density's cells, fitted to other votes of as many rows."""
@@ -221,7 +234,6 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
     return Density(
         basis.fractions,
         mass=weights @ basis.mass(found, order),
-        draws=basis.mass(_draws(likelihood, penalties, fits, weights), order),
         peak=_peak(likelihood, weights @ _probabilities(found @ basis.grid.T + likelihood.log_base)),
         order=order,
         fits=tuple(
@@ -229,6 +241,7 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
             for weight, each, fitted in zip(weights, penalties, fits, strict=True)
             if weight >= _LIKELY * weights.max()
         ),
+        drawn=partial(_draws, likelihood, penalties, fits, weights),
     )
 
 
