@@ -14,6 +14,7 @@ from lightgbm import LGBMRegressor
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.regressors import lightgbm, numbers
+from rfsize.sizing.report import report_of
 
 ROWS = 500
 OBJECTIVES = ("regression", "regression_l1", "huber", "quantile", "poisson")
@@ -107,13 +108,12 @@ def test_trees_are_estimated_from_once(
 ) -> None:
     looks: list[int] = []
 
-    make = rfsize.Report.of
-
     def counted(outputs: rfsize.TreeOutputs, goal: Any) -> rfsize.Report:
         looks.append(outputs.n_trees)
-        return make(outputs, goal)
+        return report_of(outputs, goal)
 
-    monkeypatch.setattr(rfsize.Report, "of", staticmethod(counted))
+    for looking in ("integrations.lightgbm.callback", "training.out_of_bag"):
+        monkeypatch.setattr(f"rfsize.{looking}.report_of", counted)
     callback = rfsize.SizeCallback(metric=metric, tolerance=tolerance)
     train(data, data.y, callback, rounds=300)
     assert callback.report_ is not None
