@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class ClassOutcome(NamedTuple):
     trees: float
 
 
-def rare_classes_said(outcomes: Sequence[ClassOutcome]) -> str:
+def rare_classes_said(outcomes: list[ClassOutcome]) -> str:
     """What becomes of rare classes' rows, to go on a line with; empty where there are no such classes."""
     rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
     if not rare:
@@ -61,7 +61,7 @@ def rare_classes_said(outcomes: Sequence[ClassOutcome]) -> str:
     return f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
 
 
-def warn_of_lost_classes(outcomes: Sequence[ClassOutcome], alpha: float, disagreement: float) -> None:
+def warn_of_lost_classes(outcomes: list[ClassOutcome], alpha: float, disagreement: Callable[[], float]) -> None:
     """Warn where classes lose a share `_MOST_LOST` of their rows, and twice what all may lose."""
     most = max(_MOST_LOST, 2.0 * (1.0 - alpha))
     lost = [
@@ -71,7 +71,7 @@ def warn_of_lost_classes(outcomes: Sequence[ClassOutcome], alpha: float, disagre
     ]
     if lost:
         warn(
-            f"the table answers {disagreement:.2%} of all rows otherwise than all trees, but of the rows that they "
+            f"the table answers {disagreement():.2%} of all rows otherwise than all trees, but of the rows that they "
             f"give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, use "
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
             RareClassWarning,
@@ -117,15 +117,15 @@ class ClassCounts:
         """Mean number of trees asked for a row."""
         return sum(self.trees) / sum(self.rows)
 
-    def by_class(self, labels: Sequence[Any]) -> tuple[ClassOutcome, ...]:
+    def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
         """One outcome for each class."""
         total = sum(self.rows)
-        return tuple(
+        return [
             ClassOutcome(
                 label, rows / total, differing / rows if rows else math.nan, trees / rows if rows else math.nan
             )
             for label, rows, differing, trees in zip(labels, self.rows, self.disagreements, self.trees, strict=True)
-        )
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The three as plain lists."""

@@ -103,7 +103,7 @@ class StopTable(Terms, Result):
         """The table of stops that were just made for the terms; warns of what it does to rare classes."""
         of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
         made = cls(**of_terms, stops=stops, certificate=certificate, counts=counts)
-        warn_of_lost_classes(made.by_class(), made.alpha, made.expected_disagreement())
+        warn_of_lost_classes(made.by_class(), made.alpha, made.expected_disagreement)
         return made
 
     @classmethod
@@ -453,7 +453,7 @@ class StopTable(Terms, Result):
         >>> [outcome.disagreement > table.expected_disagreement() for outcome in table.by_class()]
         [False, True]
         """
-        return list(self._figures.by_class)
+        return self.stops.by_class(self, self._seen)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw where voting stops, on ``ax`` or a new figure; of a certified table also the rows that differed."""
@@ -562,6 +562,10 @@ class StopTable(Terms, Result):
 
         return table_account(self)
 
+    @property
+    def _seen(self) -> ClassCounts | None:
+        return self.counts if self.certificate is None else self.certificate.counts
+
     @cached_property
     def _figures(self) -> Figures:
-        return self.stops.figures(self, self.counts if self.certificate is None else self.certificate.counts)
+        return self.stops.figures(self, self._seen)

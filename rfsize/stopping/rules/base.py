@@ -42,14 +42,11 @@ class Figures(NamedTuple):
         Mean number of trees asked; NaN where that is not known.
     unsettled : float
         Share that never reaches α.
-    by_class : tuple of ClassOutcome
-        The same of the rows that all trees give each class.
     """
 
     disagreement: float
     trees: float
     unsettled: float
-    by_class: tuple[ClassOutcome, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +176,12 @@ class Stops(ABC):
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
         """What it does to rows, by what was seen of it or what follows from the terms."""
         assert seen is not None
-        return Figures(seen.disagreement, seen.mean_trees, 0.0, seen.by_class(terms.class_labels))
+        return Figures(seen.disagreement, seen.mean_trees, 0.0)
+
+    def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
+        """The same of the rows that all trees give each class."""
+        assert seen is not None
+        return seen.by_class(terms.class_labels)
 
     def by_tally(self, target: str) -> Floats | None:
         """Probability of a wrong answer given each final tally; None where tallies are no single numbers."""

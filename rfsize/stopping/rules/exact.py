@@ -87,12 +87,13 @@ class ExactStops(UrnStops):
         """What happens to masses of final tallies, which need not sum to 1, by the class that wins."""
 
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
-        wins = winning_masses(terms)
-        by_class = seen.by_class(terms.class_labels) if seen is not None else self._by_class(wins, terms)
-        return self.outcome(wins, terms.built_for)._replace(by_class=by_class)
+        return self.outcome(winning_masses(terms), terms.built_for)
 
-    def _by_class(self, wins: Floats, terms: Terms) -> tuple[ClassOutcome, ...]:
-        """What happens to the mass on which each class wins, taken alone."""
+    def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
+        """What was seen of each class, or what happens to the mass on which it wins, taken alone."""
+        if seen is not None:
+            return super().by_class(terms, seen)
+        wins = winning_masses(terms)
         found = []
         for index, label in enumerate(terms.class_labels):
             alone = np.zeros_like(wins)
@@ -100,7 +101,7 @@ class ExactStops(UrnStops):
             mass, known = float(alone.sum()), self.outcome(alone, terms.built_for)
             of_class = (known.disagreement / mass, known.trees / mass) if mass > 0.0 else (np.nan, np.nan)
             found.append(ClassOutcome(label, mass, *of_class))
-        return tuple(found)
+        return found
 
     def check_kept(self, terms: Terms) -> None:
         alpha = terms.built_for

@@ -157,9 +157,10 @@ class WeightedStops(VoteStops):
         return (scores / self.total).argmax(axis=1)
 
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
-        return Figures(
-            0.0, np.nan, 0.0, tuple(ClassOutcome(label, np.nan, 0.0, np.nan) for label in terms.class_labels)
-        )
+        return Figures(0.0, np.nan, 0.0)
+
+    def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
+        return [ClassOutcome(label, np.nan, 0.0, np.nan) for label in terms.class_labels]
 
     def check_kept(self, terms: Terms) -> None:
         if terms.alpha != 1.0:
