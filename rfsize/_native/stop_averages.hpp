@@ -54,7 +54,8 @@ private:
     Answers answers_;
     ByColumns<Real> sums_;
 
-    std::size_t settle_one(std::size_t asked, std::size_t n) {
+    // Inlined into the loop over trees, these two come out some 7 % slower.
+    [[gnu::noinline]] std::size_t settle_one(std::size_t asked, std::size_t n) {
         const double low = stop_.low[asked], high = stop_.high[asked];
         const Real* sum = sums_[0];
         std::size_t settled = 0;
@@ -68,7 +69,7 @@ private:
         return settled;
     }
 
-    std::size_t settle_several(std::size_t asked, std::size_t n) {
+    [[gnu::noinline]] std::size_t settle_several(std::size_t asked, std::size_t n) {
         const double left = 1.0 - static_cast<double>(asked) / static_cast<double>(stop_.n_members()),
                      lead = stop_.needed[asked];
         std::size_t settled = 0;
