@@ -27,7 +27,7 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 
@@ -193,14 +193,14 @@ class LightGbmInTraining(ForestInTraining):
         threshold: float,
         groups: Groups,
         first: lgb.Booster | None = None,
-        of_first: OutOfBag | None = None,
+        of_first: Tallied | None = None,
     ) -> None:
         self.link, self.cut = trainer.link, float(logit(threshold)) / trainer.link.slope
         self._threshold, self.groups = threshold, groups
         self._params, self._rows = params, trainer.rows
         self._booster = lgb.Booster(params, trainer.dtrain)
         self._reader: TrainingVoteReader | None = None
-        nothing = OutOfBag.nothing(len(trainer.label), len(trainer.classes), trainer.n_outputs)
+        nothing = Tallied.nothing(len(trainer.label), len(trainer.classes), trainer.n_outputs)
         self._first, self._of_first = first, of_first or nothing
         self.out_of_bag = self._of_first
         self.n_trees = 0 if first is None else first.current_iteration()
@@ -237,7 +237,7 @@ class LightGbmInTraining(ForestInTraining):
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
                 "leaves (min_data_in_leaf, min_gain_to_split)"
             )
-        self.out_of_bag = self._of_first.plus(OutOfBag(reader.counts.T, reader.scores, reader.blocks))
+        self.out_of_bag = self._of_first.plus(Tallied(reader.counts.T, reader.scores, reader.blocks))
 
     def booster(self) -> lgb.Booster:
         """All trees so far as one new booster."""

@@ -18,7 +18,7 @@ from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.validation import sample_weights, training_labels
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 
 class SklearnTrainer(Trainer):
@@ -127,7 +127,7 @@ class SklearnInTraining(ForestInTraining):
         self._threshold, self.groups = threshold, groups
         self.averages_scores, self.predict_obeys = ensemble.averages_scores, ensemble.predict_obeys
         self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
-        self.out_of_bag = OutOfBag.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
+        self.out_of_bag = Tallied.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._kind = type(ensemble)
         if begun is not None:
             self.n_trees = begun.n_trees

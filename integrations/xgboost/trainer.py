@@ -25,7 +25,7 @@ from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 # Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
@@ -143,7 +143,7 @@ class XgboostInTraining(ForestInTraining):
         n_rows = trainer.dtrain.num_row()
         self._threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
         self.link, self.n_trees = trainer.link, 0
-        self.out_of_bag = OutOfBag.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
+        self.out_of_bag = Tallied.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction

@@ -16,7 +16,7 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import whole
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 
 class ForestInTraining(ABC):
@@ -26,7 +26,7 @@ class ForestInTraining(ABC):
     ----------
     n_trees : int
         Trees so far (of a multiclass forest: iterations, each of which casts one vote).
-    out_of_bag : OutOfBag
+    out_of_bag : Tallied
         What they say of the rows that they did not see; grows with the forest.
     link : Link
         From mean scores to what the forest predicts.
@@ -43,7 +43,7 @@ class ForestInTraining(ABC):
     """
 
     n_trees: int
-    out_of_bag: OutOfBag
+    out_of_bag: Tallied
     link: Link
     cut: float
     groups: Groups

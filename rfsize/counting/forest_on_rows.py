@@ -27,8 +27,8 @@ from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Predictor
-from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import scored_every
+from rfsize.voting.tallied import Tallied
 from rfsize.voting.votes import Votes
 
 # What is added up: votes; what sizes go by; or all that `rfsize.tree_outputs` keeps.
@@ -167,7 +167,7 @@ class ForestOnRows:
         counts = self.tallied("votes").counts
         return Votes(counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
 
-    def tallied(self, keeps: Keeps) -> OutOfBag:
+    def tallied(self, keeps: Keeps) -> Tallied:
         """What is added up of all rows, once their bags are proven."""
         tally = self._tally(keeps, range(self.n_rows), self.n_rows)
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
@@ -183,7 +183,7 @@ class ForestOnRows:
             seen = None if self._seen is None else self._seen.part(rows.start, rows.stop)
         return PartOfRows(rows, self.n_rows, keeps, self.threshold, bags, seen)
 
-    def joined(self, parts: Iterable[tuple[OutOfBag, list[Floats]]]) -> OutOfBag:
+    def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
         """What was added up of all rows, part by part, once their bags are proven.
 
         Parameters
@@ -203,7 +203,7 @@ class ForestOnRows:
                 proof.include(sums)
         if proof is not None:
             proof.conclude()
-        return OutOfBag.joined(tallied)
+        return Tallied.joined(tallied)
 
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
@@ -298,7 +298,7 @@ class PartOfRows:
     bags: LaidOutBags | None
     seen: SeenByGroup | None
 
-    def tallied(self, adapter: Adapter, X: Any) -> tuple[OutOfBag, list[Floats]]:
+    def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
         """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally, proof = forest._tally(self.keeps, self.rows, self.of), forest._proof()

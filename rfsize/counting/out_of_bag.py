@@ -14,7 +14,7 @@ from rfsize.counting.tally import Tally
 from rfsize.counting.walk import SeenByGroup, visit_leaves
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 
 def out_of_bag(
@@ -23,7 +23,7 @@ def out_of_bag(
     leaf_index: Callable[[int, int], NDArray[Any]],
     threshold: float = 0.5,
     groups: Groups = ALONE,
-) -> OutOfBag:
+) -> Tallied:
     """What the trees of a finished forest say of its training rows, once their bags are proven.
 
     Parameters

@@ -15,8 +15,8 @@ from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
-from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import Scores
+from rfsize.voting.tallied import Tallied
 from rfsize.voting.votes import two_leaders
 
 
@@ -78,11 +78,11 @@ class Tally:
             self._blocks.append(self._blocks_of(numbers, leaf[some], asked, ordered[some], may_vote[some], counts))
 
     @property
-    def told(self) -> OutOfBag:
+    def told(self) -> Tallied:
         """All that was added up."""
         nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._leaves.n_scores)
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing
-        return OutOfBag(self._counts, Scores.stacked(self._scores), blocks, self._averages)
+        return Tallied(self._counts, Scores.stacked(self._scores), blocks, self._averages)
 
     def _count_votes(self, leaf: NDArray[Any], may_vote: Bools, counts: NDArray[np.int32]) -> None:
         """Count the votes of the members whose leaves rows reach, shape (rows, n_members, n_outputs)."""

@@ -18,7 +18,7 @@ from rfsize.dask.clients import here
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class ForestOnWorkers(ForestOnRows):
         """The same forest on other rows, which are here."""
         return ForestOnRows(self.adapter, X, self.bags, self.threshold, self.groups)
 
-    def tallied(self, keeps: Keeps) -> OutOfBag:
+    def tallied(self, keeps: Keeps) -> Tallied:
         """What is added up of all rows, block by block on their workers, once the bags are proven here."""
         what = "votes and scores" if keeps == "all" else "votes"
         return self.joined(self.X.each_of_its_own(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
@@ -54,7 +54,7 @@ class ForestOnWorkers(ForestOnRows):
         return self.tallied("all").averages or super().averages()
 
 
-def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[OutOfBag, list[Floats]]:
+def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: what the trees say of a block of the rows."""
     return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
 

@@ -13,7 +13,7 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.utils.validation import whole
 from rfsize.voting.groups import Groups
 from rfsize.voting.links import Link
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 
 class Block(NamedTuple):
@@ -27,7 +27,7 @@ class TrainedBlock(NamedTuple):
     """A booster of the trees of a block, and what they say of the rows that they did not see."""
 
     booster: Any
-    out_of_bag: OutOfBag
+    out_of_bag: Tallied
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Beginning:
     classes: NDArray[Any]
     label: NDArray[Any]
     weight: NDArray[np.float64] | None
-    out_of_bag: OutOfBag
+    out_of_bag: Tallied
     link: Link
     cut: float
     groups: Groups

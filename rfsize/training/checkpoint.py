@@ -22,8 +22,8 @@ from rfsize.utils.archive import Archive, require
 from rfsize.utils.typing import Floats
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.out_of_bag import OutOfBag
 from rfsize.voting.scores import Scores
+from rfsize.voting.tallied import Tallied
 
 _PROBE = 0.5  # fraction of the tree by which data are told apart
 
@@ -31,7 +31,7 @@ _PROBE = 0.5  # fraction of the tree by which data are told apart
 class State(NamedTuple):
     """What the trees of one forest say of the rows that they did not see, and the seconds that it took to grow them."""
 
-    out_of_bag: OutOfBag
+    out_of_bag: Tallied
     seconds: float
 
 
@@ -107,7 +107,7 @@ class SearchFile:
             )
         self._states = dict(zip(keys, map(State, forests, seconds), strict=True))
 
-    def _forests(self, n_trees: list[int], arrays: dict[str, NDArray[Any]]) -> list[OutOfBag]:
+    def _forests(self, n_trees: list[int], arrays: dict[str, NDArray[Any]]) -> list[Tallied]:
         """Forests of so many trees each, from the arrays of a file."""
         shapes = [like.shape for like in _arrays(self._probe).values()]
         of_all = [arrays[name].reshape(len(n_trees), *shape) for name, shape in zip(_TYPES, shapes, strict=True)]
@@ -121,7 +121,7 @@ class SearchFile:
         mean: Floats,
         scatter: Floats,
         *of_blocks: NDArray[Any],
-    ) -> OutOfBag:
+    ) -> Tallied:
         """What the trees of one forest say; ``ValueError`` where that contradicts itself."""
         votes, total, squares, asked_in_blocks, first = of_blocks
         for trees in (asked, votes, asked_in_blocks):
@@ -134,7 +134,7 @@ class SearchFile:
         blocks = TreeBlocks(
             rows, counts[rows], scores.take(rows), votes, total, squares, asked_in_blocks, first, n_trees
         )
-        return OutOfBag(counts, scores, blocks)
+        return Tallied(counts, scores, blocks)
 
 
 _OF_ROWS = {"counts": np.int32, "asked": np.int32, "mean": np.float64, "scatter": np.float64}
@@ -142,7 +142,7 @@ _IN_BLOCKS = {"votes": np.int32, "total": np.float64, "squares": np.float64, "as
 _TYPES: dict[str, Any] = _OF_ROWS | {f"blocks.{name}": kind for name, kind in _IN_BLOCKS.items()}
 
 
-def _file_of(probe: OutOfBag) -> Archive:
+def _file_of(probe: Tallied) -> Archive:
     """The kind of file that holds the arrays of some forests of the same data."""
     of_each = {name: array.size for name, array in _arrays(probe).items()}
 
@@ -165,14 +165,14 @@ def _file_of(probe: OutOfBag) -> Archive:
     )
 
 
-def _arrays(forest: OutOfBag) -> dict[str, NDArray[Any]]:
+def _arrays(forest: Tallied) -> dict[str, NDArray[Any]]:
     scores, blocks = forest.scores, _blocks_of(forest)
     of_rows: list[NDArray[Any]] = [forest.counts, scores.asked, scores.mean, scores.scatter]
     in_blocks: list[NDArray[Any]] = [blocks.votes, blocks.total, blocks.squares, blocks.asked, blocks.first]
     return dict(zip(_TYPES, of_rows + in_blocks, strict=True))
 
 
-def _blocks_of(forest: OutOfBag) -> TreeBlocks:
+def _blocks_of(forest: Tallied) -> TreeBlocks:
     assert forest.blocks is not None
     return forest.blocks
 
@@ -195,7 +195,7 @@ def _seconds(found: Any) -> float:
     return seconds
 
 
-def _alike(one: OutOfBag, other: OutOfBag) -> bool:
+def _alike(one: Tallied, other: Tallied) -> bool:
     same = np.array_equal(one.counts, other.counts) and np.array_equal(one.scores.asked, other.scores.asked)
     # Threads may add up in another order.
     return same and np.allclose(one.scores.mean, other.scores.mean, rtol=1e-6, atol=1e-9)

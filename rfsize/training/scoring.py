@@ -16,7 +16,7 @@ from rfsize.adapters.trainer import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 _REPLICATES = 100
 _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors
@@ -63,7 +63,7 @@ class Judge(ABC):
         self._voting = voting
 
     @abstractmethod
-    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
         """Judge all candidates on the rows that none of them lacks votes for.
 
         Raises
@@ -72,7 +72,7 @@ class Judge(ABC):
             If there are fewer than two such rows, or a value is undefined.
         """
 
-    def _common_rows(self, candidates: Sequence[OutOfBag]) -> NDArray[np.int64]:
+    def _common_rows(self, candidates: Sequence[Tallied]) -> NDArray[np.int64]:
         rows = np.flatnonzero(np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates]))
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
@@ -85,10 +85,10 @@ class Judge(ABC):
     def _weight(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return None if self._trainer.weight is None else self._trainer.weight[rows]
 
-    def _predicted(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _predicted(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._trainer.link.predictions(candidate.scores.mean[rows], len(self._trainer.classes))
 
-    def _labels(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
         said = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
         return said.argmax(axis=1)
@@ -110,7 +110,7 @@ class MeanLoss(Judge):
 
     name = "error"
 
-    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
         rows = self._common_rows(candidates)
         label, weight = self._trainer.label[rows], self._weight(rows)
         weight = np.ones(rows.size) if weight is None else weight
@@ -125,7 +125,7 @@ class MeanLoss(Judge):
             n_rows=rows.size,
         )
 
-    def _loss(self, candidate: OutOfBag, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
+    def _loss(self, candidate: Tallied, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
         if len(self._trainer.classes):
             return (self._labels(candidate, rows) != label).astype(np.float64)
         squared: NDArray[np.float64] = (self._predicted(candidate, rows)[:, 0] - label) ** 2
@@ -159,7 +159,7 @@ class Scorer(Judge):
         right = np.eye(n_classes)[trainer.label.astype(np.int64)] if n_classes else trainer.label.astype(np.float64)
         self._score(self._estimator(right, right.argmax(axis=1) if n_classes else right), rows, rows)
 
-    def compare(self, candidates: Sequence[OutOfBag]) -> Comparison:
+    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
         rows = self._common_rows(candidates)
         estimators = [self._stored(candidate, rows) for candidate in candidates]
         every = np.arange(rows.size)
@@ -185,7 +185,7 @@ class Scorer(Judge):
         strata = [np.flatnonzero(label == one) for one in np.unique(label)]
         return [np.concatenate([generator.choice(s, s.size) for s in strata]) for _ in range(_REPLICATES)]
 
-    def _stored(self, candidate: OutOfBag, rows: NDArray[np.int64]) -> Any:
+    def _stored(self, candidate: Tallied, rows: NDArray[np.int64]) -> Any:
         predicted = self._predicted(candidate, rows)
         if not len(self._trainer.classes):
             return self._estimator(predicted, predicted)

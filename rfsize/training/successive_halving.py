@@ -21,7 +21,7 @@ from rfsize.counting.representative import Kinds, RowsAsked
 from rfsize.exceptions import FewVotesError
 from rfsize.training.checkpoint import SearchFile, State
 from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.out_of_bag import OutOfBag
+from rfsize.voting.tallied import Tallied
 
 if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison, Judge
@@ -94,7 +94,7 @@ class Candidate:
         self.fraction = fraction
         self.n_trees = 0
         self.seconds = 0.0
-        self.out_of_bag: OutOfBag
+        self.out_of_bag: Tallied
         self._trainer = trainer
         self._seed = seed
         self._file = file

@@ -163,4 +163,5 @@ class PartsOfRows(NamedTuple):
 
     def where(self, some: NDArray[np.bool_]) -> PartsOfRows:
         """Those of some of the rows, a mask."""
-        return PartsOfRows(*(array[some] for array in self))
+        taken: Any = (array[some] for array in self)
+        return PartsOfRows(*taken)

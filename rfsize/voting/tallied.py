@@ -1,4 +1,4 @@
-"""OutOfBag: what trees say of rows, such as the training rows that they did not see."""
+"""Tallied: what trees say of rows, such as the training rows that they did not see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rfsize.voting.scores import Scores
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfBag:
+class Tallied:
     """What a forest's trees say of rows.
 
     Attributes
@@ -35,19 +35,19 @@ class OutOfBag:
     averages: Averages | None = None
 
     @classmethod
-    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> OutOfBag:
+    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Tallied:
         """What no trees say."""
         rows = np.arange(n_rows)[rows_in_blocks(n_rows, n_classes, n_scores)]
         blocks = TreeBlocks.nothing(rows, n_classes, n_scores)
         return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores), blocks)
 
-    def plus(self, other: OutOfBag) -> OutOfBag:
+    def plus(self, other: Tallied) -> Tallied:
         """What the trees of both say of the same rows."""
         blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
-        return OutOfBag(self.counts + other.counts, self.scores.plus(other.scores), blocks)
+        return Tallied(self.counts + other.counts, self.scores.plus(other.scores), blocks)
 
     @classmethod
-    def joined(cls, parts: Sequence[OutOfBag]) -> OutOfBag:
+    def joined(cls, parts: Sequence[Tallied]) -> Tallied:
         """What the same trees say of the rows of all parts, one after another."""
         blocks = [part.blocks for part in parts if part.blocks is not None]
         averages = [part.averages for part in parts if part.averages is not None]
