@@ -106,7 +106,7 @@ class TrainingVoteReader:
 
     def __init__(
         self,
-        booster: Any,
+        booster: lgb.Booster,
         params: dict[str, Any],
         *,
         valid: str | None = None,
@@ -242,10 +242,18 @@ class TrainingVoteReader:
 
     def _mean_score(self, valid: str | None) -> Floats:
         """Mean score of all trees, as the link tells it, on training rows or others, shape (n_outputs, n_rows)."""
-        place = 0 if valid is None else 1 + self.booster.name_valid_sets.index(valid)
-        # What metrics are given by `eval_train` and `eval`, which would evaluate those of the training as well.
-        predicted = self.booster._Booster__inner_predict(data_idx=place)
-        return self.link.score(np.atleast_2d(predicted.T))
+        taken: list[Floats] = []
+
+        def look(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(self.link.score(np.atleast_2d(predicted.T)))
+            return "rfsize", 0.0, True
+
+        # These evaluate the training's metrics too; what would not has no public name.
+        if valid is None:
+            self.booster.eval_train(look)
+        else:
+            self.booster.eval(self.dataset, valid, look)
+        return taken[0]
 
     def _newest(self, tree: int, before: Floats, mean: Floats) -> Newest:
         """Scores of the newest tree, by the difference that it made to the mean."""
