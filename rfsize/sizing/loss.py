@@ -17,10 +17,10 @@ The law is not asked about forests smaller than quarters, from which it would be
 where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `few_trees`). Between
 sizes that were measured the loss is a straight line over 1/T, and from halves on the law continues it.
 
-Where few rows are not of the largest class, those that fewer trees get wrong may not be among them, and out of bag each
-is judged by trees that saw even fewer of its class: of a ranking that is hardly better than chance a tree then seems to
-lose nothing. A loss of such rows that is not told from none is the most that it may be at all sizes, and halves that
-seem better than all trees are taken to be as good.
+Where few rows are outside the largest class, the rows that a smaller forest gets wrong may not be among them, and out
+of bag each is judged by trees that saw even fewer of its class: a ranking hardly better than chance then seems to lose
+nothing by a single tree. If halves do not tell the loss of such rows from none, the loss is taken as the most that it
+may be, at all sizes, and halves that seem better than all trees are taken to be as good.
 
 The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
 which leaving out one block after the other tells, by the jackknife (B. Efron and C. Stein (1981). "The jackknife
@@ -54,7 +54,7 @@ from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
 FEW_ROWS = 100
-"""So many rows that are not of the largest class tell what a metric loses, as measured on problems of rare classes."""
+"""Rows outside the largest class that tell what a metric loses; measured by `benchmarks/few_rows.py`."""
 
 _DEALS, _DEALS_OF_ROWS = 24, 6  # the last of which each row's influence is asked
 _DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
@@ -111,7 +111,7 @@ class MetricLoss:
     of_a_tree : float
         By what the metric of a forest of T trees moves from seed to seed, times √T: a standard deviation.
     few : int or None
-        Rows that are not of the largest class, where they are fewer than `FEW_ROWS`.
+        Rows outside the largest class, where they are fewer than `FEW_ROWS`.
     """
 
     value: float

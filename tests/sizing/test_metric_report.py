@@ -151,10 +151,10 @@ def test_few_rows_of_a_class_do_not_make_a_tree_enough() -> None:
     assert lost > 0.08
     report = rfsize.size(model, X, y, oob=True, metric="auc", tolerance=0.02)
     assert report.loss_at(1).value > lost
-    assert "note: 20 rows are not of the largest class" in str(report)
+    assert "note: only 20 rows are outside the largest class" in str(report)
     assert "at least 100" in report.to_dict()["notes"][-1]
     pairs = rfsize.size(model, X, y, oob=True, groups=np.arange(700) // 2, metric="auc", tolerance=0.02)
-    assert pairs.to_dict()["notes"][-1].startswith("10 rows")
+    assert pairs.to_dict()["notes"][-1].startswith("only 10 rows")
 
 
 def test_rows_of_a_class_are_few_below_a_hundred(data: Data, lgb_booster: Any) -> None:
@@ -164,7 +164,7 @@ def test_rows_of_a_class_are_few_below_a_hundred(data: Data, lgb_booster: Any) -
         weight = np.isin(np.arange(len(data.y)), rows)
         given = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True, sample_weight=weight)
         notes = rfsize.size(given, metric="accuracy", tolerance=0.01).to_dict()["notes"]
-        assert any(f"{n_ones} rows are not of the largest class" in note for note in notes) == is_few
+        assert any(f"only {n_ones} rows are outside the largest class" in note for note in notes) == is_few
 
 
 @pytest.mark.parametrize("leaf", [1, 3])

@@ -120,7 +120,7 @@ class MetricGoal(GoalWithin):
 
 
 def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
-    """How many of the rows, or of their groups, are not of the largest class, where they are few."""
+    """How many of the rows, or of their groups, are outside the largest class, where they are few."""
     if not len(outputs.classes) or not len(rows):
         return None
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
@@ -207,8 +207,8 @@ class MetricAnswer(Answer):
         if self.lost.few is not None:
             rows = "1 row is" if self.lost.few == 1 else f"{self.lost.few} rows are"
             found.append(
-                f"{rows} not of the largest class, and so few may miss what fewer trees get wrong, so that more "
-                f"{self._words} may be lost than is said: size by rows of which at least {FEW_ROWS} are not"
+                f"only {rows} outside the largest class: they may miss what a smaller forest gets wrong, so that it "
+                f"may lose more {self._words} than this report says. Give at least {FEW_ROWS} rows outside that class"
             )
         return found
 
