@@ -31,8 +31,10 @@ EQUATIONS = [
 
 def examples() -> Iterator[Any]:
     """The examples of each docstring of rfsize, to be run where nothing is imported yet, as a reader copies them."""
-    packages = (rfsize, rfsize.integrations)  # which lie in one folder only where rfsize is installed from a wheel
-    modules = {found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")}
+    # They lie in one folder only where rfsize is installed from a wheel; where it is editable, a package's path has more
+    # folders than its own, in which its modules would be found once more, by other names.
+    packages = {f"{one.__name__}.": [str(Path(str(one.__file__)).parent)] for one in (rfsize, rfsize.integrations)}
+    modules = {found.name for prefix, path in packages.items() for found in pkgutil.walk_packages(path, prefix)}
     for name in sorted(modules):
         try:
             found = doctest.DocTestFinder().find(importlib.import_module(name), globs={})

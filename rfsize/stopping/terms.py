@@ -43,7 +43,7 @@ class Terms:
         return self.alpha if self.nominal is None else self.nominal
 
     @property
-    def class_labels(self) -> tuple[Any, ...]:
+    def class_labels(self) -> tuple[bool | int | float | str, ...]:
         """Class labels, or the classes' numbers where the labels are not known."""
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
 

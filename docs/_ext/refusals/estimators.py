@@ -241,11 +241,11 @@ def growing_a_regression(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "`select_bagging_fraction` of an estimator",
+    "`select_bagging_fraction` of an estimator without labels",
     ValueError,
-    "give the parameters of a LightGBM or XGBoost forest, a dict",
-    why="it searches by the frameworks' own training",
-    instead="`select_bagging_fraction(params, data)`",
+    "y is missing: an estimator is trained on X and y, as it is fitted",
+    why="there is nothing to train on",
+    instead="`select_bagging_fraction(estimator, X, y)`",
 )
 def fraction_of_an_estimator(at: AtHand) -> object:
     return rfsize.select_bagging_fraction(RandomForestClassifier(), at.X)
