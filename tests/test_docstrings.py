@@ -31,8 +31,8 @@ EQUATIONS = [
 
 def examples() -> Iterator[Any]:
     """The examples of each docstring of rfsize, to be run where nothing is imported yet, as a reader copies them."""
-    # They lie in one folder only where rfsize is installed from a wheel; where it is editable, a package's path has more
-    # folders than its own, in which its modules would be found once more, by other names.
+    # They lie in one folder only where rfsize is installed from a wheel. Where it is editable, a package's path has
+    # more folders than its own, in which its modules would be found again by other names.
     packages = {f"{one.__name__}.": [str(Path(str(one.__file__)).parent)] for one in (rfsize, rfsize.integrations)}
     modules = {found.name for prefix, path in packages.items() for found in pkgutil.walk_packages(path, prefix)}
     for name in sorted(modules):
