@@ -15,7 +15,7 @@ REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval
 
 COVERAGE = 0.95
-"""How often intervals hold what they are of."""
+"""How often an interval holds the true value."""
 
 TAIL = (1.0 - COVERAGE) / 2.0
 

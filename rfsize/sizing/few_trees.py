@@ -26,7 +26,7 @@ SIZES = (1, 2, 3, 5, 9, 19, 37)
 
 _FORESTS, _FORESTS_OF_ROWS = 24, 4  # drawn of each size at least, and those of which each row's influence is asked
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
-# What no estimate follows: that of single trees may scatter among forests of other seeds by so much of itself.
+# Scatter among forests of other seeds that no estimate follows, as a share of what the single trees lose.
 _UNFOLLOWED = 0.1
 
 

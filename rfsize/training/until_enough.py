@@ -13,7 +13,8 @@ from rfsize.exceptions import FewVotesError
 from rfsize.sizing.report import Report
 from rfsize.utils.validation import whole
 
-# As many times the trees that are allowed are out of reach, however roughly a few trees tell how many it takes.
+# A few trees tell only roughly how many it takes. Where they ask for more than this many times max_trees, growing up to
+# max_trees would not help either.
 _FAR = 2
 
 
